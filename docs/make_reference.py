@@ -31,6 +31,8 @@ from mcp_notebook.settings import Settings
 FOLDER = Path(__file__).parent / "reference"
 ASSISTANTS = FOLDER.parents[1] / "tests" / "assistants"
 """Where the tests say what they have seen of each client."""
+FRAMEWORKS = ASSISTANTS.parent / "frameworks"
+"""Where the tests say what they have seen of each framework."""
 HOME = Path("~/.mcp-notebook")
 """The default of `Settings.home`, for any reader."""
 NOTE = "<!-- Written by docs/make_reference.py from the code: edit there. -->"
@@ -197,8 +199,8 @@ def meta_keys_page() -> str:
     return format_page(
         "`_meta` keys",
         "What mcp-notebook adds to the `_meta` of tools and results. To add your own, use the "
-        "option [`meta`](options.md) with keys that begin with a reversed domain of yours. The "
-        f"prefix `{meta_keys.PREFIX}` is reserved.",
+        "option [`meta`](options.md), with keys that a client knows or that begin with a reversed "
+        f"domain of yours. MCP's own prefixes and `{meta_keys.PREFIX}` are reserved.",
         format_table(["Key", "What it holds"], rows),
     )
 
@@ -297,10 +299,51 @@ def clients_page() -> str:
         "[`call_notebook_tool`](../connect-a-client.md#a-client-that-does-not-see-new-tools).\n"
         "- *does not say*: no command of its shows whether a server is connected.",
         "Some get something other than the rest, since they would lose or spoil it: Codex CLI and "
-        "GitHub Copilot CLI get no structured content, but the same data as text; GitHub Copilot "
-        "CLI and opencode get the address of a whole table as text, not as a link; Continue CLI "
-        "gets a note in place of a picture, which its model would read as base64. Claude Code and "
-        "Qwen Code show their models only the names of tools, and the rest once they look for it.",
+        "GitHub Copilot CLI get no structured content, but the same data as text; Claude Code, "
+        "Codex CLI, Qwen Code and Continue CLI get the address of a whole table as a link, all "
+        "others in the text; Continue CLI gets a note in place of a picture, which its model would "
+        "read as base64. Claude Code and Qwen Code show their models only the names of tools, and "
+        "the rest once they look for it.",
+    )
+
+
+def frameworks_page() -> str:
+    """Return the page on what works in which framework, from what its tests have seen."""
+    seen = tomllib.loads((FRAMEWORKS / "frameworks.toml").read_text("utf-8"))
+    frameworks = seen["frameworks"]
+    rows = [
+        [text, *(framework["seen"][row] for framework in frameworks.values())]
+        for row, text in seen["rows"].items()
+    ]
+    packages = [framework["packages"][0].partition("==") for framework in frameworks.values()]
+    return format_page(
+        "Frameworks",
+        "What works in which framework that agents are built with. `pytest -m frameworks` installs "
+        "each of them in an environment of its own, lets an agent talk to two notebooks over HTTP "
+        "with a token, and compares this table with what the agent sends its model; only the "
+        "model is a stand-in.",
+        format_table(
+            ["", *frameworks],
+            [
+                ["Package", *(f"`{name.partition('[')[0]}`" for name, _, _ in packages)],
+                ["Version", *(version for _, _, version in packages)],
+                *rows,
+            ],
+        ),
+        "- *as base64*: the picture is in the text that the model reads, some ten thousand "
+        "characters long. Let such an agent call tools that return text or tables.\n"
+        "- *in its own words*: it checks arguments itself, before it calls the tool.\n"
+        "- *stored, without the text*: it takes the first block of a result only. A picture is "
+        "kept for other tools, and its model reads that there is one.",
+        "AutoGen lists the tools anew for each turn of its model, the others list them once. "
+        "smolagents takes parameters with a default for required ones.",
+        "OpenAI Agents checks arguments itself, too, and tells its model only that an error "
+        "occurred. It speaks to its model over the Responses API here, the others over Chat "
+        "Completions.",
+        "Most frameworks go by the name of the Python SDK, `mcp`. So nobody can tell them apart, "
+        "and they all get what the weakest of them can take: an address in a text in place of a "
+        "link, the first picture before what was printed, and no news of changed tools unasked, "
+        "which would make Semantic Kernel wait for ever.",
     )
 
 
@@ -311,6 +354,7 @@ PAGES = {
     "cli.md": cli_page,
     "meta-keys.md": meta_keys_page,
     "clients.md": clients_page,
+    "frameworks.md": frameworks_page,
 }
 
 BEGIN, END = "<!-- Written by docs/make_reference.py from the code: -->", "<!-- End -->"

@@ -1,4 +1,4 @@
-"""A call as a cell of a notebook: a line of Python, its outputs, and in its metadata what it was.
+"""A call as a cell of a notebook: its code, its outputs, and in its metadata what it was.
 
 The kernel writes such cells (``%mcp record``, ``%mcp insert``), and ``mcp-notebook replay`` reads
 them. Pure, in every process; made of plain JSON values in nbformat's form, version 4.5, as the
@@ -8,24 +8,31 @@ kernel side does without nbformat.
 import hashlib
 import json
 import keyword
+import math
 import re
-import unicodedata
+import reprlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_serializer, field_validator
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.redaction import MASK
+from mcp_notebook.wording import make_printable
 
 KEY = "mcp_notebook"
 """Where the metadata of a notebook, and of its cells, have ours."""
 NBFORMAT = {"nbformat": 4, "nbformat_minor": 5}
-_MAX_LINE = 88
-"""Characters of a call on one line, as Black has it."""
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_MAX_DEPTH = 50
+"""Levels of a value that is written as Python, whose parser stops at 200 brackets."""
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_EXPANDED = re.compile(r"[!${}]")
+"""What IPython's expansion of a magic's line looks for (`InteractiveShell.var_expand`)."""
+_NEVER_RAN = "The tool did not run."
 _SECRETS = "# Secrets are not recorded: put yours here."
 _TABLE = re.compile(r"^\|[ :|-]+\|$", re.MULTILINE)
 _CONVERSIONS = frozenset({"$ref", "format", "prefixItems", "uniqueItems", "contentEncoding"})
@@ -52,6 +59,8 @@ class RecordedCall(BaseModel):
     """When the call came."""
     state: str
     """How it ended: one of the names of `kernel.calls.call.CallState`."""
+    never_ran: bool = False
+    """Whether it was refused or stopped before the tool's function began."""
     queue_seconds: float = 0
     """How long it waited for its turn."""
     run_seconds: float = 0
@@ -62,6 +71,20 @@ class RecordedCall(BaseModel):
     """SHA-256 of the structured content; None if there was none."""
     version: str
     """The version of mcp-notebook."""
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _read_text(cls, arguments: Any) -> Any:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+
+    @field_serializer("arguments")
+    def _write_text(self, arguments: dict[str, Any]) -> dict[str, Any] | str:
+        # A notebook is UTF-8 and the JSON of browsers: without NaN and halves of characters.
+        try:
+            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError:
+            return json.dumps(arguments)
+        return arguments if _has_literal(arguments) else json.dumps(arguments)
 
 
 @dataclass(frozen=True)
@@ -75,15 +98,26 @@ class RecordedCell:
     """In nbformat's form."""
 
 
-def make_call_cell(call: RecordedCall, result: Result, cell_id: str, schema: Any = None) -> Cell:
+def make_call_cell(
+    call: RecordedCall,
+    result: Result,
+    cell_id: str,
+    function_schema: Mapping[str, Any] | None = None,
+) -> Cell:
     """Return a call and its result as a code cell.
+
+    The code of a call that never ran is a comment: running all cells repeats what happened, and no
+    call that the notebook refused.
 
     Args:
         call: The call.
         result: What its client got.
         cell_id: Of the cell; unique in its notebook.
-        schema: The tool's input schema, if it is known.
+        function_schema: As for `format_call`.
     """
+    source = format_call(call.tool, call.arguments, function_schema)
+    if call.never_ran:
+        source = "\n".join(f"# {line}" for line in [_NEVER_RAN, *source.splitlines()])
     metadata = call.model_dump(mode="json", exclude_none=True)
     return {
         "cell_type": "code",
@@ -91,7 +125,7 @@ def make_call_cell(call: RecordedCall, result: Result, cell_id: str, schema: Any
         "id": cell_id,
         "metadata": {KEY: metadata},
         "outputs": make_outputs(result, call.state),
-        "source": format_call(call.tool, call.arguments, schema),
+        "source": source,
     }
 
 
@@ -122,33 +156,71 @@ def hash_structured(result: Result) -> str | None:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-# -- the line of Python ----------------------------------------------------------------------------
+# -- the code of a call ----------------------------------------------------------------------------
 
 
-def format_call(tool: str, arguments: Mapping[str, Any], schema: Any = None) -> str:
+def format_call(
+    tool: str, arguments: Mapping[str, Any], function_schema: Mapping[str, Any] | None = None
+) -> str:
     """Return the code that makes a call in the notebook of its tool.
 
-    It is a call of the function where its name and values can stand in Python as they are, else a
-    line of ``%mcp call``, which converts them as for a client.
+    Name and arguments are somebody else's text, and none of it becomes code. What is returned is
+    ASCII and one call whose arguments are literals, or a comment if no tool can have that name.
+
+    It is a call of the function where a cell can make it with the values as they are, else a line
+    of ``%mcp call``, which converts them as for a client. NaN and the infinities have no literal in
+    Python, so they are written as JSON on such a line.
 
     Args:
         tool: The tool's name.
         arguments: As the client sent them.
-        schema: The tool's input schema, if it is known.
+        function_schema: The tool's input schema if its function can be called in a cell by the
+            tool's name; None if it cannot.
     """
-    names = tool.split(".")
-    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
-    is_python = all(map(_is_name, [*names, *arguments])) and not any(
-        _needs_conversion(properties.get(name)) for name in arguments
-    )
-    if is_python:
-        words = [f"{name}={_format_value(value)}" for name, value in arguments.items()]
-        code = f"{tool}({', '.join(words)})"
-        if len(code) > _MAX_LINE:
-            code = f"{tool}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+    if not _TOOL_NAME.fullmatch(tool):
+        return f"# No tool can have the name {tool!a}."
+    if function_schema is not None and _is_python(tool, arguments, function_schema):
+        # More than one line, or IPython would take the name of a magic as that magic ("automagic"),
+        # and `cat`, for example, gives the rest of its line to a shell.
+        words = [f"    {name}={_format_value(value)},\n" for name, value in arguments.items()]
+        code = f"{tool}(\n{''.join(words)})"
     else:
-        code = f"%mcp call {tool} {json.dumps(arguments, ensure_ascii=False)}"
+        code = f"%mcp call {tool} {_JSON_TEXT.sub(_escape_text, json.dumps(arguments))}"
     return f"{_SECRETS}\n{code}" if holds_secret(arguments) else code
+
+
+def describe_call(tool: str, arguments: Mapping[str, Any], most: int) -> str:
+    """Return a call on one line as people read it: ``rain(city='Seattle')``.
+
+    It is not to be run: what Python does not take as a name is in quotes, what is cut has dots.
+
+    Args:
+        tool: The tool's name.
+        arguments: As the client sent them.
+        most: Characters of the line.
+    """
+    shown = _Shown(most)
+    words = [f"{_show_name(name)}={shown.repr(value)}" for name, value in arguments.items()]
+    text = make_printable(f"{_show_name(tool)}({', '.join(words)})")
+    return text if len(text) <= most else f"{text[: most - 4]}...)"
+
+
+class _Shown(reprlib.Repr):
+    """Writes values of JSON, cut.
+
+    A long text is cut at its end: cut in the middle, it might end at a quote of its own.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = most
+
+    def repr_str(self, text: str, _level: int) -> str:
+        return repr(text) if len(text) <= self.maxstring else f"{text[: self.maxstring]!r}..."
+
+
+def _show_name(name: str) -> str:
+    return name if name.isidentifier() or _TOOL_NAME.fullmatch(name) else repr(name)
 
 
 def holds_secret(value: Any) -> bool:
@@ -156,14 +228,43 @@ def holds_secret(value: Any) -> bool:
     return MASK in json.dumps(value)
 
 
+def _is_python(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Return whether a call can be written as one of the function."""
+    properties = schema.get("properties", {})
+    return (
+        all(map(_is_name, [tool, *arguments]))
+        and not any(_needs_conversion(properties.get(name)) for name in arguments)
+        and _has_literal(arguments)
+    )
+
+
 def _is_name(text: str) -> bool:
-    # Python reads names in their NFKC form.
-    is_itself = unicodedata.normalize("NFKC", text) == text
-    return text.isidentifier() and is_itself and not keyword.iskeyword(text)
+    is_identifier = text.isascii() and text.isidentifier()
+    return is_identifier and not keyword.iskeyword(text) and text != "__debug__"
+
+
+def _has_literal(value: Any, levels: int = _MAX_DEPTH) -> bool:
+    """Return whether Python reads a JSON value that is written as a literal."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if not isinstance(value, dict | list):
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_has_literal(item, levels - 1) for item in items)
 
 
 def _format_value(value: Any) -> str:
-    return "..." if value == MASK else repr(value)
+    return "..." if value == MASK else ascii(value)
+
+
+def _escape_text(text: re.Match[str]) -> str:
+    """Return a text in JSON without what IPython would expand.
+
+    `%mcp` has its lines not expanded; this is for those who read or run the line elsewhere. What is
+    left are the braces of objects. IPython evaluates what is between the outer ones, which is no
+    expression: it begins with a text and a colon.
+    """
+    return _EXPANDED.sub(lambda match: f"\\u{ord(match[0]):04x}", text[0])
 
 
 def _needs_conversion(schema: Any) -> bool:

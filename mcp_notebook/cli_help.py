@@ -26,7 +26,15 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose help shows no types of flags, and no braces around what is required."""
+    """A command whose help shows no types of flags, and no braces around what is required.
+
+    Typer would keep the line ends of a docstring in all paragraphs but the first.
+    """
+
+    def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:  # noqa: A002 - typer's name
+        paragraphs = (help or "").split("\n\n")
+        joined = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        super().__init__(*args, help=joined or None, **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters for the help."""

@@ -134,8 +134,8 @@ Tools = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="Only tools whose name, or full name NOTEBOOK.TOOL, matches, such as 'sales.*'. "
-        "Repeat the option, or use commas, for more.",
+        help="Only tools whose name in their notebook, or NOTEBOOK.TOOL, matches, such as "
+        "'sales.*'. Repeat the option, or use commas, for more.",
     ),
 ]
 Tags = Annotated[

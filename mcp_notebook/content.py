@@ -122,7 +122,8 @@ class Result:
     """Structured content: a JSON value for programs; None for none."""
     is_error: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """The result's ``_meta``; its keys have a reverse-DNS prefix."""
+    """The result's ``_meta``; its keys are those of a client, or have a reversed domain of yours
+    before them."""
 
 
 def _normalize_audience(value: Any) -> tuple[Audience, ...]:

@@ -142,15 +142,16 @@ class AmbiguousTool(CallError):
 
     Args:
         name: The bare name.
-        candidates: The full names to call instead.
+        candidates: The names to call instead.
     """
 
     def __init__(self, name: str, candidates: tuple[str, ...]) -> None:
         self.name = name
         self.candidates = candidates
         super().__init__(
-            f"{len(candidates)} open notebooks have a tool {name!r}. "
-            f"Call it by its full name: {' or '.join(candidates)}."
+            f"Several open notebooks have a tool {name!r}, so this call did not run. "
+            f"Call {' or '.join(map(repr, candidates))} instead. If your tools do not include "
+            "these, list them again, or ask the user to close one of the notebooks."
         )
 
 
@@ -175,13 +176,21 @@ class UnknownResource(CallError):
 
     def __init__(self, uri: str, message: str | None = None, *, expired: bool = False) -> None:
         self.uri = uri
-        reason = (
-            "it has expired, because the notebook's kernel keeps only the most recent ones "
-            "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
-            if expired
-            else "it does not exist. Resources are lost when the kernel restarts. "
-            "List the resources, or call the tool again"
-        )
+        if not uri.startswith("notebook://"):
+            reason = (
+                "the address of a result begins with notebook://. Copy it whole from the result "
+                "that was shortened"
+            )
+        elif expired:
+            reason = (
+                "it has expired, because the notebook's kernel keeps only the most recent ones "
+                "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
+            )
+        else:
+            reason = (
+                "it does not exist. Resources are lost when the kernel restarts. Check the "
+                "address, or call the tool again"
+            )
         super().__init__(message or f"The resource {uri!r} cannot be read: {reason}.")
 
 
@@ -314,6 +323,10 @@ class NotebookError(McpNotebookError):
     """A notebook cannot be run without a frontend, or cannot be served."""
 
 
+class KernelDied(NotebookError):
+    """The kernel of a notebook ended while it started: another one may not."""
+
+
 class RecordingError(McpNotebookError):
     """Calls cannot be recorded in a file, or the calls of a file cannot be made again."""
 
@@ -369,6 +382,10 @@ class Unreachable(RemoteError):
 
 class ConnectionLost(RemoteError):
     """The connection to the remote server ended before the answer: the request may have run."""
+
+
+class LaunchEnded(RemoteError):
+    """The server that a Binder started has ended; another one can be started."""
 
 
 class SessionLost(RemoteError):

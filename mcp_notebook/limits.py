@@ -45,7 +45,9 @@ class Limits:
     max_waiting_calls: int = field(
         default=64, metadata=describe_variable("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
     )
-    """Number of calls that may run or wait in one kernel. Further calls fail with "busy"."""
+    """Number of calls, tasks included, that may run or wait in one kernel. One caller, except you,
+    may have half of them, and all others together three quarters. Further calls fail with
+    "busy"."""
     max_request_bytes: int = field(
         default=64 * 2**20,
         metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUEST_BYTES", least=2**16, most=2**30),
@@ -70,14 +72,15 @@ class Limits:
     """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
     allow a process no more than 1,024 files and connections."""
     max_caller_sessions: int = field(
-        default=5_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_SESSIONS", least=1)
+        default=100, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_SESSIONS", least=1)
     )
-    """HTTP sessions of one caller. A new one takes the place of the one that has been unused for
-    longest, and only if all are in use is the client refused."""
+    """HTTP sessions of one caller, except you. A new one takes the place of the one that has been
+    unused for longest, and only if all are in use is the client refused."""
     max_sessions: int = field(
         default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
     )
-    """HTTP sessions of all callers together. Each takes about 40 KB of memory."""
+    """HTTP sessions of all callers together. Each takes about 40 KB of memory, whatever its client
+    has sent."""
     session_idle_minutes: float = field(
         default=60.0,
         metadata=describe_variable("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600),

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 PREFIX = "io.github.mcp-notebook/"
-"""The prefix of all our keys: a reverse-DNS name, as MCP requires. Authors cannot use it."""
+"""The prefix of all our keys: a reverse-DNS name, as MCP recommends. Authors cannot use it."""
 
 TAGS = f"{PREFIX}tags"
 """Of a tool: the tags that its author gave it, a list of strings."""
@@ -24,15 +24,18 @@ CACHED = f"{PREFIX}cached"
 """Of a result from the cache: its age, and the time for which the tool's results are cached, in
 seconds."""
 
+SHORTENED = f"{PREFIX}shortened"
+"""Of a result whose structured content has not all of the data: what it has of each list."""
+
 MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
 """Of a tool: the number of characters of a result that Claude Code shows its model in full, at most
 500,000. This key belongs to that client; authors can set it, too."""
-_CLIENT_KEYS = frozenset({MAX_RESULT_SIZE, "anthropic/requiresUserInteraction"})
-"""Keys of clients, although their prefix is not a domain."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_KEY = re.compile(rf"({_LABEL}(?:\.{_LABEL})+)/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"(?:({_LABEL}(?:\.{_LABEL})*)/)?(?:{_NAME})?")
 _RESERVED = frozenset({"mcp", "modelcontextprotocol"})
+_RESERVED_NAMES = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
 
 
 def describe_key_problem(key: Any) -> str | None:
@@ -41,17 +44,19 @@ def describe_key_problem(key: Any) -> str | None:
     Returns:
         The end of a sentence that names the key, or None if they can.
     """
-    if isinstance(key, str) and key in _CLIENT_KEYS:
-        return None
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return (
-            "but MCP requires a reversed domain of yours and a name of letters, digits, `-`, `_` "
-            "and `.`, for example 'com.example/team'"
+            "but MCP allows only a name of letters, digits, `-`, `_` and `.`, such as 'team', that "
+            "can follow a prefix, such as 'com.example/team'"
         )
-    labels = match[1].lower().split(".")
-    if labels[1] in _RESERVED:
-        return f"but MCP reserves keys with {labels[1]!r} there: use a domain of yours"
+    if key in _RESERVED_NAMES:
+        return f"but MCP reserves {key!r}: use another name"
+    labels = (match[1] or "").lower().split(".")
+    # Later versions than 2025-06-18 reserve only the second place, also if it is the last.
+    reserved = [label for label in (*labels[:-1], *labels[1:2]) if label in _RESERVED]
+    if reserved:
+        return f"but MCP reserves keys with {reserved[0]!r} there: use a domain of yours"
     if key.lower().startswith(PREFIX):
         return "but that prefix is reserved for mcp-notebook: use a domain of yours"
     return None

@@ -9,8 +9,9 @@ there some minutes ago is told by the bridge.
 the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
 the tool was removed             by its notebook, which did not say why
 the tool was renamed             by its author, or with its notebook
-another notebook has the name    both tools are listed as ``<notebook>.<tool>``
-a bridge reserves the name       for its meta-tools; the tool is listed as ``<notebook>.<tool>``
+another notebook has the name    both tools are listed as ``<notebook>_<tool>``
+clients know another tool by it  which was listed as ``<notebook>_<tool>``; so is this one now
+a bridge reserves the name       for a tool of its own; the tool is listed as ``<notebook>_<tool>``
 clients do not accept the name   it is listed under a similar one
 MCP does not accept the tool     in some or all versions of the protocol
 its kernel is away               it is being restarted, or was given up
@@ -34,6 +35,8 @@ META_TOOLS = (
     "notebook_result",
 )
 """The names that a bridge with meta-tools reserves for them."""
+READ_RESOURCE = "read_notebook_resource"
+"""The name that every bridge reserves for its tool that reads what results show only a part of."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
 _RESTART = "Restart the notebook's kernel and run its cells again."
@@ -115,8 +118,19 @@ def explain_shared_name(notebook: str, tool: str, listed_as: str) -> MissingTool
     return MissingTool(notebook, tool, reason, step, listed_as)
 
 
+def explain_taken_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
+    """Explain that clients have seen another tool under this name, made of its notebook's name."""
+    reason = f"Clients know another tool as {tool!r}, after the name of its notebook."
+    step = "Rename this one with `%%mcp_tool --name NAME`."
+    return MissingTool(notebook, tool, reason, step, listed_as)
+
+
 def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
-    """Explain that the bridge needs the name for one of its meta-tools."""
+    """Explain that the bridge needs the name for a tool of its own."""
+    if tool == READ_RESOURCE:
+        reason = "The bridge has a tool of its own of this name."
+        step = "Rename the tool with `%%mcp_tool --name NAME`."
+        return MissingTool(notebook, tool, reason, step, listed_as)
     reason = "A bridge that runs with --meta-tools reserves this name for its own tool."
     step = "Rename the tool with `%%mcp_tool --name NAME`, or run the bridge without --meta-tools."
     return MissingTool(notebook, tool, reason, step, listed_as)
@@ -124,7 +138,7 @@ def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTo
 
 def explain_invalid_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
     """Explain that clients do not accept the name, or that it is too long."""
-    reason = "Clients accept at most 64 of the characters A-Z a-z 0-9 _ . - as the name of a tool."
+    reason = "Clients accept at most 64 of the characters A-Z a-z 0-9 _ - as the name of a tool."
     return MissingTool(
         notebook, tool, reason, "Rename the tool with `%%mcp_tool --name NAME`.", listed_as
     )

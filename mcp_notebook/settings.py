@@ -99,8 +99,8 @@ class Settings(Limits):
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
     """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
-    """Patterns, one of which has to match the name of a tool, or its full name <notebook>.<tool>,
-    for any client to see it. Separate several with ",". If not set, all names do."""
+    """Patterns, one of which has to match a tool's name in its notebook, or <notebook>.<tool>, for
+    any client to see it. Separate several with ",". If not set, all names do."""
     tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
     """Tags, one of which a tool must have for any client to see it. Separate several with ","."""
     read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
@@ -151,7 +151,8 @@ class Settings(Limits):
     max_structured_chars: int = field(
         default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
     )
-    """Characters of JSON in the structured content of one result. A longer one is an error."""
+    """Characters of JSON in the structured content of one result. Of more, the first items of its
+    lists are sent, with a note; it is an error where no part matches the tool's output schema."""
     max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
     """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))

@@ -6,7 +6,8 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.discovery import Record, list_live_records
+from mcp_notebook.discovery import Record, list_live_records, read_start_time
 from mcp_notebook.wire import content_blocks, frames, messages
 
 TIMEOUT = 60
@@ -284,6 +285,13 @@ class Link:
         """Call a tool and wait for its result."""
         self.start(tool, **arguments)
         return self.result()
+
+
+def wait_for_ends(pids: Iterable[int]) -> None:
+    """Wait until none of these processes runs."""
+    limit = time.monotonic() + TIMEOUT
+    while left := [pid for pid in pids if read_start_time(pid) is not None]:
+        assert time.monotonic() < limit, left
 
 
 def record_of(kernel: LiveKernel) -> Record:

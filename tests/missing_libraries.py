@@ -6,8 +6,9 @@ import re
 import pytest
 
 OUTSIDE_THE_EXTRAS = frozenset(
-    {"cairosvg", "duckdb", "executorlib", "ipympl", "ipyparallel"}
-    | {"kaleido", "resource", "scipy", "statsmodels"}
+    {"Bio", "cairosvg", "duckdb", "executorlib", "geopandas", "holoviews", "ipympl"}
+    | {"ipyparallel", "kaleido", "lets_plot", "msgspec", "panel", "rdkit", "resource"}
+    | {"scipy", "sklearn", "sqlalchemy", "statsmodels", "zarr"}
 )
 """Libraries that `pip install .[test]` does not bring: kaleido needs Chrome, cairosvg the cairo
 library, resource is there on POSIX only, and the others are hundreds of megabytes for a test or

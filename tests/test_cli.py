@@ -148,6 +148,9 @@ def test_help_shows_no_types_of_python_and_no_braces(arguments):
     help_, _, _ = answer.output.partition("Example")
     assert "--help" in help_
     assert not re.search(r"<\w+|list\[|[{}]", help_)
+    # A paragraph fits on one line of this terminal.
+    about = help_.partition("Usage: ")[2].partition("─")[0]
+    assert not re.search(r"[^\s.:] *\n +\S", about.partition("\n")[2])
 
 
 def test_the_example_of_the_cache_is_a_line_of_its_own():

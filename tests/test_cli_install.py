@@ -3,6 +3,7 @@
 import json
 
 import anyio
+import listing
 import pytest
 from live import live_kernel
 from mcp import Client, StdioServerParameters
@@ -67,7 +68,7 @@ async def list_tools(entry, folder):
         command=entry["command"], args=entry["args"], env=nothing | entry["env"], cwd=folder
     )
     async with Client(server) as client:
-        return [tool.name for tool in (await client.list_tools()).tools]
+        return [tool.name for tool in await listing.list_tools(client)]
 
 
 def test_what_is_installed_can_be_removed(home):

@@ -32,12 +32,13 @@ def test_an_unknown_tool_is_told_with_the_first_twenty():
 
 
 def test_an_ambiguous_name_is_told_with_the_names_to_use():
-    assert "a.top or b.top" in str(AmbiguousTool("top", ("a.top", "b.top")))
+    assert "'a_top' or 'b_top'" in str(AmbiguousTool("top", ("a_top", "b_top")))
 
 
 def test_an_unknown_resource_says_whether_it_has_expired():
     assert "it has expired" in str(UnknownResource("notebook://k/1", expired=True))
     assert "it does not exist" in str(UnknownResource("notebook://k/1"))
+    assert "begins with notebook://" in str(UnknownResource("table.csv"))
     assert str(UnknownResource("notebook://k/1", "Gone.")) == "Gone."
 
 

@@ -19,14 +19,16 @@ from mcp_notebook.missing_tools import (
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
+    explain_taken_name,
 )
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 DELETED = DroppedTool("`top` was deleted.", NOON)
 ALL = [
     explain_dropped("sales", "top", DELETED),
-    explain_shared_name("sales", "top", "sales.top"),
-    explain_reserved_name("sales", "top", "sales.top"),
+    explain_shared_name("sales", "top", "sales_top"),
+    explain_reserved_name("sales", "top", "sales_top"),
+    explain_taken_name("sales", "top", "sales_top"),
     explain_invalid_name("sales", "größe", "gr_e"),
     explain_rejection("sales", "top", "icons: Input should be a list", ["2025-11-25"]),
     explain_away_kernel("sales", "The kernel of 'sales' is being restarted (attempt 1)."),
@@ -57,7 +59,7 @@ def test_each_names_the_notebook_the_cause_and_the_next_step_in_sentences(tool):
 
 
 def test_the_name_in_the_list_is_shown_where_there_is_one():
-    assert "sales: top (listed as sales.top): " in str(ALL[1])
+    assert "sales: top (listed as sales_top): " in str(ALL[1])
     assert "sales: top (not listed): " in str(ALL[0])
     assert "sales (not listed): " in str(ALL[6])
 
@@ -70,11 +72,11 @@ def test_a_tool_that_has_another_name_is_called_by_that_one():
 
 
 def test_versions_that_do_not_accept_a_tool_are_named():
-    assert "MCP 2025-11-25 does not accept it" in ALL[4].reason
+    assert "MCP 2025-11-25 does not accept it" in ALL[5].reason
     assert "MCP does not accept it" in explain_rejection("sales", "top", "x").reason
 
 
 def test_times_are_those_of_a_clock_on_the_wall():
-    assert "The kernel was restarted at 12:00." in str(ALL[12])
+    assert "The kernel was restarted at 12:00." in str(ALL[13])
     assert "`top` was deleted. That was at 12:00." in str(explain_dropped("sales", "top", DELETED))
     assert "Its kernel crashed or was killed at 12:00." in str(explain_dead_kernel("sales", NOON))

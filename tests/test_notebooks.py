@@ -22,6 +22,18 @@ def _code(notebook):
     return {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
 
 
+def test_the_demo_notebooks_can_be_open_together_without_tools_of_equal_names():
+    owners = {}
+    for path in NOTEBOOKS:
+        cells = _read(path.name).cells
+        outputs = [_read_outputs(cell) for cell in cells if cell.cell_type == "code"]
+        texts = [bundle.get("text/plain", "") for each in outputs for bundle in each.displays]
+        for name in re.findall(r"^MCP tool (\w+)\(", "\n".join(texts), re.MULTILINE):
+            owners.setdefault(name, set()).add(path.name)
+    assert len(owners) > len(NOTEBOOKS)
+    assert [name for name, notebooks in owners.items() if len(notebooks) > 1] == []
+
+
 class FreshRuns:
     """Runs each notebook once, in an empty folder, as `docs/run_notebooks.py` does."""
 
@@ -192,8 +204,8 @@ def test_each_tool_of_the_notebook_on_declaring_answers(declaring, cell, shown):
 def test_the_notebook_on_declaring_lists_all_its_tools(declaring):
     (listed,) = declaring["list"].displays
     assert re.findall(r"^(\w+)\(", listed["text/plain"], re.MULTILINE) == [
-        *("sunny_days", "rainy_days", "warmest_day", "plot_rain", "percentile", "median"),
-        *("diary_add", "diary_read", "describe_rain", "describe_fog", "extremes", "find_days"),
+        *("sunny_days", "days_of_rain", "warmest_day", "plot_rain", "percentile", "median"),
+        *("diary_add", "diary_read", "describe_rain", "describe_fog", "year_extremes", "find_days"),
         "compare",
     ]
 
@@ -245,7 +257,7 @@ def test_each_card_of_the_notebook_of_large_work_is_without_warnings(scaling, ce
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
-        ("start", "task of wettest_week"),
+        ("start", "task of simulated_week"),
         ("find", "completed\n163 mm in the wettest week of 10,000 years."),
         ("cluster-call", "days with more than 10 mm"),
         ("change-call", "days with more than 25 mm"),

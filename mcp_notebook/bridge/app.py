@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from mcp_notebook.bridge.server import sdk_import  # noqa: F401
 
@@ -24,6 +25,7 @@ from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_ke
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.repeated_starts import warn_of_repeated_starts
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -74,13 +76,17 @@ async def run_stdio(
         McpNotebookError: A notebook cannot be served.
         KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
-    caller = Caller(name="stdio", permissions=Permissions.from_settings(settings))
+    caller = Caller(name="stdio", is_user=True, permissions=Permissions.from_settings(settings))
     with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
             Bridge(settings, observers, caller).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
+            if notebooks:
+                tasks.start_soon(
+                    anyio.to_thread.run_sync, warn_of_repeated_starts, settings.home, notebooks
+                )
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()

@@ -203,11 +203,12 @@ def _describe(record: Record) -> tuple[str, str, str]:
         number = "a request" if record.get("count") == 1 else f"{record.get('count')} requests"
         source, reason = _clean(record.get("address", "?")), _clean(record.get("error", ""))
         return f"{when:19}", f"{outcome:9}", f"{number} from {source}: {reason}"
+    user = f" {json.dumps(str(record['user']))}" if record.get("user") else ""
     client = f" ({_clean(record['client'])})" if record.get("client") else ""
     notebook = f"{_clean(record['notebook'])}." if record.get("notebook") else ""
     parts = [
         _format_seconds(record),
-        f"{_clean(record.get('caller', '?'))}{client}",
+        f"{_clean(record.get('caller', '?'))}{user}{client}",
         f"{notebook}{_clean(record.get('tool', '?'))}",
         _format_arguments(record),
         _format_error(record),

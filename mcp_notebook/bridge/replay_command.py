@@ -23,7 +23,7 @@ from mcp_notebook.call_cells import (
     KEY,
     RecordedCall,
     RecordedCell,
-    format_call,
+    describe_call,
     hash_structured,
     holds_secret,
     make_outputs,
@@ -37,7 +37,7 @@ from mcp_notebook.wording import count, make_printable
 
 _STOPPED = ("cancelled", "timed out", "lost")
 """States of calls that somebody or something ended, so that nothing can be compared."""
-_MAX_CODE = 72
+_MAX_CALL = 72
 """Characters of a call on its line."""
 _MAX_DIFF = 20
 """Lines of a difference."""
@@ -217,10 +217,8 @@ def _list_data(output: Mapping[str, Any]) -> dict[str, str]:
 
 def _print_comparison(comparison: _Comparison) -> None:
     call = comparison.cell.call
-    code = " ".join(format_call(call.tool, call.arguments).splitlines())
-    if len(code) > _MAX_CODE:
-        code = f"{code[: _MAX_CODE - 3]}..."
-    print_output(f"{comparison.cell.number:>4}  {comparison.outcome:<9}  {make_printable(code)}")
+    text = describe_call(call.tool, call.arguments, _MAX_CALL)
+    print_output(f"{comparison.cell.number:>4}  {comparison.outcome:<9}  {text}")
     for line in comparison.details:
         print_output(f"      {make_printable(line)}")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.consent_policy import ConsentPolicy, make_denial
 from mcp_notebook.bridge.access.consent_question import make_question, write_question
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -32,7 +33,7 @@ async def ask_on_terminal(
         raise make_denial(
             entry.name, "Nobody can be asked: stdin is no terminal. Add `--yes` to agree to it."
         )
-    question = make_question(entry, arguments, caller="mcp-notebook")
+    question = make_question(entry, arguments, caller=Caller(name="mcp-notebook"))
     print_note(write_question(question))
     print_note("Run it? y/N: ", end="")
     answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)

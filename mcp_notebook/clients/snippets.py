@@ -90,6 +90,7 @@ def format_claude_command(settings: Settings, url: str) -> str:
     if headers:
         # In single quotes: Claude Code fills the variable in, not the shell.
         words = [f"--header '{name}: {value}'" for name, value in headers.items()]
-        return f"claude mcp add --transport http {SERVER_NAME} {url} {' '.join(words)}"
+        address = shlex.quote(url)
+        return f"claude mcp add --transport http {SERVER_NAME} {address} {' '.join(words)}"
     compact = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
     return f"claude mcp add-json {SERVER_NAME} {shlex.quote(compact)}"

@@ -4,6 +4,7 @@ Runs in the process of the command, and prints what it finds as it finds it.
 """
 
 import json
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.installation import explain_absence, is_installed
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.doctor.findings import Finding, State, complain
+from mcp_notebook.doctor.findings import Finding, State, complain, note
 from mcp_notebook.doctor.machine import examine_machine
 from mcp_notebook.doctor.written_addresses import try_address
 from mcp_notebook.doctor.written_commands import try_command
@@ -102,11 +103,12 @@ async def _examine_client(
     else:
         file = examination.file or client.find_file(machine)
         what = f"a server {examination.name!r}" if examination.name else "mcp-notebook"
-        name = f" --name {examination.name}" if examination.name else ""
-        place = f" --file {file}" if examination.file else ""
+        words = ["mcp-notebook", "install", client.name]
+        words += ["--name", examination.name] if examination.name else []
+        words += ["--file", str(file)] if examination.file else []
         finding = complain(
             f"{client.title} does not know {what}: {file} has no entry for it.",
-            f"Run `mcp-notebook install {client.name}{name}{place}`.",
+            f"Run `{shlex.join(words)}`.",
         )
     yield _Section(title=client.title, findings=[finding])
 
@@ -122,7 +124,13 @@ async def _examine_known(
         return
     for server in servers:
         title = f"{client.title}: the server {server.name!r} in {server.file}"
-        yield _Section(title=title, findings=await _examine_server(server, settings, machine))
+        if client.belongs_to_folder and examination.client is None:
+            # Somebody else may have written it: its command would run, or have the user's token.
+            step = f"Read it, and then try it with `mcp-notebook doctor {client.name}`."
+            findings = [note("It comes with this folder, so it was not tried.", step)]
+        else:
+            findings = await _examine_server(server, settings, machine)
+        yield _Section(title=title, findings=findings)
 
 
 async def _examine_server(

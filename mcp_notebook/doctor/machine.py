@@ -6,6 +6,7 @@ changes nothing.
 
 import json
 import os
+import shlex
 import stat
 import sys
 from dataclasses import fields
@@ -59,6 +60,7 @@ def _check_variables() -> list[Finding]:
 def _check_home(settings: Settings) -> Finding:
     """Return whether the folder of records and secrets can be used, by the user only."""
     home = settings.home
+    chmod = f"chmod 700 {shlex.quote(str(home))}"
     choose = "or set MCP_NOTEBOOK_HOME to another folder, both here and for the notebooks."
     try:
         status = home.stat()
@@ -75,9 +77,9 @@ def _check_home(settings: Settings) -> Finding:
         elif not is_own(status):
             problem = "belongs to another user", f"Remove it, {choose}"
         elif sys.platform != "win32" and status.st_mode & 0o022:
-            problem = "can be written to by other users", f"Run `chmod 700 {home}`."
+            problem = "can be written to by other users", f"Run `{chmod}`."
         elif not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-            problem = "is not writable", f"Run `chmod 700 {home}`."
+            problem = "is not writable", f"Run `{chmod}`."
         else:
             return approve(f"Its folder, {home}, can be written to by you alone.")
     return complain(f"Its folder, {home}, {problem[0]}.", problem[1])

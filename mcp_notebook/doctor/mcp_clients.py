@@ -23,6 +23,8 @@ from mcp_types import Implementation
 from pydantic import ValidationError
 
 from mcp_notebook._version import __version__
+from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.outgoing_http import open_http_client
 
 BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpath
 """The PATH of a program that no shell has started."""
@@ -71,7 +73,7 @@ async def ask_command(
 
 async def ask_address(url: str, headers: Mapping[str, str], limit: float) -> Answer:
     """Ask an address for its tools."""
-    async with httpx2.AsyncClient(headers=headers, timeout=limit) as http:
+    async with open_http_client(headers=headers, timeout=limit) as http:
         return await _ask(streamable_http_client(url, http_client=http), limit)
 
 
@@ -80,7 +82,7 @@ async def is_answering(url: str) -> bool:
 
     Nothing secret is sent.
     """
-    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT) as http:
+    async with open_http_client(timeout=_HTTP_LIMIT) as http:
         try:
             await http.get(url)
         except httpx2.TransportError:
@@ -101,7 +103,7 @@ async def is_listening(host: str, port: int) -> bool:
 
 async def is_bridge(url: str) -> bool:
     """Return whether the server of an address says that it is a bridge and up."""
-    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT) as http:
+    async with open_http_client(timeout=_HTTP_LIMIT) as http:
         try:
             response = await http.get(url)
         except httpx2.TransportError:
@@ -111,7 +113,7 @@ async def is_bridge(url: str) -> bool:
 
 async def is_refused(url: str, headers: Mapping[str, str]) -> bool:
     """Return whether a server does not let in who sends these headers."""
-    async with httpx2.AsyncClient(timeout=_HTTP_LIMIT, headers=headers) as http:
+    async with open_http_client(timeout=_HTTP_LIMIT, headers=headers) as http:
         try:
             response = await http.post(url, json={})
         except httpx2.TransportError:
@@ -152,7 +154,7 @@ async def _list_tools(transport: Transport, began: float) -> Answer:
             tools += [tool.name for tool in page.tools]
         server = client.server_info
         return Answer(
-            tools=tuple(tools),
+            tools=tuple(name for name in tools if name != READ_RESOURCE),
             version=server.version
             if server is not None and server.name == "mcp-notebook"
             else None,

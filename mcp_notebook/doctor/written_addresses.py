@@ -28,6 +28,7 @@ from mcp_notebook.doctor.mcp_clients import (
 )
 from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
 from mcp_notebook.doctor.written_servers import WrittenServer
+from mcp_notebook.errors import RemoteError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import count
 
@@ -46,7 +47,16 @@ class _Headers:
 
 async def try_address(server: WrittenServer, settings: Settings, machine: Machine) -> list[Finding]:
     """Ask the address of an entry for its tools, and return what is right and wrong about it."""
-    url = server.url or ""
+    try:
+        return await _try(server, server.url or "", settings, machine)
+    except RemoteError as error:  # there is no HTTP client in this environment
+        reason, _, step = str(error).partition(". ")
+        return [complain(f"{reason}.", step)]
+
+
+async def _try(
+    server: WrittenServer, url: str, settings: Settings, machine: Machine
+) -> list[Finding]:
     problem = await _find_wrong_listener(server, url, settings)
     if problem is not None:
         return [problem]

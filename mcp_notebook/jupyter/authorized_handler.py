@@ -16,6 +16,10 @@ _NO_LOGIN = (
     "The token is missing or wrong. Send the header `Authorization: token TOKEN`, with the token "
     "of this Jupyter Server or one that its JupyterHub has given you."
 )
+_IN_THE_ADDRESS = (
+    "A token in an address ends up in logs and is not accepted here. Send the header "
+    "`Authorization: token TOKEN` instead."
+)
 _NOT_ALLOWED = "This user may not run code in the kernels of this Jupyter Server."
 _FOREIGN_HOST = (
     "This Jupyter Server does not serve this Host. If it should, set "
@@ -37,6 +41,9 @@ class AuthorizedHandler(APIHandler):
         if not self.check_host():
             self.current_user = None
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
+        if "token" in self.request.arguments:  # of the address, or of a form in the body
+            self.current_user = None
+            raise HTTPError(HTTPStatus.UNAUTHORIZED, _IN_THE_ADDRESS)
         try:
             await super().prepare()
         except HTTPError as error:

@@ -121,7 +121,7 @@ class McpHandler(AuthorizedHandler):
         http = await self._bridge.connect()
         request = http.build_request(
             self.request.method or "",
-            f"/mcp/{quote(notebook)}" if notebook else "/mcp",
+            _make_path(notebook),
             headers=[*self._list_headers()],
             content=self.request.body or None,
         )
@@ -141,7 +141,15 @@ class McpHandler(AuthorizedHandler):
             with anyio.CancelScope(shield=True):
                 await answer.aclose()
 
-    def _list_headers(self) -> Iterator[tuple[str, str]]:
+    def _list_headers(self) -> Iterator[tuple[bytes, bytes]]:
         for name, value in self.request.headers.get_all():
             if name.lower() in _REQUEST_HEADERS or name.lower().startswith("mcp-"):
-                yield name, value
+                yield name.encode("latin-1"), value.encode("latin-1")  # as tornado decodes them
+
+
+def _make_path(notebook: str) -> str:
+    """Return the bridge's path for a notebook: one word below ``/mcp``, whatever its name.
+
+    httpx2 would resolve "..", which could lead to another path.
+    """
+    return f"/mcp/{quote(notebook, safe='').replace('.', '%2E')}" if notebook else "/mcp"

@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -126,6 +127,8 @@ class Extension:
         self._magics = self._make_magics()
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
+        self._builtins: ExitStack = ExitStack()
+        """While it is open, calls find the builtins of cells."""
 
     def load(self) -> None:
         """Listen for bridges, publish the record, add the magics.
@@ -143,6 +146,9 @@ class Extension:
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
             self._activity.install()
+            # Libraries take the lack of the builtin `get_ipython`, which IPython removes at the end
+            # of each cell, for the lack of a notebook: imported in a call, they would show nothing.
+            self._builtins.enter_context(self.shell.builtin_trap)
             atexit.register(self._at_exit)
             setattr(self.shell, EXTENSION, self)
             _watch_forks(self.shell)
@@ -156,6 +162,7 @@ class Extension:
         if getattr(self.shell, EXTENSION, None) is self:
             delattr(self.shell, EXTENSION)
         atexit.unregister(self._at_exit)
+        self._builtins.close()
         self._shutdown_hook.remove()
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
@@ -247,7 +254,7 @@ class Extension:
         """Take over the previous extension's tools, or what was decorated before this first one."""
         previous, self._previous = self._previous, None
         if previous is not None:
-            self.registry.add(*previous.registry.tools)
+            self.registry.take_over(previous.registry)
             self.cards.refresh()
             self.panel.take_over(previous.panel)
         else:
@@ -307,7 +314,7 @@ class Extension:
         self.cards.refresh()
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
-        for sentence in notes:
+        for sentence in (*run.notes, *notes):
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self.panel.note_use()

@@ -54,7 +54,8 @@ for an `Answer` to each of them without a time limit, unless it retracts the que
 Baggage. The kernel hands them to the tool, and a span that it makes is a child of theirs.
 
 *Clients.* A `Call` has name and version of the program that calls, as that says itself, for the
-kernel's log of calls.
+kernel's log of calls. It also says which guest makes it, if it is not the user: a kernel takes so
+many calls of each guest, and of all guests, that the user's still have a place.
 
 *Consent.* A tool with a ``revision`` runs only if the `Call` has it as ``confirmed``: the bridge
 has asked a person, who has agreed to a call of the tool as it is now. The kernel refuses other

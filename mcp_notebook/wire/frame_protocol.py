@@ -6,10 +6,10 @@ a stream would be: that takes longer than to read it.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import frames, messages
 from mcp_notebook.wire.frames import Frame, FrameParser
 
 
@@ -75,6 +75,18 @@ class FrameProtocol(asyncio.Protocol):
             self._take = None
         if self._error is not None:
             raise self._error
+
+    def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
+        """Send a message; nothing happens if the other side is gone, of which the reader hears.
+
+        Raises:
+            FrameError: The message is too large for a frame, or cannot be said in JSON.
+        """
+        for buffer in frames.encode(message, attachments):
+            # uvloop's transports raise a RuntimeError once they are closed.
+            if self.is_over or self.transport.is_closing():
+                return
+            self.transport.write(buffer)
 
     # -- what the loop calls -----------------------------------------------------------------------
 

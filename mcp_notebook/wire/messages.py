@@ -82,6 +82,9 @@ class Call(Message):
     """The revision of the tool that a person has agreed to; None: nobody was asked."""
     keep: task_messages.Keep | None = None
     """Let the call outlive its conversation."""
+    guest: str = ""
+    """Who makes it, if not the user: as much as one caller, and all guests, may have of the kernel
+    is less than all of it."""
 
 
 class Cancel(Message):

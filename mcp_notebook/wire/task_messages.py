@@ -16,6 +16,9 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 """Where a task is, in MCP's words."""
 MAX_WAIT = 30.0
 """Seconds that a kernel waits for a change of a task before it answers all the same."""
+HOLD_SECONDS = 5.0
+"""Seconds after the result of a kept call was sent in which it may come back: its client had given
+the call up while the result was on its way."""
 
 
 class Keep(Message):
@@ -42,7 +45,8 @@ class KeepCall(Message):
 class LeaveCall(Message):
     """Nobody waits for a call any more.
 
-    It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on.
+    It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on. If
+    its result was sent a moment ago, nobody has read that: the same call gets it.
     """
 
     type: Literal["leave_call"] = "leave_call"

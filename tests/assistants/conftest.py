@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from npm_packages import CannotInstall, bring_in
-from xdist.scheduler import LoadFileScheduling
+from scheduling import ByConversation
 
 
 @pytest.fixture(scope="session")
@@ -16,14 +16,6 @@ def modules() -> Path:
         pytest.fail(str(error), pytrace=False)
 
 
-class _ByAssistant(LoadFileScheduling):
-    """Gives all tests of an assistant to one worker, as those of a file."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, assistant = nodeid.partition("[")
-        return assistant or super()._split_scope(file)
-
-
 def pytest_xdist_make_scheduler(config, log):
     """Take effect where pytest is given this folder."""
-    return _ByAssistant(config, log)
+    return ByConversation(config, log)

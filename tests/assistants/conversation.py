@@ -84,10 +84,15 @@ async def hang(path: str) -> str:
     pathlib.Path(path).touch()
     await asyncio.Event().wait()
 """
+SHARED = """%%mcp_tool
+def which_notebook() -> str:
+    "Tells which notebook this is."
+    return "the notebook about {}"
+"""
 LATE = """%%mcp_tool
 def dry_days() -> str:
     "Counts the dry days."
-    return "forty-two dry days"
+    return "{} dry days"
 """
 
 
@@ -99,6 +104,8 @@ class Conversation:
     assistant: Assistant
     home: Path
     kernel: LiveKernel
+    other: LiveKernel
+    """Of a second notebook, with a tool of a name that the first one has, too."""
     model: StandIn
     app: CodexApp | None
     _servers: str
@@ -112,9 +119,8 @@ class Conversation:
         """Let the model call a tool of the notebook."""
         self.model.start_call(self.assistant.tool.format(tool), **arguments)
 
-    def wait_for_dry_days(self) -> None:
-        """Let the model call another tool until it has read of the one of `LATE`."""
-        name = "dry_days"
+    def wait_for_tool(self, name: str) -> None:
+        """Let the model call another tool until it has read of this one."""
         deadline = time.monotonic() + PATIENCE
         tries = itertools.count()
         while name not in json.dumps(self.model.turn):
@@ -234,6 +240,10 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         kernel = stack.enter_context(live_kernel(home, notebook=str(home / "rain.ipynb")))
         kernel.ok(LOAD)
         kernel.ok(TOOLS)
+        kernel.ok(SHARED.format("rain"))
+        other = stack.enter_context(live_kernel(home, notebook=str(home / "snow.ipynb")))
+        other.ok(LOAD)
+        other.ok(SHARED.format("snow"))
         model = stack.enter_context(stand_in(assistant.api()))
         commands = _set_up(assistant, home, model.url, modules)
         # Not while it has a conversation: opencode would make its database twice.
@@ -244,7 +254,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         app = CodexApp(process, ANSWER) if assistant.is_app else None
         if app is not None:
             app.say(QUESTION)
-        yield Conversation(name, assistant, home, kernel, model, app, servers)
+        yield Conversation(name, assistant, home, kernel, other, model, app, servers)
 
 
 def _list_servers(assistant: Assistant, commands: _Commands) -> str:

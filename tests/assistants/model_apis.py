@@ -237,7 +237,8 @@ class ChatApi:
         """Return what the newest call gave: its message, and pictures in one after it."""
         received = Received()
         messages = body["messages"]
-        last = max(i for i, message in enumerate(messages) if message["role"] == "tool")
+        tools = [i for i, message in enumerate(messages) if message["role"] == "tool"]
+        last = max(tools, default=len(messages) - 1)  # some say it in the role of the user
         for message in messages[last:]:
             content = message["content"]
             for part in (

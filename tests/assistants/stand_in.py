@@ -6,6 +6,7 @@ It is also the proxy of whatever else the assistant would reach: it refuses, and
 import contextlib
 import json
 import queue
+import re
 import subprocess
 import threading
 import time
@@ -19,6 +20,7 @@ from model_apis import Call, ModelApi, Received
 
 PATIENCE = 90
 """Seconds for an assistant to start, and for it to answer."""
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class StandIn:
@@ -40,6 +42,8 @@ class StandIn:
         """The paths of all requests, for who looks why a test fails."""
         self.refused: list[str] = []
         """What the assistant asked the proxy for."""
+        self.invalid_names: set[str] = set()
+        """Names of tools for which OpenAI's and Anthropic's APIs refuse a whole request."""
         self.url = ""
         self._turn: dict[str, Any] | None = None
         self._calls = 0
@@ -100,6 +104,9 @@ class StandIn:
     def answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
         """Answer a request, on a thread of its own."""
         call = None
+        names = self._api.read_tools(body) if body.get("tools") else ()
+        parts = {part for name in names for part in name.split("/")}  # of a namespace, and in it
+        self.invalid_names |= {part for part in parts if not _NAME.fullmatch(part)}
         if self._api.is_turn(path, body) and not self._is_over:
             self._turns.put(body)
             call = self._answers.get()

@@ -18,7 +18,10 @@ from watchfiles import watch
 from mcp_notebook.clients.known_clients import find_client
 
 pytestmark = [pytest.mark.assistants, pytest.mark.timeout(LIMIT + PATIENCE)]
-NAMES = ["greet", "rain_table", "plot_rain", "extremes", "fail", "count", "ask", "hang"]
+NAMES = [
+    *("greet", "rain_table", "plot_rain", "extremes", "fail", "count", "ask", "hang"),
+    *("rain_which_notebook", "snow_which_notebook"),
+]
 PNG = b"\x89PNG"
 
 
@@ -57,6 +60,12 @@ def test_tools_are_offered_as_they_are_declared(talk):
     for name in NAMES:
         assert talk.assistant.tool.format(name).rpartition("/")[2] in offered
     assert "Greets somebody." in offered
+
+
+def test_tools_of_two_notebooks_with_one_name_are_told_apart(talk):
+    for notebook in ("rain", "snow"):
+        told = talk.call(f"{notebook}_which_notebook")
+        assert f"the notebook about {notebook}" in told.text
 
 
 def test_text(talk, expected):
@@ -122,13 +131,30 @@ def test_questions(talk, expected):
 
 
 def test_new_tools(talk, expected):
-    talk.kernel.ok(LATE)
-    talk.wait_for_dry_days()
+    talk.kernel.ok(LATE.format("forty-two"))
+    talk.wait_for_tool("dry_days")
     told = talk.call("dry_days")
     if expected == "indirectly":
         assert "forty-two" not in told.text
         told = talk.call("call_notebook_tool", name="dry_days", arguments={})
     assert "forty-two dry days" in told.text
+
+
+def test_a_name_that_a_second_notebook_gets_while_the_assistant_talks_is_told_apart(talk):
+    sees_new_tools = SEEN[talk.name]["new_tools"] == "yes"
+    talk.other.ok(LATE.format("seven"))
+    for name, number in (("snow_dry_days", "seven"), ("rain_dry_days", "forty-two")):
+        talk.wait_for_tool(name)
+        if sees_new_tools:
+            told = talk.call(name)
+        else:
+            told = talk.call("call_notebook_tool", name=name, arguments={})
+        assert f"{number} dry days" in told.text
+
+
+def test_every_name_that_was_offered_to_the_model_is_one_that_its_api_takes(talk):
+    assert talk.model.list_tools()
+    assert talk.model.invalid_names == set()
 
 
 def test_restarts(talk, expected):

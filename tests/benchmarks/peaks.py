@@ -9,6 +9,7 @@ size (aim: below 2), for each kind of result, and for reading the original that 
 
 import argparse
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -98,7 +99,8 @@ def originals(answer: bytes) -> list[str]:
     """Return the addresses of the originals that a result links to."""
     message = json.JSONDecoder().raw_decode(answer[answer.index(b"{") :].decode())[0]
     blocks = message["result"]["content"]
-    return [block["uri"] for block in blocks if block["type"] == "resource_link"]
+    texts = "\n".join(block.get("text", "") for block in blocks)
+    return re.findall(r"notebook://[^\s,\]]+", texts)
 
 
 def main() -> None:

@@ -60,17 +60,17 @@ class Served:
         await self.ask(initialized, Mcp_Session_Id=session)
         return session
 
-    def connect(self, head, body=b""):
-        """Return a connection on which a request has been sent by hand."""
+    def connect(self, head, body=b"", *, length=None, token=TOKEN):
+        """Return a connection on which a request has been sent by hand, perhaps not to its end."""
         parts = urlsplit(self.url)
         client = socket.create_connection((parts.hostname, parts.port), timeout=LIMIT)
         lines = [
             head,
             "Host: localhost",
-            f"Authorization: Bearer {TOKEN}",
+            f"Authorization: Bearer {token}",
             "Accept: application/json, text/event-stream",
             "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
+            f"Content-Length: {len(body) if length is None else length}",
         ]
         client.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         return client

@@ -27,7 +27,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-SCOPES = ["notebook:read", "notebook:all", "other"]
+SCOPES = ["notebook:read", "notebook:named", "notebook:all", "other"]
 
 
 class Issuer(OAuthAuthorizationServerProvider):
@@ -39,6 +39,8 @@ class Issuer(OAuthAuthorizationServerProvider):
         self.key_id = "one"
         self.key_requests = 0
         self.keys_url = f"{url}keys"
+        self.metadata = {}
+        """What its metadata says in place of the truth."""
         self.allowed_scopes = set(SCOPES)
         """The scopes that alice may have, whatever her client asks for."""
         self._clients = {}
@@ -77,7 +79,7 @@ class Issuer(OAuthAuthorizationServerProvider):
         ]
 
     async def _describe(self, _request):
-        return JSONResponse({"issuer": self.url, "jwks_uri": self.keys_url})
+        return JSONResponse({"issuer": self.url, "jwks_uri": self.keys_url} | self.metadata)
 
     async def _list_keys(self, _request):
         self.key_requests += 1
@@ -121,7 +123,9 @@ def serve_in_thread(make_app) -> Iterator[tuple[str, object]]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         content, app = make_app(url)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        # Its choice of a loop is for the whole process with uvicorn before 0.36.
+        config = uvicorn.Config(app, loop="asyncio", log_level="critical", lifespan="off")
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

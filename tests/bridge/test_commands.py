@@ -149,7 +149,7 @@ async def test_all_of_the_list_is_one_object_as_json(settings, sales, capsys):
         "annotations": None,
     }
     (missing,) = answer["missing"]
-    assert missing["listedAs"] == "sales.call_notebook_tool"
+    assert missing["listedAs"] == "sales_call_notebook_tool"
     assert missing["reason"].startswith("A bridge that runs with --meta-tools")
     assert answer["calls"] == []
 
@@ -340,7 +340,7 @@ async def test_a_name_that_two_notebooks_have_is_told_with_both(settings, sales)
     with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
         other.ok("%load_ext mcp_notebook")
         other.ok('%%mcp_tool\ndef echo():\n    "Another."')
-        with pytest.raises(AmbiguousTool, match=r"sales\.echo or costs\.echo"):
+        with pytest.raises(AmbiguousTool, match=r"'sales_echo' or 'costs_echo'"):
             await call_tool(settings, ToolCall(tool="echo"))
 
 

@@ -74,7 +74,7 @@ async def test_each_call_is_made_again_and_compared(settings, capsys):
         "   2  same       dot()",
         "   3  same       wrong()",
     ]
-    assert lines[3].startswith("   4  not made   # Secrets are not recorded")
+    assert lines[3].startswith("   4  not made   login(password=")
     assert "password" in lines[4]
     assert note.strip() == "4 calls: 3 same, 1 not made."
     assert not is_same

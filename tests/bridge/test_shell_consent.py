@@ -11,8 +11,10 @@ from mcp_notebook.settings import Settings
 from mcp_notebook.wire.messages import ToolInfo
 
 pytestmark = pytest.mark.anyio
-ENTRY = CatalogEntry("drop", "k", "sales", ToolInfo(name="drop", input_schema={}, revision="a1"))
-HARMLESS = CatalogEntry("look", "k", "sales", ToolInfo(name="look", input_schema={}))
+ENTRY = CatalogEntry(
+    "drop", "k", "sales", ToolInfo(name="drop", input_schema={}, revision="a1"), "sales_drop"
+)
+HARMLESS = CatalogEntry("look", "k", "sales", ToolInfo(name="look", input_schema={}), "sales_look")
 
 
 class Terminal(io.StringIO):

@@ -8,6 +8,8 @@ import IPython
 import pytest
 from bridges import INITIALIZE, bridge
 
+from mcp_notebook.missing_tools import READ_RESOURCE
+
 NOTEBOOK = {
     "cells": [
         {"cell_type": "code", "id": f"cell{number}", "metadata": {}, "outputs": [],
@@ -55,8 +57,8 @@ def test_a_notebooks_kernel_starts_before_the_bridge_loads_its_libraries(home):
         running.send(json.dumps(INITIALIZE).encode())
         running.message()
         running.send(json.dumps(LIST).encode())
-        (tool,) = running.message()["result"]["tools"]
-        assert tool["name"] == "one"
+        tools = running.message()["result"]["tools"]
+        assert [tool["name"] for tool in tools] == ["one", READ_RESOURCE]
         running.process.stdin.close()
         assert running.wait() == 0
     assert [line for line in running.said.splitlines() if line.startswith("The kernel starts")] == [

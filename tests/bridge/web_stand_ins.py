@@ -37,7 +37,7 @@ def web_server(answer: Callable[[Request], Response]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        do_GET = do_POST = do_DELETE = handle_request  # noqa: N815 - http.server calls them
+        do_GET = do_POST = do_DELETE = do_CONNECT = handle_request  # noqa: N815 - http.server calls them
 
         def log_message(self, *_):
             pass

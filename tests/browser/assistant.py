@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from anyio.from_thread import start_blocking_portal
 from clients import Changes, over_http, text_of
+from listing import list_tools
 from live import TIMEOUT
 from mcp import Client
 from mcp_types import Implementation
@@ -63,7 +64,7 @@ class Assistant:
 
         async def wait(client: Client) -> None:
             async with changes.watch(client, ERA):
-                while {tool.name for tool in (await client.list_tools()).tools} != set(names):
+                while {tool.name for tool in await list_tools(client)} != set(names):
                     await changes.wait()
 
         self._start(wait, message_handler=changes.handle).result(TIMEOUT)

@@ -10,8 +10,10 @@ from clients import TOKEN, http_bridge
 from live import kernel_env
 from npm import LIMIT
 
+from mcp_notebook.missing_tools import READ_RESOURCE
+
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "weather.ipynb"
-TOOLS = ["monthly_rain", "plot_temperature", "rainy_days", "chance_of_dry_spell"]
+TOOLS = ["monthly_rain", "plot_temperature", "rainy_days", "chance_of_dry_spell", READ_RESOURCE]
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(LIMIT)]
 

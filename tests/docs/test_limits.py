@@ -59,8 +59,11 @@ def test_the_figures_for_results_and_calls_are_those_of_the_code(said):
     [
         f"headers | {mebibytes(connections.MAX_HEAD)}, {connections.MAX_HEADERS} headers |",
         f"of a body | {mebibytes(connections.MAX_HEAD)} in a row |",
-        f"a connection | {connections.PROOF_LIMIT:g} seconds |",
-        f"connections | {connections.MAX_STRANGERS}, but",
+        f"has come over it | {connections.PROOF_LIMIT:g} seconds |",
+        f"such connections | {connections.MAX_STRANGERS}, but",
+        f"has begun | {connections.MOVE_LIMIT:g} seconds, and as many again for each 512 KiB of it",
+        f"does not read | {connections.MOVE_LIMIT:g} seconds in which",
+        f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
         f"refused requests | {refusals.MAX_REFUSALS_LOGGED} a minute |",
     ],
 )

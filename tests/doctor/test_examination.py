@@ -381,6 +381,15 @@ def test_an_address_of_another_machine_without_encryption_gets_no_token(user):
     assert "Use an address with https://, or `mcp-notebook connect`." in said
 
 
+def test_certificates_that_cannot_be_read_are_named_by_their_variable(user, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
+    install("cursor", "--http")
+    edit(user, url="https://tools.invalid/mcp")
+    said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert "No connection can be made" in said
+    assert "Check the variables SSL_CERT_FILE and SSL_CERT_DIR." in said
+
+
 def test_what_is_no_address_is_named(user):
     install("cursor", "--http")
     edit(user, url="not an address")
@@ -396,3 +405,30 @@ def test_a_file_without_its_client_is_refused(user):
     answer = run("doctor", "--file", str(user / "mcp.json"))
     assert answer.exit_code == 2
     assert "write its name before it" in " ".join(answer.output.split())
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "section"),
+    [("mcp.json", ".mcp.json", "mcpServers"), ("vscode-workspace", ".vscode/mcp.json", "servers")],
+)
+@pytest.mark.parametrize("kind", ["command", "helper", "token"])
+def test_settings_that_come_with_a_folder_run_nothing_and_get_no_token_until_they_are_named(
+    user, client, file, section, kind
+):
+    canary = user / "canary"
+    with other_program() as (port, requests):
+        url = f"http://127.0.0.1:{port}/mcp"
+        entry = {
+            "command": {"command": "sh", "args": ["-c", f"touch {canary}", "mcp-notebook"]},
+            "helper": {"url": url, "headersHelper": f"touch {canary}"},
+            "token": {"url": url, "headers": {"Authorization": "Bearer ${MCP_NOTEBOOK_TOKEN}"}},
+        }[kind]
+        (user / file).parent.mkdir(exist_ok=True)
+        (user / file).write_text(json.dumps({section: {"notebook": entry}}))
+        answer = run("doctor", MCP_NOTEBOOK_TOKEN=TOKEN)
+        assert "It comes with this folder, so it was not tried." in answer.stdout
+        assert f"`mcp-notebook doctor {client}`" in answer.stdout
+        assert not canary.exists()
+        assert not requests
+        run("doctor", client, MCP_NOTEBOOK_TOKEN=TOKEN)
+        assert canary.exists() or requests

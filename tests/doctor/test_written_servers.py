@@ -9,7 +9,7 @@ from mcp_notebook.clients.client import Endpoint, Launch, Machine, Remote
 from mcp_notebook.clients.installation import apply_change, plan_installation
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.servers import build_connection
-from mcp_notebook.doctor.written_servers import read_servers
+from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
 from mcp_notebook.settings import Settings
 
 LAUNCH = Launch(
@@ -68,6 +68,23 @@ def test_a_client_waits_as_long_as_its_settings_or_its_maker_says(machine):
     file = CLIENTS["codex"].find_file(machine)
     file.write_text(file.read_text() + "startup_timeout_sec = 42\n")
     assert read_servers(CLIENTS["codex"], machine)[0].start_limit == 42
+
+
+def test_the_limit_in_a_clients_settings_is_read_in_the_units_of_that_client(machine):
+    """Gemini CLI and Continue count milliseconds, as their documentation says."""
+    written = {
+        "gemini": {"timeout": 42_000},
+        "codex": {"startup_timeout_sec": 42},
+        "goose": {"timeout": 42},
+        "continue": {"connectionTimeout": 42_000},
+    }
+    assert written.keys() == {name for name, client in CLIENTS.items() if client.start_member}
+    for name, entry in written.items():
+        file = CLIENTS[name].find_file(machine)
+        server = WrittenServer(
+            client=CLIENTS[name], file=file, is_usual_file=True, name="notebook", entry=entry
+        )
+        assert server.start_limit == 42
 
 
 def test_servers_of_others_are_left_alone_and_one_of_the_name_is_ours(machine):

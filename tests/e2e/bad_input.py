@@ -414,7 +414,7 @@ def _expect_outcomes_of_call(
     if params.keys() - {"name", "arguments"}:
         return {RAN, FAILED, INVALID_PARAMS}
     if name not in schemas:
-        return {INVALID_PARAMS}
+        return {FAILED}
     if _has_odd_values(arguments or {}):
         return {RAN, FAILED}
     return {RAN if schemas[name].is_valid(arguments or {}) else FAILED}

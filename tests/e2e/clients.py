@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import httpx2
 from forked_command import list_words
+from listing import KNOWN
 from live import TIMEOUT, kernel_env
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -66,7 +67,10 @@ def http_bridge(
 async def connected(
     home: Path, era: str, transport: str, *arguments: str, **options: object
 ) -> AsyncIterator[Client]:
-    """Connect the official client; over stdio with the environment that desktop clients give."""
+    """Connect the official client; over stdio with the environment that desktop clients give.
+
+    It calls itself as one that takes every kind of content block, unless `options` say otherwise.
+    """
     if transport == "stdio":
         program, *words = list_words("stdio", *arguments)
         server = StdioServerParameters(
@@ -74,7 +78,7 @@ async def connected(
             args=words,
             env={"HOME": str(home)},
         )
-        async with Client(server, mode=era, **options) as client:
+        async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
         return
     with http_bridge(home, *arguments) as served:
@@ -86,11 +90,11 @@ async def connected(
 async def over_http(
     url: str, era: str, *, token: str = TOKEN, **options: object
 ) -> AsyncIterator[Client]:
-    """Connect the official client to an HTTP bridge that runs."""
+    """Connect the official client to an HTTP bridge that runs, as `connected` does."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         server = streamable_http_client(url, http_client=http)
-        async with Client(server, mode=era, **options) as client:
+        async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
 
 

@@ -17,7 +17,7 @@ class Outcome:
 
     text: str
     """The whole text of a value; a part of an error's."""
-    kind: Literal["value", "error", "unknown"]
+    kind: Literal["value", "error"]
     """`unknown`: a protocol error, not a result."""
 
 
@@ -274,18 +274,19 @@ class Joined:
         """All tools by the name they are listed under, in order."""
         offers = Counter(name for notebook in self._labels for name in notebook.tools)
         return {
-            name if offers[name] == 1 else f"{label}.{name}": (notebook, tool)
+            name if offers[name] == 1 else f"{label}_{name}": (notebook, tool)
             for notebook, label in self._labels.items()
             for name, tool in notebook.tools.items()
         }
 
     @property
     def full_names(self) -> dict[str, tuple[Notebook, Tool]]:
-        """All tools by a name that can always be called."""
+        """All tools by the names that can always be called."""
         return {
-            f"{label}.{name}": (notebook, tool)
+            f"{label}{separator}{name}": (notebook, tool)
             for notebook, label in self._labels.items()
             for name, tool in notebook.tools.items()
+            for separator in "_."
         }
 
     @property
@@ -302,8 +303,8 @@ class Joined:
         if found is not None:
             return found
         if any(name in notebook.tools for notebook in self._labels):
-            return Outcome(f"2 open notebooks have a tool {name!r}", "error")
-        return Outcome(f"Unknown tool: {name!r}", "unknown")
+            return Outcome(f"Several open notebooks have a tool {name!r}", "error")
+        return Outcome(f"Unknown tool: {name!r}", "error")
 
 
 def marked(function: Function, options: Options) -> Function:

@@ -117,6 +117,9 @@ def normalise_message(text: bytes) -> Any:
         return text
     if isinstance(value, dict) and "method" in value and "id" in value:
         value["id"] = "<of the server>"
+    result = value.get("result") if isinstance(value, dict) else None
+    if isinstance(result, dict) and "resources" in result and "nextCursor" in result:
+        result["nextCursor"] = "<of these addresses>"
     text = _WAIT.sub("Try again later", json.dumps(value, sort_keys=True))
     return _RESOURCE.sub("notebook://kernel/result/", text)
 
@@ -407,7 +410,9 @@ class Pipes:
         await self.send(json.dumps(request).encode())
         messages = []
         while number.encode() not in (message := await self.receive()):
-            messages.append(normalise_message(message))
+            # News of resources come every ten seconds at most: when is not a matter of the way.
+            if b'"notifications/resources/list_changed"' not in message:
+                messages.append(normalise_message(message))
         return messages
 
     async def receive(self) -> bytes:

@@ -12,6 +12,8 @@ from clients import TOKEN, text_of
 from forked_command import list_words
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.missing_tools import READ_RESOURCE
+
 pytestmark = pytest.mark.anyio
 
 TOOLS = """%%mcp_tool
@@ -56,6 +58,12 @@ def talk(ctx: Context) -> str:
         print("line", number)
         time.sleep(0.12)
     return "said"
+
+def steps(ctx: Context, numbers: list[float]) -> str:
+    "Report progress, quickly."
+    for number in numbers:
+        ctx.progress(number, 10, f"step {number:g}")
+    return "stepped"
 
 def odd() -> str:
     "A text that is no UTF-8."
@@ -130,6 +138,24 @@ async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
     assert {total for _, total, *_ in told} == {8}
     assert told[-1][2].startswith("epochs")
     assert len(told) <= 10 * seconds + 2
+
+
+@pytest.mark.usefixtures("kernel")
+async def test_of_reports_that_come_at_once_the_first_and_the_last_are_told_as_they_are(
+    connect, era, transport
+):
+    async with connect(era, transport) as client:
+        await client.list_tools()
+        for numbers in ([0, 5, 10], [0], [-3, 2, 7], [0, 0.5]):
+            told = []
+
+            async def progress(value, total, message, told=told):
+                told.append((value, total, message))
+
+            await client.call_tool("steps", {"numbers": numbers}, progress_callback=progress)
+            all_reports = [(number, 10, f"step {number:g}") for number in numbers]
+            assert (told[0], told[-1]) == (all_reports[0], all_reports[-1])
+            assert set(told) <= set(all_reports)
 
 
 async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
@@ -222,7 +248,7 @@ async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transpo
         assert "\0" not in text
 
 
-NAMES = ["add", "sleep", "hold", "train", "talk", "odd"]
+NAMES = ["add", "sleep", "hold", "train", "talk", "steps", "odd"]
 
 
 def _initialize(version):
@@ -248,7 +274,7 @@ def _check(version, hello, tools, result):
     """Check what a client of this version is answered, schemas and data included."""
     assert hello["protocolVersion"] == version
     assert hello["capabilities"]["tools"]["listChanged"] is True
-    assert [tool["name"] for tool in tools["tools"]] == NAMES
+    assert [tool["name"] for tool in tools["tools"]] == [*NAMES, READ_RESOURCE]
     add = tools["tools"][NAMES.index("add")]
     assert result["content"] == [{"type": "text", "text": "42"}]
     if version < "2025-06-18":  # which brought both

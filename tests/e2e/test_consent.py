@@ -4,6 +4,7 @@ import mcp_types as types
 import nbformat
 import pytest
 from clients import connected, text_of
+from listing import list_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,7 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
     async with connected(
         kernel.home, era, transport, "--confirm-destructive", elicitation_callback=answer
     ) as client:
-        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        listed = {tool.name: tool for tool in await list_tools(client)}
         assert listed["peek"].meta["io.github.mcp-notebook/confirm"] is True
         assert text_of(await client.call_tool("peek", {})) == "ok"
         # A result in the cache is no consent.
@@ -44,7 +45,7 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
     assert len(asked) == 3
     assert "\nTool: peek\n" in asked[0]
     caller = "stdio" if transport == "stdio" else "owner"
-    assert f'\nAsked by: {caller}, with the program "mcp ' in asked[0]
+    assert f'\nAsked by: {caller}, with the program "claude-code ' in asked[0]
 
 
 async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 from clients import connected, text_of
+from listing import list_tools
 from live import live_kernel
 
 from mcp_notebook import meta_keys
@@ -61,7 +62,7 @@ def answers(notebook):
 
     async def ask():
         async with connected(notebook.home, "auto", "stdio") as client:
-            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            tools = {tool.name: tool for tool in await list_tools(client)}
             return tools, [
                 text_of(await client.call_tool(name, arguments)) for name, arguments, _ in CALLS
             ]

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 from clients import ERAS, connected, text_of
+from listing import list_tools
 from live import live_kernel
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +135,7 @@ async def cell(kernel, code):
 
 
 async def listed(client):
-    return {tool.name: tool for tool in (await client.list_tools()).tools}
+    return {tool.name: tool for tool in await list_tools(client)}
 
 
 async def until_listed(client, name):

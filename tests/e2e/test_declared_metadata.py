@@ -9,6 +9,7 @@ import httpx2
 import PIL.Image
 import pytest
 from clients import TOKEN, http_bridge, text_of
+from listing import list_tools
 from live import live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -51,7 +52,11 @@ class Order(BaseModel):
     priority=9.5,
     related={"rain-fall"},
     tags=["all"],
-    meta={"com.example/team": {"name": "sales"}},
+    meta={
+        "com.example/team": {"name": "sales"},
+        "ui": {"resourceUri": "ui://sales/chart", "visibility": ["model", "app"]},
+        "openai/outputTemplate": "ui://sales/chart",
+    },
 )
 def everything(
     text: Annotated[str, Field(min_length=2, max_length=9, pattern="^[a-z]+$", description="A.")],
@@ -135,7 +140,7 @@ async def asked(url, era):
 
 async def tools(url, era):
     async with asked(url, era) as (client, _):
-        return {tool.name: tool for tool in (await client.list_tools()).tools}
+        return {tool.name: tool for tool in await list_tools(client)}
 
 
 async def test_tools_come_by_priority_then_in_order(url, era):
@@ -186,6 +191,8 @@ async def test_the_keywords_of_the_decorator_arrive(url, era):
         assert image.size == (128, 64)
     assert tool.meta == {
         "com.example/team": {"name": "sales"},
+        "ui": {"resourceUri": "ui://sales/chart", "visibility": ["model", "app"]},
+        "openai/outputTemplate": "ui://sales/chart",
         meta_keys.TAGS: ["all"],
         meta_keys.PRIORITY: 9.5,
         meta_keys.RELATED: ["rain-fall"],
@@ -240,7 +247,7 @@ async def test_descriptions_of_parameters_come_from_every_style_of_docstring(url
 
 async def test_a_parameter_with_a_header_is_marked_and_modern_clients_send_it(url, era):
     async with asked(url, era) as (client, sent):
-        tool = {tool.name: tool for tool in (await client.list_tools()).tools}["by_region"]
+        tool = {tool.name: tool for tool in await list_tools(client)}["by_region"]
         marks = {
             name: item["x-mcp-header"] for name, item in tool.input_schema["properties"].items()
         }

@@ -6,6 +6,7 @@ import anyio
 import pytest
 from clients import ERAS, connected, text_of
 from jsonschema import Draft202012Validator
+from listing import list_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ def by_hand() -> Result:
     return Result("said", structured=[1, 2], meta={"com.example/source": "sales"})
 
 def bad_meta() -> Result:
-    return Result("said", meta={"source": "sales"})
+    return Result("said", meta={"io.modelcontextprotocol/source": "sales"})
 
 def refused() -> int:
     raise ToolError("Ask for less.")
@@ -129,7 +130,7 @@ def kernel(shared_kernel):
 async def test_a_client_of_either_era_reads_every_row(kernel, era):
     # The official client compares each result with its schema, and raises where they differ.
     async with connected(kernel.home, era, "stdio") as client:
-        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        listed = {tool.name: tool for tool in await list_tools(client)}
         schemas = {name: tool.output_schema for name, tool in listed.items()}
         for schema in filter(None, schemas.values()):
             Draft202012Validator.check_schema(schema)
@@ -158,14 +159,19 @@ async def test_a_client_of_either_era_reads_every_row(kernel, era):
 
         for name, said in {
             "wrong": "result.b: got 'x' (string); allowed: number",
-            "large": "too large to be sent as data",
-            "bad_meta": "'source'",
+            "bad_meta": "MCP reserves",
             "refused": "Ask for less.",
         }.items():
             result = await client.call_tool(name, {})
             assert result.is_error
             assert result.structured_content is None
             assert said in text_of(result)
+
+        large = await client.call_tool("large", {})
+        kept = large.structured_content["result"]
+        assert kept == list(range(len(kept)))
+        assert len(kept) > 10_000
+        assert f"the first {len(kept):,} of 100,000 items of `result`" in text_of(large)
 
         by_hand = await client.call_tool("by_hand", {})
         assert text_of(by_hand) == "said"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 from clients import ERAS, connected, text_of
+from listing import list_tools
 from live import live_kernel
 
 MODULE = """
@@ -121,7 +122,7 @@ def seen(request, notebook):
 async def _see(notebook, era):
     seen = Seen()
     async with connected(notebook.home, era, "stdio") as client:
-        seen.tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        seen.tools = {tool.name: tool for tool in await list_tools(client)}
         for key, name, arguments in (
             ("plot_city", "plot_city", {"year": 2015}),
             ("too_early", "plot_city", {"year": 2000}),
@@ -144,9 +145,7 @@ async def _see(notebook, era):
             """Run a cell, and return the names of the tools when the client sees the change."""
             await anyio.to_thread.run_sync(notebook.ok, cell)
             with anyio.fail_after(60):
-                while not wanted(
-                    names := [tool.name for tool in (await client.list_tools()).tools]
-                ):
+                while not wanted(names := [tool.name for tool in await list_tools(client)]):
                     pass
             return names
 

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from clients import COMMAND, TOKEN, Changes, connected, http_bridge, text_of
 from forked_command import list_words
+from listing import list_tools
 from live import SOON, TIMEOUT, kernel_env, live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -83,7 +84,7 @@ async def test_tools_come_back_to_the_same_client_after_a_restart(home, sales, s
         connected(home, era, "stdio", message_handler=changes.handle) as client,
         changes.watch(client, era),
     ):
-        assert len((await client.list_tools()).tools) == 1
+        assert len(await list_tools(client)) == 1
         sales.client.shutdown(restart=True)
         while (await client.list_tools(cache_mode="bypass")).tools:
             await changes.wait()
@@ -100,14 +101,14 @@ async def test_two_notebooks_with_one_tool_name_are_told_apart(home, sales, cost
             kernel.ok, f"%%mcp_tool\ndef total() -> int:\n    'Total.'\n    return {number}"
         )
     async with connected(home, era, "http") as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
-        assert names == {"sales.total", "my_costs.total"}
-        assert text_of(await client.call_tool("sales.total", {})) == "1"
+        names = {tool.name for tool in await list_tools(client)}
+        assert names == {"sales_total", "my_costs_total"}
+        assert text_of(await client.call_tool("sales_total", {})) == "1"
         assert text_of(await client.call_tool("my_costs.total", {})) == "2"
         result = await client.call_tool("total", {})
         assert result.is_error
-        assert "sales.total" in text_of(result)
-        assert "my_costs.total" in text_of(result)
+        assert "sales_total" in text_of(result)
+        assert "my_costs_total" in text_of(result)
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])

@@ -33,6 +33,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import Record, read_start_time, remove_record, write_record
 from mcp_notebook.errors import FrameError, LinkError
+from mcp_notebook.missing_tools import READ_RESOURCE
 from mcp_notebook.record_ids import make_id
 
 pytestmark = [
@@ -159,10 +160,12 @@ def run(check, batches):
 
 
 def list_names(client):
-    """Return the names of the tools that clients see."""
+    """Return the names of the tools that clients see, without the bridge's own."""
     ask(client, "tools/list", "tools")
-    listed = types.ListToolsResult.model_validate(answer(client)["result"])
-    return [tool.name for tool in listed.tools]
+    message = answer(client)
+    assert "result" in message, message
+    listed = types.ListToolsResult.model_validate(message["result"])
+    return [tool.name for tool in listed.tools if tool.name != READ_RESOURCE]
 
 
 @pytest.mark.parametrize("batches", [2, MANY])

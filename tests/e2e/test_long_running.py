@@ -7,6 +7,7 @@ import signal
 import anyio
 import pytest
 from clients import connected, text_of
+from listing import list_tools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -44,7 +45,7 @@ async def in_kernel(kernel, code):
 
 async def test_every_tool_is_listed_and_called(long_running, connect, era, transport):
     async with connect(era, transport) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        tools = {tool.name: tool for tool in await list_tools(client)}
         assert list(tools) == list(CALLS)
         assert all(tool.description for tool in tools.values())
         assert set(tools["mean_rain"].input_schema["properties"]) == {"year", "rounds"}  # no ctx

@@ -1,18 +1,25 @@
 """The SDK's OAuth client against a real bridge and a real issuer, in both eras."""
 
+import json
+import socket
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
+import bridges
 import httpx2
+import mcp_types as types
 import pytest
-from clients import ERAS, http_bridge
+from clients import ERAS, TOKEN, http_bridge, over_http
+from listing import is_unknown, list_tools
 from live import live_kernel
 from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
-from mcp.shared.exceptions import MCPError
 from oauth_issuer import serve_issuer
+
+from mcp_notebook.bridge.access.caller import Permissions
+from mcp_notebook.bridge.access.token_store import TokenStore
 
 pytestmark = pytest.mark.anyio
 
@@ -27,11 +34,18 @@ def look():
 def change():
     "Change."
     return "changed"
+
+@mcp_tool(confirm=True)
+def drop():
+    "Drop."
+    return "dropped"
 """
 CONFIGURATION = """issuer = "{issuer}"
 [scopes."notebook:read"]
 read_only = true
 [scopes."notebook:all"]
+[scopes."notebook:named"]
+tools = ["[a-z]*"]
 """
 
 
@@ -113,16 +127,138 @@ async def test_a_client_finds_the_issuer_logs_in_and_calls_what_its_scopes_allow
     monkeypatch.setattr(issuer, "allowed_scopes", {"notebook:read"})
     browser = Browser()
     async with logged_in(served.url, era, browser) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["look"]
+        assert [tool.name for tool in await list_tools(client)] == ["look"]
         assert (await client.call_tool("look", {})).content[0].text == "seen"
-        with pytest.raises(MCPError, match="Unknown tool"):
-            await client.call_tool("change", {})
+        assert is_unknown(await client.call_tool("change", {}))
     assert browser.visits == 1
 
 
 async def test_a_user_with_all_scopes_calls_everything(served):
     async with logged_in(served.url, "auto", Browser()) as client:
         assert (await client.call_tool("change", {})).content[0].text == "changed"
+
+
+@asynccontextmanager
+async def come_as(url, issuer, sub, name, asked=None):
+    """Connect a user, by what the issuer and what the user says."""
+
+    async def answer(_context, params):
+        asked.append(params.message.splitlines()[-1])
+        return types.ElicitResult(action="accept", content={"answer": "Allow once"})
+
+    token = issuer.make_token(
+        aud=url, scope="notebook:all", sub=sub, preferred_username=name, client_id=f"c-{name}"
+    )
+    async with over_http(url, "legacy", token=token, elicitation_callback=answer) as client:
+        yield client
+
+
+async def test_what_users_call_themselves_changes_nothing_but_what_stands_beside_their_names(
+    served, issuer, module_home, tmp_path
+):
+    log = tmp_path / "audit.jsonl"
+    env = {
+        "MCP_NOTEBOOK_MAX_CALLER_CALLS_PER_MINUTE": "2",
+        "MCP_NOTEBOOK_AUDIT_FILE": str(log),
+    }
+    asked = []
+    oauth = str(module_home / "oauth.toml")
+    with http_bridge(module_home, "--oauth-file", oauth, env=env) as here:
+        for sub, name, tool, is_refused in [
+            ("u-1", "alice", "drop", False),
+            ("u-1", "owner", "change", False),
+            ("u-1", "bob", "change", True),  # no new name, and no new client, calls more often
+            ("u-2", "alice", "drop", False),  # nor does anybody use up what is another's
+        ]:
+            async with come_as(here.url, issuer, sub, name, asked) as client:
+                result = await client.call_tool(tool, {})
+                assert result.is_error is is_refused
+                assert not is_refused or "Too many calls" in result.content[0].text
+    users = [f"oauth:{issuer.url}#{sub}" for sub in ("u-1", "u-1", "u-1", "u-2")]
+    assert [line.partition(", with")[0] for line in asked] == [
+        f'Asked by: "{users[0]}", called "alice"',
+        f'Asked by: "{users[3]}", called "alice"',
+    ]
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [record["caller"] for record in records] == users
+    assert [record["user"] for record in records] == ["alice", "owner", "bob", "alice"]
+
+
+@pytest.fixture
+def named_tokens(module_home):
+    """Named tokens, one with a tool to itself, and the tools that each of them allows."""
+    store = TokenStore(module_home / ".mcp-notebook" / "tokens.json")
+    yield {
+        store.add("own", Permissions(tools=("drop",)), exclusive=True): {"drop"},
+        store.add("plain", Permissions()): {"look", "change"},
+        store.add("reader", Permissions(read_only=True)): {"look"},
+    }
+    store.path.unlink()
+
+
+SCOPES = {
+    "notebook:all": {"look", "change", "drop"},
+    "notebook:named": {"look", "change", "drop"},
+    "notebook:read": {"look"},
+    "none": set(),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [
+        ([], {"look", "change", "drop"}),
+        (["--read-only"], {"look"}),
+        (["--tools", "[cd]*"], {"change", "drop"}),
+        (["--read-only", "--tools", "[cd]*"], set()),
+    ],
+)
+@pytest.mark.usefixtures("served")
+async def test_a_limit_from_one_place_is_widened_by_no_other(
+    issuer, module_home, named_tokens, options, offered
+):
+    tokens = {**named_tokens, TOKEN: {"look", "change", "drop"}}
+    with http_bridge(
+        module_home, "--oauth-file", str(module_home / "oauth.toml"), *options
+    ) as here:
+        for scope, granted in SCOPES.items():
+            token = issuer.make_token(aud=here.url, scope=f"{scope} notebook:no-such")
+            tokens[token] = granted - {"drop"}  # which a token keeps to itself
+        for token, granted in tokens.items():
+            visible = granted & offered
+            if not granted:
+                assert (await _post(here.url, token)).status_code == 403
+                continue
+            async with over_http(here.url, "auto", token=token) as client:
+                assert {tool.name for tool in await list_tools(client)} == visible
+                for name in {"look", "change"} - visible:
+                    assert is_unknown(await client.call_tool(name, {}))
+
+
+@pytest.mark.parametrize("kind", ["issuer", "jupyterhub"])
+def test_a_bridge_ends_while_it_waits_for_who_issues_tokens(home, issuer, kind):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        path = home / "oauth.toml"
+        path.write_text(f'{kind} = "{url}"\n[scopes.all]\n')
+        with bridges.http_bridge(home, "--oauth-file", str(path)) as served:
+            token = issuer.make_token(aud=served.url)
+            address = urlsplit(served.url)
+            with socket.create_connection((address.hostname, address.port)) as client:
+                client.sendall(
+                    f"POST /mcp HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 0\r\n"
+                    f"Authorization: Bearer {token}\r\n\r\n".encode()
+                )
+                listener.settimeout(bridges.LIMIT)
+                asked, _ = listener.accept()
+                with asked:
+                    assert asked.recv(100)
+                    status, _ = served.end()
+        assert status == 0
+        assert "Traceback" not in served.said
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):  # it asked nowhere else before it ended
+            listener.accept()
 
 
 async def _post(url, token=None):

@@ -4,6 +4,7 @@ import anyio
 import nbformat
 import pytest
 from clients import http_bridge, over_http, text_of
+from listing import list_tools
 from live import TIMEOUT
 from mcp_types import ElicitResult, ResourceLink
 from task_client import TasksExtension, ask_task, start_task, wait_for_status
@@ -97,7 +98,7 @@ async def call(client, name, **arguments):
 
 async def test_two_kernels_are_one_notebook_whose_calls_they_share(url, era):
     async with over_http(url, era) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
+        names = [tool.name for tool in await list_tools(client)]
         assert names == ["pid", "table", "block", "ask", "add", "train", "hold", "count"]
         pids = {await call(client, "pid") for _ in range(4)}
         assert len(pids) == 2

@@ -1,14 +1,16 @@
 """What results show only a part of, read whole by real clients in both eras, while it is kept."""
 
 import base64
+import re
 
 import pytest
 from clients import Changes, connected
 from live import live_kernel
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceLink
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, Implementation, ResourceLink
 
 from mcp_notebook.bridge.server.resources import LEGACY_NOT_FOUND
+from mcp_notebook.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 
@@ -120,12 +122,66 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
             (gone, "has expired"),
             (f"{gone.rsplit('/', 2)[0]}/0/a.txt", "does not exist"),
             ("notebook://0/1/a", "the kernel that kept it is gone"),
-            ("file:///etc/passwd", "does not exist"),
+            ("file:///etc/passwd", "begins with notebook://"),
         ):
             error = await refusal(client, uri)
             assert said in error.message
             assert (error.code, error.data) == (not_found, {"uri": uri})
         assert await all_of(client) == [[]]
+
+
+async def call_reader(client, **arguments):
+    result = await client.call_tool(READ_RESOURCE, arguments)
+    return result.is_error, result.content[0]
+
+
+async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(sales, era):
+    sales.ok(
+        "%%mcp_tool\nimport pandas\ndef rows():\n"
+        "    return pandas.DataFrame({'n': range(10_000), 'name': 'x' * 20})"
+    )
+    plain = Implementation(name="mcp", version="0.1.0")
+    async with connected(sales.home, era, "stdio", client_info=plain) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names[-1] == READ_RESOURCE
+        (said,) = (await client.call_tool("rows")).content
+        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+),", said.text)
+        with sales.busy():
+            first = (await call_reader(client, uri=uri))[1].text
+            part = (await call_reader(client, uri=uri, first_line=5_001, lines=2))[1].text
+        assert first.splitlines()[1:3] == ["n,name", f"0,{'x' * 20}"]
+        assert part == (
+            f"[{uri}: lines 5,001 to 5,002 of 10,001. Go on with first_line=5003. Line 1: n,name]\n"
+            f"4999,{'x' * 20}\n5000,{'x' * 20}"
+        )
+        for wrong, words in (
+            ({"uri": uri, "first_line": 20_000}, "there is no line 20,000"),
+            ({"uri": uri.replace(".csv", ".parquet")}, "is not text"),
+            ({"uri": "notebook://0/1/a"}, "the kernel that kept it is gone"),
+            ({"uri": "file:///etc/passwd"}, "begins with notebook://. Copy it whole"),
+            ({"uri": "table.csv"}, "begins with notebook://. Copy it whole"),
+            ({"uri": uri, "first_line": 0}, "'first_line' must be a whole number, at least 1."),
+            ({"uri": uri, "lines": 1.5}, "must be a whole number, at least 1, not a fraction."),
+            ({"uri": uri, "row": 3}, "'row'; it has 'uri', 'first_line', 'lines', 'first_charac"),
+            ({}, "'uri' is missing"),
+        ):
+            failed, block = await call_reader(client, **wrong)
+            assert failed, wrong
+            assert words in block.text
+
+
+async def test_pages_are_of_one_content_until_the_first_is_read_again(sales, era):
+    sales.ok("%%mcp_tool\nnumbers = [1] * 30_000\ndef changing():\n    return numbers")
+    plain = Implementation(name="mcp", version="0.1.0")
+    async with connected(sales.home, era, "stdio", client_info=plain) as client:
+        (said,) = (await client.call_tool("changing")).content
+        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+)\]", said.text)
+        first = (await call_reader(client, uri=uri))[1].text
+        sales.ok("numbers[:] = [2] * 30_000")
+        later = (await call_reader(client, uri=uri, first_line=15_000))[1].text
+        assert set(first.splitlines()[2:]) == set(later.splitlines()[1:]) == {" 1,"}
+        again = (await call_reader(client, uri=uri))[1].text
+        assert set(again.splitlines()[2:]) == {" 2,"}
 
 
 async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(sales, era):

@@ -11,6 +11,7 @@ import nbformat
 import psutil
 import pytest
 from clients import TOKEN, Changes, connected, http_bridge, text_of
+from listing import list_tools
 from live import SOON, TIMEOUT, live_kernel, record_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -72,7 +73,7 @@ async def appears(path):
 
 
 async def names(client):
-    return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
+    return [tool.name for tool in await list_tools(client, cache_mode="bypass")]
 
 
 async def until(client, changes, *expected):

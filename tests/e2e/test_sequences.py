@@ -449,7 +449,7 @@ class Sequences(RuleBasedStateMachine):
         """Choose a name, mostly one that is there, and arguments."""
         joined = self.joined[connection]
         there = list(joined.full_names if full else joined.names)
-        choices = [*there, *there, *NAMES, "sales.alpha"]
+        choices = [*there, *there, *NAMES, "sales_alpha", "sales.alpha"]
         name = choices[target % len(choices)]
         found = joined.find(name)
         fitting = {} if isinstance(found, Outcome) else found[1].function.shape.fitting
@@ -644,7 +644,7 @@ class Sequences(RuleBasedStateMachine):
         try:
             result = future.result(LIMIT)
         except MCPError as error:
-            code, got = error.error.code, Outcome(error.error.message, "unknown")
+            code, got = error.error.code, Outcome(error.error.message, "error")
         else:
             code = None
             got = Outcome(text_of(result), "error" if result.is_error else "value")
@@ -655,7 +655,11 @@ class Sequences(RuleBasedStateMachine):
                 and (got.text == each.text if each.kind == "value" else each.text in got.text)
             )
             # For minutes the bridge remembers names, also those of the sequences before.
-            or (each.kind == "unknown" and got.kind == "error" and FORMER.match(got.text))
+            or (
+                each.text.startswith("Unknown tool")
+                and got.kind == "error"
+                and FORMER.match(got.text)
+            )
             for each in expected
         ), f"answered {got}, not {expected}"
 

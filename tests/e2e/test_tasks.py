@@ -249,6 +249,11 @@ async def test_what_a_task_asks_is_answered_through_it(client):
             MCPError, match="The answer to 'days' is not the answer to an elicitation"
         ):
             await answer(days="seven")
+        for odd in ({"value": "seven"}, {"value": 0.5}, {}, {"value": None}, {"value": ["7"]}):
+            with pytest.raises(MCPError, match="The answer to 'days' does not fit the question"):
+                await answer(days={"action": "accept", "content": odd})
+        state = await ask_task(one, "tasks/get", task.task_id)
+        assert (state["status"], state["inputRequests"].keys()) == ("input_required", {"days"})
         await answer(days=_accept(7))
         state = await wait_for_status(one, task.task_id, "input_required")
         (key,) = state["inputRequests"]
@@ -287,6 +292,28 @@ async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(kernel):
             assert caught.value.error.data == {
                 "requiredCapabilities": {"extensions": {EXTENSION: {}}}
             }
+
+
+async def test_more_tasks_than_there_is_room_for_are_refused_when_they_are_called(kernel, client):
+    most, too_many = 64, 30
+    async with client() as one:
+        with kernel.busy():
+            answers = [
+                await one.session.call_tool("quick", {}, allow_claimed=True)
+                for _ in range(most + too_many)
+            ]
+            refused = [answer for answer in answers if isinstance(answer, types.CallToolResult)]
+            assert len(refused) >= too_many  # another test may have left a call
+            assert all(answer.is_error and "busy" in text_of(answer) for answer in refused)
+            started = [answer for answer in answers if answer not in refused]
+            states = [await ask_task(one, "tasks/get", task.task_id) for task in started]
+            assert {state["status"] for state in states} == {"working"}
+            place, last = f"{len(started) - 1} calls before this one", states[-1]
+            while place not in last.get("statusMessage", ""):
+                last = await ask_task(one, "tasks/get", started[-1].task_id)
+        for task in started:
+            state = await wait_for_status(one, task.task_id, "completed")
+            assert state["result"]["structuredContent"] == {"n": 1}
 
 
 async def test_clients_of_older_eras_have_no_tasks(kernel):

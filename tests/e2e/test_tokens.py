@@ -10,13 +10,18 @@ from pathlib import Path
 
 import anyio
 import httpx2
+import nbformat
 import pytest
 from clients import ERAS, TOKEN, connected, http_bridge, over_http, text_of
-from live import TIMEOUT, live_kernel
+from listing import is_unknown, list_tools
+from live import TIMEOUT, kernel_env, live_kernel
 from mcp.shared.exceptions import MCPError
+from nbclient import NotebookClient
+from task_client import TasksExtension
 from typer.testing import CliRunner
 
 from mcp_notebook import cli
+from mcp_notebook.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +100,7 @@ def here(module_home):
 
 
 async def _names(client):
-    return [tool.name for tool in (await client.list_tools()).tools]
+    return [tool.name for tool in await list_tools(client)]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -116,13 +121,51 @@ async def test_each_token_sees_and_calls_its_tools_and_no_others(here, era):
                     assert not (await client.call_tool(tool, {})).is_error
                     continue
                 for spelling in (tool, f"sales.{tool}"):
-                    with pytest.raises(MCPError, match=f"Unknown tool: '{spelling}'") as error:
-                        await client.call_tool(spelling, {})
-                    assert error.value.code == -32602
+                    refused = await client.call_tool(spelling, {})
+                    assert is_unknown(refused)
+                    assert f"'{spelling}'" in text_of(refused)
                     others = set(ALL) - set(tools) - {tool}
-                    assert not any(other in str(error.value) for other in others)
+                    assert not any(other in text_of(refused) for other in others)
     async with over_http(here.url, era) as client:
         assert await _names(client) == ALL
+
+
+CODE = """__import__('os').mkdir('canary')"""
+ATTACKS = [
+    {"c!": f"+str({CODE})#", "c": "a"},
+    {"c": f"{{{CODE}}}"},
+    {"c": f"\u2028{CODE}\u2029", f"x\x85{CODE}": 1},
+    {"c": f"'+{CODE}+'", f"c=1)\n{CODE}#": 1},
+    {"c": "a"},
+]
+
+
+async def test_what_a_token_may_send_never_runs_as_the_owner(here):
+    """The owner runs the cells of a recording again, and those that `%mcp insert` writes."""
+    here.kernel.ok(
+        "%%mcp_tool --read-only\nfrom typing import Literal\ndef cat(c: Literal['a']): ..."
+    )
+    here.kernel.ok("%mcp record attack")
+    async with over_http(here.url, "auto", token=here.run("add", "r", "--read-only")) as client:
+        for arguments in ATTACKS:
+            answer = await client.call_tool("cat", arguments)
+            assert answer.is_error == (arguments != {"c": "a"})
+    here.kernel.ok("%mcp record --stop")
+    recording = nbformat.read(here.home / "attack.ipynb", as_version=4)
+    sources = [cell.source for cell in recording.cells if cell.cell_type == "code"]
+    assert len(sources) == len(ATTACKS)
+    for source in sources:
+        here.kernel.ok(source)
+    for source in [*sources, *(f"%mcp call cat {json.dumps(arguments)}" for arguments in ATTACKS)]:
+        here.kernel.run(source)
+    recording.cells.insert(0, nbformat.v4.new_code_cell("%load_ext mcp_notebook"))
+    client = NotebookClient(recording, allow_errors=True, kernel_name="python3")
+    # In a fresh kernel `cat` is a magic, which gives its line to a shell.
+    await client.async_execute(cwd=str(here.home), env=kernel_env(here.home))
+    (cell,) = (cell for cell in recording.cells if cell.source.startswith("cat("))
+    assert cell.outputs[0].ename == "NameError"
+    assert not (here.home / "canary").exists()
+    here.kernel.ok("%mcp remove cat")
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -226,8 +269,7 @@ async def test_a_bridge_can_be_limited_for_everybody(here, transport, options, t
     async with connected(here.home, "auto", transport, *options) as client:
         assert await _names(client) == tools
         hidden = next(tool for tool in ALL if tool not in tools)
-        with pytest.raises(MCPError, match="Unknown tool"):
-            await client.call_tool(hidden, {})
+        assert is_unknown(await client.call_tool(hidden, {}))
 
 
 async def test_a_token_may_do_no_more_than_its_bridge(here):
@@ -259,8 +301,7 @@ async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):
             async with over_http(here.url, "auto", token=token) as client:
                 assert await _names(client) == tools
         async with over_http(here.url, "auto", token=other) as client:
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool("drop", {})
+            assert is_unknown(await client.call_tool("drop", {}))
     finally:
         here.run("remove", "own")
     async with over_http(here.url, "auto", token=other) as client:
@@ -276,6 +317,20 @@ def more(here):
 
 def _link(result):
     return next(str(block.uri) for block in result.content if block.type == "resource_link")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_tool_that_reads_originals_reads_the_callers_own_only(more, era):
+    ann, bob = (more.run("add", f"{era}-r{name}", "--tools", "letters") for name in ("ann", "bob"))
+    async with (
+        over_http(more.url, era, token=ann) as by_ann,
+        over_http(more.url, era, token=bob) as by_bob,
+    ):
+        uri = _link(await by_ann.call_tool("letters", {"letter": "a"}))
+        assert not (await by_ann.call_tool(READ_RESOURCE, {"uri": uri})).is_error
+        refused = await by_bob.call_tool(READ_RESOURCE, {"uri": uri})
+        assert refused.is_error
+        assert "does not exist" in refused.content[0].text
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -326,7 +381,9 @@ async def test_headers_tell_nothing_of_a_hidden_tool(more):
     for name in ("in_header", "no_such"):
         params = {"name": name, "arguments": {"n": 1}}
         answer = _modern(more.url, token, "tools/call", params, {"Mcp-Param-Number": "2"})
-        assert answer["error"]["message"].startswith(f"Unknown tool: '{name}'")
+        assert answer["result"]["isError"]
+        said = answer["result"]["content"][0]["text"]
+        assert said.startswith(f"Unknown tool: '{name}'")
     # Whoever sees the tool is told that the two differ.
     params = {"name": "in_header", "arguments": {"n": 1}}
     answer = _modern(more.url, TOKEN, "tools/call", params, {"Mcp-Param-Number": "2"})
@@ -338,8 +395,9 @@ async def test_who_sees_no_tool_is_told_what_to_do_as_if_there_were_none(here, e
     token = here.run("add", f"{era}-nothing", "--tools", "no_such")
     async with over_http(here.url, era, token=token) as client:
         assert "No notebook offers a tool at the moment" in client.instructions
-        with pytest.raises(MCPError, match="No open notebook offers a tool now"):
-            await client.call_tool("top", {})
+        refused = await client.call_tool("top", {})
+        assert is_unknown(refused)
+        assert "No open notebook offers a tool now" in text_of(refused)
     async with over_http(here.url, era) as client:
         assert "No notebook offers" not in client.instructions
 
@@ -404,3 +462,58 @@ def _modern(url, token, method, params, headers=None):
     if text.startswith("event:"):
         text = text.split("data: ")[-1]
     return json.loads(text)
+
+
+HOLD = """%%mcp_tool {options}
+import asyncio
+held, let_go = [], asyncio.Event()
+
+async def hold() -> str:
+    "Wait until somebody says so."
+    held.append(1)
+    await let_go.wait()
+    return "held"
+"""
+PLACES = 64
+
+
+@pytest.mark.parametrize("options", ["--read-only", "--read-only --task"], ids=["calls", "tasks"])
+async def test_guests_leave_places_in_a_kernel_to_each_other_and_to_the_user(here, options):
+    here.kernel.ok(HOLD.format(options=options))
+    said, news = [], anyio.Condition()
+
+    async def call(client, tool="hold"):
+        text = text_of(await client.call_tool(tool, {}))
+        async with news:
+            said.append(text)
+            news.notify_all()
+        return text
+
+    async def call_until_busy(tasks, client, reason, count):
+        """Call as often as there are places, and wait until so many calls are refused."""
+        before = len(said)
+        for _ in range(PLACES):
+            tasks.start_soon(call, client)
+        async with news:
+            while len(said) < before + count:
+                await news.wait()
+        assert all(reason in text for text in said[before:])
+
+    def connect(name=None):
+        token = {} if name is None else {"token": here.run("add", f"{options[-4:]}-{name}")}
+        return over_http(here.url, "auto", extensions=[TasksExtension()], **token)
+
+    with anyio.fail_after(TIMEOUT):
+        async with (
+            connect("one") as one,
+            connect("other") as other,
+            connect() as user,
+            anyio.create_task_group() as tasks,
+        ):
+            await call_until_busy(tasks, one, "32 of your calls are running", 32)
+            await call_until_busy(tasks, other, "48 calls of the user's guests are", 48)
+            assert await call(user, "top") == "sales top"
+            await call_until_busy(tasks, user, "64 calls are running", 48)
+            assert here.kernel.ok("print(len(held))").stdout.strip() == "64"
+            here.kernel.ok("let_go.set()")
+    assert said.count("held") == PLACES

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 from clients import TRANSPORTS, connected, pictures_of, text_of
+from listing import list_tools
 from live import TIMEOUT, live_kernel
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ def kernel(one_kernel):
 
 async def _define_later(client, kernel):
     """Define tools after the client has listed, and wait until the bridge knows them."""
-    assert [tool.name for tool in (await client.list_tools()).tools] == META
+    assert [tool.name for tool in await list_tools(client)] == META
     await anyio.to_thread.run_sync(kernel.ok, LATER)
     with anyio.fail_after(TIMEOUT):
         while (listed := await _listed(client)) != ["nap", "square"]:
@@ -126,6 +127,6 @@ async def test_a_client_may_call_before_it_has_listed_anything(kernel, era):
 
 async def test_without_a_kernel_the_three_are_listed_and_say_what_to_do(home, era):
     async with connected(home, era, "stdio", "--meta-tools") as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == META
+        assert [tool.name for tool in await list_tools(client)] == META
         assert "call_notebook_tool" in client.instructions
         assert "%load_ext mcp_notebook" in text_of(await client.call_tool(META[0], {}))

@@ -17,6 +17,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from clients import ERAS, TRANSPORTS, Changes, connected, http_bridge, over_http
 from desk import LIMIT, Desk
+from listing import list_tools
 from live import LiveKernel, live_kernel
 from mcp import Client
 from mcp_types import CallToolResult, Tool
@@ -40,7 +41,7 @@ class Viewer:
     async def list(self) -> Listing:
         """Ask for the tools."""
         with anyio.fail_after(LIMIT):
-            return tuple((await self.client.list_tools(cache_mode="bypass")).tools)
+            return tuple(await list_tools(self.client, cache_mode="bypass"))
 
     async def follow(self) -> None:
         """List at each notice; runs for ever."""

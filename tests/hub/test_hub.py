@@ -8,6 +8,7 @@ import pytest
 from bridges import bridge
 from clients import COMMAND, ERAS, over_http, text_of
 from hubs import jupyter_hub
+from listing import list_tools
 from live import TIMEOUT
 from mcp import Client, StdioServerParameters
 
@@ -67,7 +68,7 @@ def era(request):
 @pytest.mark.parametrize("path", ["mcp", "mcp/rain"])
 async def test_tools_are_called_with_a_token_for_the_users_server_alone(hub, token, era, path):
     async with over_http(f"{hub.url}user/ada/{path}", era, token=token) as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
+        names = {tool.name for tool in await list_tools(client)}
         assert names == {"double", "count_to", "wait_to_be_stopped"}
         assert text_of(await client.call_tool("double", {"n": 21})) == "42"
 

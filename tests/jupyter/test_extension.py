@@ -6,6 +6,7 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 from jupyter_servers import jupyter_server
 
 CONFIG = "etc/jupyter/jupyter_server_config.d/mcp_notebook.json"
@@ -34,26 +35,59 @@ def test_jupyter_server_lists_the_extension_as_enabled_and_valid(tmp_path):
     assert any("OK" in line for line in lines), done.stderr
 
 
-AUTHORIZER = """
+AUTHORIZER = r"""
 from jupyter_server.auth import Authorizer
 
-class NobodyRunsCode(Authorizer):
-    def is_authorized(self, handler, user, action, resource):
-        return (action, resource) != ("execute", "kernels")
+class FewRunCode(Authorizer):
+    {kind} is_authorized(self, handler, user, action, resource):
+        may_run = "X-May-Run" in handler.request.headers
+        return (action, resource) != ("execute", "kernels") or may_run
 
 c = get_config()
-c.ServerApp.authorizer_class = NobodyRunsCode
+c.ServerApp.authorizer_class = FewRunCode
+c.ServerApp.allow_origin_pat = r"https://(\w+\.)?good\.example|https://bad"
 """
+STOP = {"kernel": "1f0c7d", "call": 1}
 
 
-def test_whoever_may_not_run_code_in_the_kernels_gets_403(home):
-    (home / "config").mkdir()
-    (home / "config" / "jupyter_server_config.py").write_text(AUTHORIZER)
-    with jupyter_server(home) as server:
-        assert server.http.get("api/kernels").status_code == 200
-        answer = server.http.post("mcp", json={})
+@pytest.fixture(scope="module", params=["def", "async def"])
+def strict_server(request, module_home):
+    """A server that lets few requests run code, and pages of some origins in."""
+    (module_home / "config").mkdir(exist_ok=True)
+    config = AUTHORIZER.format(kind=request.param)
+    (module_home / "config" / "jupyter_server_config.py").write_text(config)
+    with jupyter_server(module_home) as server:
+        yield server
+
+
+def test_whoever_may_not_run_code_in_the_kernels_gets_403(strict_server):
+    http = strict_server.http
+    assert http.get("api/kernels").status_code == 200
+    for path, body in [("mcp", {}), ("mcp/sales", {}), ("mcp-notebook/calls/stop", STOP)]:
+        answer = http.post(path, json=body)
         assert answer.status_code == 403
         assert answer.json()["message"].startswith("This user may not run code in the kernels")
+    assert http.post("mcp", json={}, headers={"X-May-Run": "1"}).status_code == 400  # the bridge's
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_allowed"),
+    [
+        ("https://good.example", True),
+        ("https://app.good.example", True),
+        ("https://good.example.evil.example", False),
+        ("https://good.example:8443", False),
+        ("https://badly.example", False),
+        ("http://good.example", False),
+        ("xhttps://good.example", False),
+        ("https://gooddexample", False),
+        ("null", False),
+    ],
+)
+def test_an_origin_is_allowed_if_all_of_it_fits_the_pattern(strict_server, origin, is_allowed):
+    headers = {"X-May-Run": "1", "Origin": origin}
+    answer = strict_server.http.post("mcp", json={}, headers=headers)
+    assert answer.status_code == (400 if is_allowed else 403)
 
 
 def test_a_server_without_a_token_says_that_clients_need_one(home):

@@ -1,14 +1,23 @@
 """The tools of a real Jupyter Server's kernels, called below its own address and login."""
 
+import http.client
+import json
+from contextlib import closing
+from urllib.parse import urlsplit
+
 import anyio
 import anyio.to_thread
 import httpx2
 import psutil
 import pytest
+from bridges import INITIALIZE
 from clients import ERAS, over_http, text_of
-from jupyter_servers import LOOK, TOKEN, wait_for
+from jupyter_servers import HEADERS, LOOK, TOKEN, wait_for
+from listing import list_tools
 from live import TIMEOUT, live_kernel
 from mcp import MCPError
+
+from mcp_notebook.jupyter.mcp_handler import McpHandler
 
 pytestmark = pytest.mark.anyio
 
@@ -29,16 +38,32 @@ def _connect(server, era, notebook="", **options):
 async def test_the_tools_of_all_notebooks_are_called_below_the_servers_base_url(server, era):
     async with _connect(server, era) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"double_sales", "double_rain", "sales.measure", "rain.measure"} <= names
+        assert {"double_sales", "double_rain", "sales_measure", "rain_measure"} <= names
         assert text_of(await client.call_tool("double_rain", {"n": 21})) == "42"
 
 
 @pytest.mark.parametrize("notebook", ["sales", "sales.ipynb", "100%25 of K%C3%B6ln/sales"])
 async def test_below_the_name_of_a_notebook_are_its_tools_alone(server, notebook):
     async with _connect(server, "auto", notebook) as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
+        names = {tool.name for tool in await list_tools(client)}
         assert names == {"double_sales", "measure", "count_to", "wait_to_be_stopped"}
         assert text_of(await client.call_tool("double_sales", {"n": 4})) == "8"
+
+
+def test_the_head_of_an_answer_is_the_bridges_and_the_connection_is_the_servers(server):
+    accept = {"Accept": "application/json, text/event-stream"}
+    with httpx2.Client(headers=HEADERS | accept, timeout=TIMEOUT, trust_env=False) as http:
+        answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        accepted = http.post(f"{server.url}mcp", json=initialized, headers=session)
+    assert accepted.status_code == 202
+    for head in (answer.headers, accepted.headers):
+        assert head["Server"].startswith("TornadoServer")
+        assert head["X-Accel-Buffering"] == "no"  # nginx, which a Hub may have, would hold it back
+        assert len(head.get_list("Date")) == 1
+    assert answer.headers.get_list("Content-Type") == ["application/json"]
+    assert "text/html" not in accepted.headers.get("Content-Type", "")
 
 
 # -- while a call runs -----------------------------------------------------------------------------
@@ -62,6 +87,16 @@ async def test_progress_arrives_while_the_call_runs_and_the_server_answers_other
         )
     assert text_of(result) == "counted"
     assert seen == [1, 2, 3]
+
+
+async def test_a_hang_up_ends_the_request_to_the_bridge_before_anything_is_to_be_written():
+    """Otherwise it would be noticed at the bridge's next sign of life, 15 seconds later."""
+    handler = object.__new__(McpHandler)
+    handler._relaying = anyio.CancelScope()
+    with anyio.fail_after(TIMEOUT), handler._relaying:
+        handler.on_connection_close()
+        await anyio.sleep_forever()
+    assert handler._relaying.cancelled_caught
 
 
 async def test_a_client_that_hangs_up_stops_its_call(server, tmp_path):
@@ -119,6 +154,46 @@ def test_without_the_right_token_the_answer_is_401_and_no_redirect(server, metho
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert answer.json()["message"].startswith("The token is missing or wrong.")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "mcp"), ("GET", "mcp/"), ("DELETE", "mcp/sales")]
+)
+@pytest.mark.parametrize("headers", [{}, {"Authorization": f"token {TOKEN}"}])
+def test_a_token_in_the_address_opens_nothing(server, method, path, headers):
+    answer = _ask(server, f"{path}?token={TOKEN}", method=method, **headers)
+    assert answer.status_code == 401
+    assert "Set-Cookie" not in answer.headers
+    assert "header `Authorization" in answer.json()["message"]
+
+
+def test_a_token_in_the_body_of_a_form_opens_nothing(server):
+    with httpx2.Client(trust_env=False) as http:
+        assert http.post(f"{server.url}mcp", data={"token": TOKEN}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "path", ["..%2fmetrics", "..%2Fhealthz", "..", "%2e%2e", ".", "a%2f..%2f..%2fmetrics", "..%2f"]
+)
+def test_no_name_of_a_notebook_leads_to_another_path_of_the_bridge(server, path):
+    target = f"{urlsplit(server.url).path}mcp/{path}"
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=TIMEOUT)
+    with closing(connection):
+        connection.request("GET", target, headers=HEADERS)
+        answer = connection.getresponse()
+        assert answer.status == 404
+        assert "is called" in json.loads(answer.read())["error"]
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xe9", b"\xc3\xa9", b"\xff\xfe", b"a\tb", b"\x7f", b"", b"x" * 9_000]
+)
+@pytest.mark.parametrize("name", [b"Mcp-Name", b"Mcp-Method", b"MCP-Protocol-Version", b"mcp-x"])
+def test_headers_of_any_bytes_are_no_reason_to_fail(server, name, value):
+    headers = [(b"Authorization", f"token {TOKEN}".encode()), (name, value)]
+    with httpx2.Client(trust_env=False, timeout=TIMEOUT) as client:
+        answer = client.post(f"{server.url}mcp", json=LIST, headers=headers)
+    assert answer.status_code < 500, answer.text
 
 
 def test_a_cookie_alone_is_refused_even_with_its_xsrf_token(server):

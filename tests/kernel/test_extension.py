@@ -32,6 +32,7 @@ print(json.dumps({
     ),
     "completers": sorted(dispatchers.strs) if dispatchers else [],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
+    "builtins": ip.builtin_trap._nested_level,
     "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),
 }))
 """
@@ -383,3 +384,67 @@ def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(bare
     assert "odd is not offered as a tool" in bare.ok("%load_ext mcp_notebook").stderr
     with Link(record_of(bare)) as link:
         assert [tool.name for tool in link.welcome.tools] == ["one"]
+
+
+LIBRARY = """
+class Shape:
+    pass
+
+try:
+    shell = get_ipython()
+except NameError:
+    pass  # not in a notebook: nothing to register
+else:
+    formatter = shell.display_formatter.formatters["text/markdown"]
+    formatter.for_type(Shape, lambda shape: f"a shape of {__name__}")
+"""
+MODES = ("main", "thread", "fork", "coroutine")
+
+
+def test_a_library_that_a_call_imports_first_finds_the_notebook_as_a_cell_does(bare):
+    # As holoviews does: without the builtin `get_ipython`, it registers no formatters.
+    bare.ok("%load_ext mcp_notebook\nfrom mcp_notebook import mcp_tool")
+    for mode in MODES:
+        (bare.home / f"shapes_{mode}.py").write_text(LIBRARY)
+        run = "" if mode == "coroutine" else f", run={mode!r}"
+        bare.ok(
+            f"@mcp_tool(read_only=True{run})\n"
+            f"{'async ' if mode == 'coroutine' else ''}def shape_{mode}():\n"
+            f"    import shapes_{mode} as shapes\n    return shapes.Shape()"
+        )
+    with Link(record_of(bare)) as link:
+        texts = [text_of(link.call(f"shape_{mode}")) for mode in MODES]
+    assert texts == [f"a shape of shapes_{mode}" for mode in MODES]
+
+
+FILL_DISK = """
+import resource
+before = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows limits no file sizes")
+@pytest.mark.parametrize("line", ["%load_ext mcp_notebook", "%reload_ext mcp_notebook"])
+def test_a_full_disk_is_one_sentence_and_the_tools_are_back_when_there_is_room(bare, line):
+    if line.startswith("%reload"):
+        bare.ok("%load_ext mcp_notebook")
+        bare.ok("%%mcp_tool\ndef total(a: int): return a")
+    bare.ok(FILL_DISK)
+    output = bare.run(line)
+    bare.ok("resource.setrlimit(resource.RLIMIT_FSIZE, before)")
+    assert output.error.startswith("UsageError: Clients cannot find the notebook, because no file")
+    assert "Make room there, or set MCP_NOTEBOOK_HOME to another folder" in output.error
+    assert left_behind(bare)["threads"] == left_behind(bare)["magics"] == []
+    bare.ok("%load_ext mcp_notebook")
+    assert list(tools_of(bare)) == (["total"] if line.startswith("%reload") else [])
+
+
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="root can write everywhere else")
+def test_a_home_that_is_read_only_is_one_sentence_that_names_the_variable(bare, tmp_path):
+    output = bare.run("%env MCP_NOTEBOOK_HOME=/sys/mcp-notebook\n%load_ext mcp_notebook")
+    assert "UsageError: The notebook cannot listen for clients in /sys/mcp-notebook" in output.text
+    assert "[Errno" not in output.text
+    assert "Set MCP_NOTEBOOK_HOME to a folder on a local disk that you can write to" in output.text
+    bare.ok(f"%env MCP_NOTEBOOK_HOME={tmp_path}/home\n%load_ext mcp_notebook")
+    bare.ok("%unload_ext mcp_notebook\n%env -u MCP_NOTEBOOK_HOME")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -27,8 +28,9 @@ class Permissions:
     """
 
     tools: tuple[str, ...] = ()
-    """Shell patterns, one of which matches the tool's name or its full name,
-    ``<notebook>.<tool>``; empty: any name."""
+    """Shell patterns, one of which matches the tool's own name or its full name,
+    ``<notebook>.<tool>``; empty: any name. Under which name it is served does not matter: that may
+    change when another notebook is opened."""
     tags: frozenset[str] = frozenset()
     """Tags, of which the tool has at least one; empty: any tags or none."""
     read_only: bool = False
@@ -75,7 +77,7 @@ class Permissions:
     def allow(self, entry: CatalogEntry) -> bool:
         """Return whether a tool may be called."""
         return (
-            self.allow_name(entry.name, f"{entry.notebook}.{entry.tool.name}")
+            self.allow_name(entry.tool.name, entry.full_name)
             and (not self.tags or not self.tags.isdisjoint(_read_tags(entry)))
             and (not self.read_only or (entry.tool.annotations or {}).get("readOnlyHint") is True)
             and (self.within is None or self.within.allow(entry))
@@ -98,22 +100,28 @@ class Caller:
     """Who makes a request."""
 
     name: str
-    """For the log: "owner" has the endpoint's own token, "stdio" started the bridge."""
+    """Identifies the caller in the log, in questions and where its requests are counted; nobody can
+    choose theirs. "owner" has the endpoint's own token, "stdio" started the bridge."""
+    alias: str = ""
+    """What people call it, to be shown beside its name: it may have chosen that itself."""
     permissions: Permissions = field(default=EVERYTHING)
     identity: str = ""
     """What the caller's sessions, waiting calls and results belong to; if empty, its name. No other
     caller has the same, also after a token of the same name."""
 
+    is_user: bool = False
+    """Whether it is the user: the endpoint's own token, or whoever started the bridge over stdio.
+    All others are guests."""
     may_read_metrics: bool = False
     """Whether it sees the bridge's numbers even if it may not call every tool."""
 
-    @property
+    @cached_property
     def owns(self) -> str:
         """What the caller's sessions, waiting calls and results belong to."""
         return self.identity or self.name
 
 
-OWNER = Caller(name="owner", may_read_metrics=True)
+OWNER = Caller(name="owner", is_user=True, may_read_metrics=True)
 """Whoever has the endpoint's own token: the user."""
 
 

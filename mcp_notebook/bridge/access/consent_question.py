@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.redaction import redact_arguments
 
@@ -25,6 +26,8 @@ MIN_VALUE = 200
 """Characters of one argument that are shown in any case."""
 MAX_NAME = 80
 """Characters of a name."""
+MAX_CALLER = 1_200
+"""Characters of the caller's name: cut short, two users of one issuer could look the same."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that count as printable and show nothing."""
@@ -48,6 +51,8 @@ class Question:
     """The names of the tool's parameters, in order."""
     caller: str
     """Whose token it is, or "stdio"."""
+    alias: str = ""
+    """What people call that caller."""
     client: str = ""
     """The client's program, as it says."""
 
@@ -56,7 +61,7 @@ def make_question(
     entry: CatalogEntry,
     arguments: Mapping[str, Any],
     *,
-    caller: str,
+    caller: Caller,
     client: str = "",
     sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> Question:
@@ -77,13 +82,15 @@ def make_question(
         arguments=redact_arguments(schema, arguments),
         sizes=sizes,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
-        caller=caller,
+        caller=caller.name,
+        alias=caller.alias,
         client=client,
     )
 
 
 def write_question(question: Question) -> str:
     """Return the question as lines of text."""
+    alias = f", called {quote(question.alias, MAX_NAME)}" if question.alias else ""
     program = f", with the program {quote(question.client, MAX_NAME)}" if question.client else ""
     return "\n".join(
         [
@@ -92,7 +99,7 @@ def write_question(question: Question) -> str:
             f"Tool: {_write_name(question.tool)}",
             f"Notebook: {_write_name(question.notebook)}",
             *_write_arguments(question),
-            f"Asked by: {_write_name(question.caller)}{program}",
+            f"Asked by: {_write_name(question.caller, MAX_CALLER)}{alias}{program}",
         ]
     )
 
@@ -135,8 +142,8 @@ def _write_arguments(question: Question) -> list[str]:
     return lines
 
 
-def _write_name(name: str) -> str:
-    return name if all(map(_PLAIN_NAME.fullmatch, name.split("."))) else quote(name, MAX_NAME)
+def _write_name(name: str, most: int = MAX_NAME) -> str:
+    return name if all(map(_PLAIN_NAME.fullmatch, name.split("."))) else quote(name, most)
 
 
 def _escape(text: str) -> Iterator[str]:

@@ -22,6 +22,8 @@ from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
+GUESTS_AT_ONCE = 4
+"""Requests of guests that begin in one turn of the event loop, so that all others have theirs."""
 WATCH_INTERVAL = 1.0
 """Seconds between two checks whether what callers have open has to end."""
 _NO_TOKEN = Refusal("the bearer token is missing")
@@ -60,7 +62,8 @@ class Gate:
         allowed_hosts: Other names that are allowed as Host, without port: of a proxy in front.
         allowed_origins: Origins whose pages are allowed, whatever the Host.
         refusals: Gets a line about each refused request.
-        on_admission: Called with the scope of each request that is let in.
+        on_admission: Called with the scope and the caller of each request that is to be let in;
+            returns why its caller cannot have its connection, or None.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -72,7 +75,7 @@ class Gate:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         refusals: RefusalLog | None = None,
-        on_admission: Callable[[Scope], object] | None = None,
+        on_admission: Callable[[Scope, Caller], str | None] | None = None,
     ) -> None:
         self._app = app
         self._authenticators = tuple(authenticators)
@@ -81,6 +84,7 @@ class Gate:
         self._origins = {*map(str.lower, allowed_origins)}
         self._refusals = refusals or RefusalLog()
         self._on_admission = on_admission
+        self._turns = asyncio.Semaphore(GUESTS_AT_ONCE)
         self._open: dict[asyncio.Task[object], Caller] = {}
         """The open requests, by the tasks that serve them."""
         self._ended: set[asyncio.Task[object]] = set()
@@ -104,8 +108,18 @@ class Gate:
         caller = await self._find_caller(_read_token(proofs))
         if isinstance(caller, Refusal):
             await self._refuse(caller, scope, receive, send)
-        else:
-            await self._let_in(caller, scope, receive, send)
+            return
+        lack = None if self._on_admission is None else self._on_admission(scope, caller)
+        if lack is not None:
+            self._refusals.note(scope.get("client"), "its caller has too many connections")
+            refusal = _make_refusal(429, lack)
+            refusal.headers["Connection"] = "close"
+            await refusal(scope, receive, send)
+            return
+        if not caller.is_user:
+            await self._turns.acquire()
+            asyncio.get_running_loop().call_soon(self._turns.release)
+        await self._let_in(caller, scope, receive, send)
 
     async def watch(self, on_end: Callable[[Caller], Awaitable[None]]) -> None:
         """End the open requests of callers who have lost their right; runs forever.
@@ -124,8 +138,6 @@ class Gate:
                     await on_end(caller)
 
     async def _let_in(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._on_admission is not None:
-            self._on_admission(scope)
         user = _make_user(caller.owns)
         has_begun = False
 

@@ -26,7 +26,7 @@ class _List:
     names: frozenset[str]
     """The names of these."""
     past_names: frozenset[str]
-    """These names, and full names, also of tools that have gone since."""
+    """These names, long and full names, also of tools that have gone since."""
 
     def unknown(self, name: str) -> UnknownTool:
         """Return the error for a tool that does not exist, as far as the caller can see."""
@@ -92,7 +92,7 @@ def _make_list(
     entries = tuple(filter(permissions.allow, source))
     names = frozenset(entry.name for entry in entries)
     allowed = tuple(_hide_related(entry, names) for entry in entries)
-    past_names = names | {f"{entry.notebook}.{entry.tool.name}" for entry in entries}
+    past_names = names.union(*((entry.long_name, entry.full_name) for entry in entries))
     if previous is not None:
         if previous.allowed == allowed:
             allowed = previous.allowed

@@ -2,13 +2,17 @@
 
 Runs on the bridge's event loop; no I/O. Each limit is a token bucket that holds a minute's worth:
 what a caller has not used for a minute, it may use at once. In the form of the "generic cell rate
-algorithm", a bucket is a single number, the time at which it will be full again.
+algorithm", a bucket is a single number, the time at which it will be full again. As of `shares`, a
+quarter is kept for the user: the guests have a bucket that they take from together.
 """
 
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.shares import GUESTS, limit_guests
 
 MAX_CALLERS = 1_000
 """Callers whose buckets are kept. Of more, those go whose buckets are full or will be so first."""
@@ -49,37 +53,46 @@ class RateLimits:
         self._per_caller = per_caller
         self._in_all = in_all
         self._clock = clock
+        self._for_guests = limit_guests(in_all)
         self._all_full_at = -math.inf
+        self._guests_full_at = -math.inf
         self._full_at: dict[str, float] = {}
         """When the bucket of a caller will be full; it is if it has none."""
 
-    def take(self, caller: str) -> Excess | None:
+    def take(self, caller: Caller) -> Excess | None:
         """Count one more time, unless it would be too often.
 
         Args:
-            caller: The caller's name.
+            caller: The caller.
 
         Returns:
             None if it is counted.
         """
         now = self._clock()
         # When the buckets will be full if one is taken from them now.
-        alone = max(self._full_at.get(caller, now), now) + _MINUTE / self._per_caller
+        alone = max(self._full_at.get(caller.owns, now), now) + _MINUTE / self._per_caller
         together = max(self._all_full_at, now) + _MINUTE / self._in_all
-        wait = max(alone - now, together - now) - _MINUTE
+        guests = -math.inf
+        if not caller.is_user:
+            guests = max(self._guests_full_at, now) + _MINUTE / self._for_guests
+        full_at = max(alone, together, guests)
+        wait = full_at - now - _MINUTE
         if wait > _ROUNDING:
-            who = (
-                f"one caller may make {self._per_caller:,}"
-                if alone >= together
-                else f"all callers together may make {self._in_all:,}"
-            )
+            if alone == full_at:
+                who = f"one caller may make {self._per_caller:,}"
+            elif together == full_at:
+                who = f"all callers together may make {self._in_all:,}"
+            else:
+                who = f"{GUESTS} may make {self._for_guests:,}"
             seconds = math.ceil(wait)
             unit = "second" if seconds == 1 else "seconds"
             return Excess(
                 f"Too many {self._things}: {who} a minute. Try again in {seconds} {unit}.", seconds
             )
         self._all_full_at = together
-        self._full_at[caller] = alone
+        if not caller.is_user:
+            self._guests_full_at = guests
+        self._full_at[caller.owns] = alone
         if len(self._full_at) > MAX_CALLERS:
             self._forget_callers(now)
         return None

@@ -57,8 +57,13 @@ def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning)
                 "void. Give the new one to clients that were set up with the old one."
             )
     except (OSError, UnicodeDecodeError) as error:
+        reason = str(error)
+        if isinstance(error, OSError) and error.strerror:  # without its number
+            other = f"{error.filename}: " if error.filename not in {None, str(path)} else ""
+            reason = other + error.strerror
         raise SettingsError(
-            f"The token file {path} cannot be used: {error}. Choose another with --token-file."
+            f"The token file {path} cannot be used: {reason}. Choose another with "
+            "--token-file, or another folder for all files with MCP_NOTEBOOK_HOME."
         ) from None
     return token
 

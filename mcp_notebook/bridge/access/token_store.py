@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import stat
 import sys
 import time
@@ -113,9 +114,10 @@ class TokenStore:
         except OSError as error:
             raise self._make_error(error.strerror or str(error)) from None
         if sys.platform != "win32" and stat.S_IMODE(status.st_mode) & 0o077:
+            chmod = f"chmod 600 {shlex.quote(str(self.path))}"
             raise TokenError(
                 f"Other users have access to {self.path}, and may have added tokens to it. Look at "
-                f"it, then run `chmod 600 {self.path}`, or delete it to void all tokens in it."
+                f"it, then run `{chmod}`, or delete it to void all tokens in it."
             )
         try:
             content = _Content.model_validate_json(read_private(self.path, MAX_FILE))
@@ -264,7 +266,8 @@ class TokenStore:
                 write_private(self.path, text)
         except OSError as error:
             raise TokenError(
-                f"The file of tokens {self.path} cannot be written: {error}."
+                f"The file of tokens {self.path} cannot be written: {error.strerror or error}. "
+                "Correct that, or set MCP_NOTEBOOK_HOME to another folder, here and for the server."
             ) from None
 
     def stat(self) -> tuple[int, ...] | None:

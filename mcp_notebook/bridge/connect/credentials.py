@@ -121,6 +121,6 @@ def _read_keyring(name: str) -> str:
     if token is None:
         raise TokenError(
             f"The keyring has no entry {name!r} of {KEYRING_SERVICE}. "
-            f"Run `keyring set {KEYRING_SERVICE} {name}`, which asks for the token."
+            f"Run `keyring set {KEYRING_SERVICE} {shlex.quote(name)}`, which asks for the token."
         )
     return token

@@ -10,10 +10,11 @@ from http import HTTPStatus
 
 import anyio
 
+from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.failures import explain_status
 from mcp_notebook.bridge.connect.messages import Message, replace_id
 from mcp_notebook.bridge.connect.remote import Remote, Reply
-from mcp_notebook.errors import ConnectionLost, SessionLost
+from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost
 
 SESSION_HEADER = "Mcp-Session-Id"
 Forward = Callable[[Message, Reply], Awaitable[None]]
@@ -21,6 +22,8 @@ Forward = Callable[[Message, Reply], Awaitable[None]]
 STEADY = 30.0
 """Seconds after which a stream that ends is no reason to wait longer than usual."""
 _LONGEST_PAUSE = 10.0
+_HUBS_PAGE = "/hub/user/"
+"""In the address of the page that a Hub has in place of a server that does not run."""
 _ENDED = "The connection to {} ended before the answer came."
 
 
@@ -51,9 +54,7 @@ async def exchange(
         if await _forward_all(reply, request, forward):
             return
         if reply.status != HTTPStatus.OK:
-            raise explain_status(
-                reply.status, remote.url, remote.credentials, reply.location, reply.words
-            )
+            raise await explain_reply(remote, reply)
     while reply.last_id:
         await anyio.sleep(reply.retry)
         resumption = {**headers, "Last-Event-ID": reply.last_id}
@@ -83,6 +84,21 @@ async def ask(
     return answers[-1]
 
 
+async def explain_reply(remote: Remote, reply: Reply) -> RemoteError:
+    """Return what a reply without a message of MCP means.
+
+    A Hub that answers in place of a server that does not run refuses all that is posted, whatever
+    the token, and leads what is read to a page of its own.
+    """
+    status, location = reply.status, reply.location
+    if status == HTTPStatus.FORBIDDEN and find_hub(remote.url) is not None:
+        async with remote.listen({"Accept": "*/*"}) as page:
+            location = page.location
+    if _HUBS_PAGE in location:
+        status = HTTPStatus.FAILED_DEPENDENCY
+    return explain_status(status, remote.url, remote.credentials, reply.location, reply.words)
+
+
 def check_session(reply: Reply, headers: Mapping[str, str], remote: Remote) -> None:
     """Check that the server knows the session, and the token.
 
@@ -102,7 +118,7 @@ async def _forward_all(reply: Reply, request: Message, forward: Forward) -> bool
         async for message in reply.read():
             if not message.is_answer:
                 await forward(message, reply)
-            elif message.id in (request.id, None):
+            elif message.is_answer_to(request):
                 await forward(replace_id(message, request.id), reply)
                 return True
     except ConnectionLost:

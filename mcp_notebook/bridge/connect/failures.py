@@ -13,7 +13,7 @@ import httpx2
 
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
+from mcp_notebook.errors import ConnectionLost, LaunchEnded, RemoteError, Unreachable
 
 _CALL_AGAIN = "Whether it ran is not known: call it again only if that does no harm."
 _ENDED = (302, 401, 403, 404, 424)
@@ -25,8 +25,8 @@ def explain_failure(error: Exception, url: str) -> RemoteError:
     causes = list(_list_causes(error))
     if isinstance(error, httpx2.ProxyError):
         return RemoteError(
-            f"The proxy on the way to {url} refuses: {error}. Check HTTPS_PROXY, ALL_PROXY and "
-            "NO_PROXY."
+            f"The proxy on the way to {url} refuses or cannot be used: {error}. Check HTTPS_PROXY, "
+            "ALL_PROXY and NO_PROXY."
         )
     if isinstance(error, httpx2.UnsupportedProtocol | httpx2.InvalidURL):
         return RemoteError(f"{url} cannot be used: {error}. Check the address.")
@@ -91,8 +91,8 @@ def explain_status(
         location: Where it was redirected to.
         words: What the server says itself.
     """
-    if credentials.is_from_binder and status in _ENDED:
-        return RemoteError(
+    if credentials.is_from_binder and status in _ENDED and not words:  # a bridge says those
+        return LaunchEnded(
             f"The server that Binder started, {url}, has ended, as it does after some minutes "
             "without use. Restart your client: this command then starts a new one."
         )

@@ -12,8 +12,9 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOC
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.connect.addresses import Address, find_hub
+from mcp_notebook.bridge.connect.addresses import Address
 from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.exchange import explain_reply
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
@@ -63,19 +64,7 @@ async def find_endpoint(
     url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
     if reply.status in _ABSENT and not reply.words:
         raise await _explain_absence(http, address, credentials)
-    if await _is_stopped(http, address, credentials):
-        raise explain_status(HTTPStatus.FAILED_DEPENDENCY, url, credentials)
-    raise explain_status(reply.status, url, credentials, reply.location, reply.words)
-
-
-async def _is_stopped(http: httpx2.AsyncClient, address: Address, credentials: Credentials) -> bool:
-    """Return whether the Hub answers in place of a server: it refuses all that is posted there."""
-    if find_hub(address.endpoints[0]) is None:
-        return False
-    async with Remote(http, f"{address.server}/api", credentials).listen(
-        {"Accept": "*/*"}
-    ) as reply:
-        return "/hub/user/" in reply.location
+    raise await explain_reply(Remote(http, url, credentials), reply)
 
 
 async def _ask(remote: Remote) -> Reply | None:
@@ -98,6 +87,8 @@ async def _explain_absence(
     """Return why nothing at an address is MCP."""
     server, url = address.server, address.endpoints[0]
     async with Remote(http, f"{server}/api", credentials).listen({"Accept": "*/*"}) as reply:
+        if reply.status != HTTPStatus.OK and credentials.is_from_binder:
+            return explain_status(reply.status, url, credentials, reply.location)
         if reply.status in (401, 403):
             return RemoteError(explain_token(server, credentials))
         about = await reply.read_json() if reply.status == 200 else None  # noqa: PLR2004

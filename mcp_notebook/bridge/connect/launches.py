@@ -21,7 +21,7 @@ from mcp_notebook.bridge.connect.binder import Launch, launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import Remote
-from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
+from mcp_notebook.errors import LaunchEnded, RemoteError
 from mcp_notebook.private_files import (
     lock_file,
     make_private_folder,
@@ -59,13 +59,13 @@ async def find_launch(
         if launch is not None:
             try:
                 return await _connect(http, launch, credentials, insecure=insecure)
-            except (Unreachable, ConnectionLost) as error:
+            except LaunchEnded:
+                print_note("The server that was started on Binder before has ended.")
+            except RemoteError as error:
                 # Perhaps it is only the network: what was computed there must not be given up.
                 raise RemoteError(
                     f"{error} If that server has ended, remove {file.path} to start a new one."
                 ) from None
-            except RemoteError:
-                print_note("The server that was started on Binder before has ended.")
         print_note(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
         launch = await launch_repository(http, repository, credentials, print_note)
         file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")

@@ -64,6 +64,12 @@ class Message:
         """Whether it is the answer to a request."""
         return "method" not in self.content
 
+    def is_answer_to(self, request: "Message") -> bool:
+        """Whether it is the answer to this request: errors may come without an id."""
+        if not self.is_answer:
+            return False
+        return self.id == request.id or (self.id is None and "error" in self.content)
+
     @property
     def params(self) -> JsonObject:
         """The parameters, {} if there are none."""

@@ -19,7 +19,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure
 from mcp_notebook.bridge.connect.messages import Message, read_body
-from mcp_notebook.errors import RemoteError
+from mcp_notebook.outgoing_http import open_http_client
 
 CONNECT_LIMIT = 10.0
 """Seconds until a connection stands. A call may take hours then."""
@@ -31,27 +31,17 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_US
 """A lost network is noticed after a minute, however long a call may take."""
 
 
-@asynccontextmanager
-async def open_http() -> AsyncIterator[httpx2.AsyncClient]:
-    """Open what makes requests, through proxies and with certificates as the environment says.
+def open_http() -> httpx2.AsyncClient:
+    """Return what makes requests, with the environment's certificates and proxies.
 
     Raises:
-        RemoteError: The environment names what cannot be used.
+        RemoteError: The environment names certificates that cannot be read.
     """
-    try:
-        client = httpx2.AsyncClient(
-            headers={"User-Agent": f"mcp-notebook/{__version__}"},
-            timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-            follow_redirects=False,
-        )
-    except (OSError, ValueError) as error:
-        raise RemoteError(
-            f"No connection can be made: {error}. Check the variables SSL_CERT_FILE, SSL_CERT_DIR "
-            "and those for proxies (HTTPS_PROXY, ALL_PROXY)."
-        ) from None
-    async with client:
-        yield client
+    return open_http_client(
+        headers={"User-Agent": f"mcp-notebook/{__version__}"},
+        timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT),
+        max_connections=None,
+    )
 
 
 class Reply:

@@ -125,7 +125,8 @@ class Session:
                         await self._announce_changes()
                     has_missed = reply.status == HTTPStatus.OK
                     async for message in reply.read():
-                        await self._send(message)
+                        if not message.is_answer:  # answers come with their requests
+                            await self._send(message)
                     last_id = reply.last_id
                     if last_id:  # the server keeps for us what we miss
                         has_missed = False

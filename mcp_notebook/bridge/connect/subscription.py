@@ -12,8 +12,7 @@ from http import HTTPStatus
 import anyio
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
-from mcp_notebook.bridge.connect.exchange import STEADY, check_session, list_pauses
-from mcp_notebook.bridge.connect.failures import explain_status
+from mcp_notebook.bridge.connect.exchange import STEADY, check_session, explain_reply, list_pauses
 from mcp_notebook.bridge.connect.messages import Message, as_object, make_message, replace_id
 from mcp_notebook.bridge.connect.remote import Remote
 from mcp_notebook.errors import ConnectionLost, Unreachable
@@ -62,6 +61,8 @@ class Subscription:
             check_session(reply, headers, remote)
             async for message in reply.read():
                 if message.is_answer:
+                    if not message.is_answer_to(self._request):
+                        continue
                     if self.is_open and "error" not in message.content:
                         return False  # the server is stopping
                     await self._send(replace_id(message, self._request.id))
@@ -72,9 +73,7 @@ class Subscription:
                     self.is_open = self.is_open or message.method == _ACKNOWLEDGED
                     await self._send(message)
             if reply.status != HTTPStatus.OK:
-                raise explain_status(
-                    reply.status, remote.url, remote.credentials, reply.location, reply.words
-                )
+                raise await explain_reply(remote, reply)
         if not self.is_open:
             raise ConnectionLost(f"The connection to {remote.url} ended before the answer came.")
         return False

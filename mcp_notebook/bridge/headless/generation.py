@@ -24,7 +24,7 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.supervisor import Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.errors import LinkError, NotebookError
+from mcp_notebook.errors import KernelDied, LinkError, NotebookError
 from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.settings_values import Count
@@ -118,7 +118,9 @@ class Generation:
             for _ in range(number - 1):
                 starts.start_soon(start)
         if failures:
-            raise NotebookError(
+            # The first one runs, so what the others died of is no fault of the notebook's.
+            kind = KernelDied if isinstance(failures[0], KernelDied) else NotebookError
+            raise kind(
                 f"{number} kernels of {self._path.name} could not be started, only fewer: "
                 f"choose a smaller --replicas. {failures[0]}"
             )

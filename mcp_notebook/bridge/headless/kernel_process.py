@@ -28,7 +28,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
 from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
-from mcp_notebook.errors import NotebookError
+from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings import Settings
 
 _DEFAULT_KERNEL = "python3"
@@ -271,11 +271,11 @@ async def _wait_until_ready(kernel: KernelProcess, path: Path, settings: Setting
         ) from None
 
 
-def _explain_death(kernel: KernelProcess, path: Path) -> NotebookError:
+def _explain_death(kernel: KernelProcess, path: Path) -> KernelDied:
     name, death = kernel.manager.kernel_name, kernel.describe_death()
     is_missing = re.search(r"No module named '?ipykernel", death)
     step = " Install ipykernel in its environment: `pip install ipykernel`." if is_missing else ""
-    return NotebookError(f"The kernel {name!r} of {path.name} ended while starting.{step} {death}")
+    return KernelDied(f"The kernel {name!r} of {path.name} ended while starting.{step} {death}")
 
 
 async def _answers(client: AsyncKernelClient) -> bool:

@@ -39,7 +39,7 @@ from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery import Record, list_live_records
-from mcp_notebook.errors import NotebookError
+from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.wording import strip_escapes
@@ -177,7 +177,7 @@ async def _run_cell(
             "MCP_NOTEBOOK_CELL_TIMEOUT sets the limit."
         ) from None
     except DeadKernelError:
-        raise NotebookError(
+        raise KernelDied(
             f"The kernel died in this cell: {where}\n\n{_indent(cell.source)}\n\n"
             f"{kernel.describe_death()}"
         ) from None

@@ -52,7 +52,7 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
     reason = await anyio.to_thread.run_sync(explain_distrust, text)
     if reason is None:
         return
-    command = f"jupyter trust {shlex.quote(str(path))}"
+    command = _format_command(path)
     if settings.trusted_only:
         raise UntrustedNotebook(
             f"{path} is not trusted ({reason}), and MCP_NOTEBOOK_TRUSTED_ONLY or --trusted-only is "
@@ -65,6 +65,11 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
         f"{path} is not trusted ({reason}), and its code runs as you: trust it with `{command}`, "
         "or have such notebooks refused with --trusted-only."
     )
+
+
+def _format_command(path: Path) -> str:
+    # Absolute: a name may begin with a dash, and Jupyter's options can name files of code.
+    return f"jupyter trust {shlex.quote(str(path.absolute()))}"
 
 
 def explain_distrust(text: str) -> str | None:

@@ -21,6 +21,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from mcp_notebook.bridge.headless import supervisor
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.generation import Generation
@@ -29,7 +30,7 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
+from mcp_notebook.errors import KernelDied, LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_note
@@ -165,12 +166,24 @@ class ReplicaSet:
             self._tasks.start_soon(self._retire, self._retired)
 
     async def _start_when_trusted(self, version: Version) -> Generation | None:
-        """Start the kernels of a version that was saved; None if they cannot be started."""
-        is_told = False
+        """Start the kernels of a version that was saved; None if they cannot be started.
+
+        A kernel that dies meanwhile, or cannot be linked, gets several attempts, like one that is
+        served: it may have been killed.
+        """
+        is_told, failures = False, 0
         while True:
             try:
                 return await self._start(version)
-            except (NotebookError, LinkError) as error:
+            except (KernelDied, LinkError) as error:
+                failures += 1
+                if failures == supervisor.MAX_FAILURES:
+                    self._tell_failure(error)
+                    return None
+                print_note(f"{error} It is started again.")
+                await anyio.sleep(supervisor.FIRST_DELAY * (failures - 1))
+                continue
+            except NotebookError as error:
                 if not is_told:
                     self._tell_failure(error)
                 if not isinstance(error, UntrustedNotebook):

@@ -3,19 +3,29 @@
 Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 
 1. A tool that only one kernel offers is served under its own name.
-2. If several kernels offer a tool of the same name, each is served as ``<notebook>.<tool>``, and a
-   call to the bare name is an error that names them all.
-3. ``<notebook>.<tool>`` can always be called, even while the tool is served under its own name.
-   This way a client with an old list still reaches the right tool.
-4. A kernel's notebook name is shortened and restricted to characters that MCP clients accept. It
-   never changes while the kernel lives, so that no name ever moves to another kernel: the second of
-   two notebooks called ``sales`` is ``sales-2`` even after the first has gone.
-5. Names that would still collide get the suffixes ``-2``, ``-3``...
-6. Names of the bridge's own tools (`Catalog.reserve`) belong to the bridge: a kernel's tool of such
-   a name is served as ``<notebook>.<tool>``.
-7. A name that has lost its tool is an error that says for some minutes what became of the tool.
-8. The tools of a kernel that is away and will return are not listed. They keep their names, and a
+2. If several kernels offer a tool of the same name, each is served under its long name,
+   ``<notebook>_<tool>``, and a call to the bare name is an error that names them all.
+3. The long name can always be called, even while the tool is served under its own name. This way a
+   client with an old list still reaches the right tool.
+4. A kernel's notebook name is shortened and restricted to letters, digits and ``_ . -``. It never
+   changes while the kernel lives: the second of two notebooks called ``sales`` is ``sales-2`` even
+   after the first has gone.
+5. No name that clients have seen ever moves to another tool while the kernel lives: once a long
+   name was listed, a tool that is called like it is served under its own long name.
+6. Names that would still collide get the suffixes ``-2``, ``-3``...
+7. Names of the bridge's own tools (`Catalog.reserve`) belong to the bridge: a kernel's tool of such
+   a name is served under its long name.
+8. A name that has lost its tool is an error that says for some minutes what became of the tool.
+9. The tools of a kernel that is away and will return are not listed. They keep their names, and a
    call to one of them is an error that says why.
+
+Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
+whole request for one name that does not, and several clients pass names on as they are. Most
+clients put a prefix before it, so a long name is cut to what leaves room for ``mcp__notebook__``.
+It has no ``__`` of its own, because programs split ``mcp__notebook__tool`` there, from either end.
+
+``<notebook>.<tool>`` is the tool's full name, which permissions and logs use. It can be called, but
+it is never listed.
 """
 
 import itertools
@@ -26,6 +36,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from unicodedata import combining, normalize
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
@@ -33,6 +44,7 @@ from mcp_notebook.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import (
     META_TOOLS,
+    READ_RESOURCE,
     DroppedTool,
     MissingTool,
     explain_away_kernel,
@@ -42,15 +54,22 @@ from mcp_notebook.missing_tools import (
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
+    explain_taken_name,
 )
 from mcp_notebook.wire import messages
 from mcp_notebook.wording import list_close_words
 
 MAX_NAME = 64
-"""Characters of a name in the list; several clients reject longer ones."""
+"""Characters of a name in the list; models' APIs reject longer ones."""
+MAX_LONG_NAME = MAX_NAME - len("mcp__notebook__")
+"""Characters of a long name, unless the tool's own name needs more: clients add a prefix."""
 MAX_NOTEBOOK = 24
 """Characters of the notebook's part of a name, to leave room for the tool's part."""
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
+MIN_NOTEBOOK = 8
+"""Characters of the notebook's part of a long name if the tool's part is long."""
+_NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_RESERVED = frozenset({*META_TOOLS, READ_RESOURCE})
 
 
 @dataclass(frozen=True)
@@ -58,13 +77,20 @@ class CatalogEntry:
     """One tool as clients see it."""
 
     name: str
-    """The name that it is served under: 1 to 64 of ``A-Z a-z 0-9 _ . -``, unique."""
+    """The name that it is served under: 1 to 64 of ``A-Z a-z 0-9 _ -``, unique."""
     kernel_id: str
     """The id of its kernel's record, or of its notebook if there are replicas."""
     notebook: str
     """The notebook's part of full names."""
     tool: messages.ToolInfo
     """The kernel's description of it; ``tool.name`` is its name in the kernel."""
+    long_name: str
+    """The name that it can be called by even while it is served under its own."""
+
+    @property
+    def full_name(self) -> str:
+        """The name that permissions and logs know it by, whatever it is served under."""
+        return f"{self.notebook}.{self.tool.name}"
 
 
 @dataclass(frozen=True)
@@ -89,9 +115,13 @@ class _View:
     entries: tuple[CatalogEntry, ...] = ()
     """The tools in the list, in order."""
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    by_full_name: dict[str, CatalogEntry] = field(default_factory=dict)
+    """By the names in the list, also those of tools whose kernel is away."""
+    by_other_name: dict[str, CatalogEntry] = field(default_factory=dict)
+    """By long names and full names."""
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Bare names that several tools have, with the full names to use instead."""
+    """Bare names that several tools have, with the names to call instead."""
+    listed_long: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """The long names that clients have seen, by kernel, label and bare name."""
 
 
 class Catalog:
@@ -99,13 +129,13 @@ class Catalog:
 
     def __init__(self) -> None:
         self._kernels: dict[str, _Kernel] = {}
-        self._reserved: frozenset[str] = frozenset()
+        self._reserved = frozenset({READ_RESOURCE})
         self._view = _View()
         self._former = FormerTools()
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve names for the bridge's own tools."""
-        self._reserved = frozenset(names)
+        self._reserved = frozenset({READ_RESOURCE, *names})
         self._refresh()
 
     def set_kernel(
@@ -137,9 +167,7 @@ class Catalog:
             label = previous.label
         else:
             others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
-            label = _make_unique(
-                _make_safe(notebook).strip("_") or "notebook", others, MAX_NOTEBOOK
-            )
+            label = _make_unique(_make_label(notebook), others, MAX_NOTEBOOK)
         self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools), missing)
         return self._refresh()
 
@@ -207,17 +235,18 @@ class Catalog:
         missing += [
             self._explain_name(entry)
             for entry in self._view.entries
-            if entry.name != entry.tool.name or entry.name in META_TOOLS
+            if entry.name != entry.tool.name or entry.name in _RESERVED
         ]
         return tuple(missing)
 
     def _explain_name(self, entry: CatalogEntry) -> MissingTool:
         name = entry.tool.name
-        if name in self._reserved or entry.name in META_TOOLS:
-            full_name = entry.name if entry.name != name else f"{entry.notebook}.{name}"
-            return explain_reserved_name(entry.notebook, name, full_name)
+        if name in self._reserved or entry.name in _RESERVED:
+            return explain_reserved_name(entry.notebook, name, entry.long_name)
         if name in self._view.ambiguous:
             return explain_shared_name(entry.notebook, name, entry.name)
+        if name in self._view.by_name or name in self._view.by_other_name:
+            return explain_taken_name(entry.notebook, name, entry.name)
         return explain_invalid_name(entry.notebook, name, entry.name)
 
     def find(self, name: str) -> CatalogEntry:
@@ -230,7 +259,7 @@ class Catalog:
             UnknownTool: No kernel offers a tool of this name.
         """
         view = self._view
-        entry = view.by_name.get(name) or view.by_full_name.get(name)
+        entry = view.by_name.get(name) or view.by_other_name.get(name)
         if entry is not None:
             away = self._kernels[entry.kernel_id].away
             if away is not None:
@@ -250,9 +279,10 @@ class Catalog:
 
     def _find_dropped(self, name: str) -> MissingTool | None:
         for kernel in self._kernels.values():
-            own_name = name.removeprefix(f"{kernel.label}.")
-            for tool in (name, own_name):
-                if missing := self._explain_dropped(kernel, tool):
+            for tool in kernel.missing:
+                if name in (tool, f"{kernel.label}.{tool}", _compose(kernel.label, tool)) and (
+                    missing := self._explain_dropped(kernel, tool)
+                ):
                     return missing
         return None
 
@@ -267,7 +297,7 @@ class Catalog:
 
     def _refresh(self, why: MissingTool | None = None) -> bool:
         before = self._view
-        self._view = _join(tuple(self._kernels.values()), self._reserved)
+        self._view = _join(tuple(self._kernels.values()), self._reserved, before.listed_long)
         self._remember_lost(before, why)
         return [(entry.name, entry.tool) for entry in before.entries] != [
             (entry.name, entry.tool) for entry in self._view.entries
@@ -276,14 +306,14 @@ class Catalog:
     def _remember_lost(self, before: _View, why: MissingTool | None) -> None:
         """Remember what became of the tools whose names lead nowhere any more."""
         now = self._view
-        lost = before.by_name.keys() | before.by_full_name.keys()
-        lost -= now.by_name.keys() | now.by_full_name.keys() | now.ambiguous.keys()
+        lost = before.by_name.keys() | before.by_other_name.keys()
+        lost -= now.by_name.keys() | now.by_other_name.keys() | now.ambiguous.keys()
         if not lost:
             return
         at = time.time()
         new_names = _NewNames(before, now)
         for name in lost:
-            entry = before.by_name.get(name) or before.by_full_name[name]
+            entry = before.by_name.get(name) or before.by_other_name[name]
             kernel = self._kernels.get(entry.kernel_id)
             tool = entry.tool.name
             if kernel is None:
@@ -318,37 +348,47 @@ class _NewNames:
         return name
 
 
-def _join(kernels: Sequence[_Kernel], reserved: frozenset[str]) -> _View:
+def _join(
+    kernels: Sequence[_Kernel],
+    reserved: frozenset[str],
+    listed_long: Mapping[tuple[str, str, str], str],
+) -> _View:
     offered_tools = [
         (kernel, name, tool)
         for kernel in kernels
         for name, tool in zip(_list_bare_names(kernel.tools), kernel.tools, strict=True)
     ]
     offers = Counter(name for _, name, _ in offered_tools)
-    used = {*offers, *reserved}  # a full name must hide neither a bare nor an ambiguous one
+    keys = [(kernel.id, kernel.label, name) for kernel, name, _ in offered_tools]
+    kept = {key: listed_long[key] for key in keys if key in listed_long}
+    taken = reserved | frozenset(kept.values())  # no bare name takes one of these
+    used = {*offers, *taken}  # a long name must hide neither a bare nor an ambiguous one
     by_name: dict[str, CatalogEntry] = {}
-    by_full_name: dict[str, CatalogEntry] = {}
+    by_other_name: dict[str, CatalogEntry] = {}
     ambiguous: dict[str, tuple[str, ...]] = {}
-    for kernel, name, tool in offered_tools:
-        full_name = _make_unique(f"{kernel.label}.{name}", used, MAX_NAME)
-        used.add(full_name)
-        served = full_name if offers[name] > 1 or name in reserved else name
-        entry = CatalogEntry(served, kernel.id, kernel.label, tool)
-        by_name[served] = by_full_name[full_name] = entry
+    for key, (kernel, name, tool) in zip(keys, offered_tools, strict=True):
+        long_name = kept.get(key) or _make_unique(_compose(kernel.label, name), used, MAX_NAME)
+        used.add(long_name)
+        served = long_name if offers[name] > 1 or name in taken else name
+        entry = CatalogEntry(served, kernel.id, kernel.label, tool, long_name)
+        by_name[served] = by_other_name[long_name] = entry
+        by_other_name.setdefault(entry.full_name, entry)
+        if served == long_name:
+            kept[key] = long_name
         if offers[name] > 1:
-            ambiguous[name] = (*ambiguous.get(name, ()), full_name)
+            ambiguous[name] = (*ambiguous.get(name, ()), long_name)
     away = {kernel.id for kernel in kernels if kernel.away is not None}
     present = {
         name: entry
-        for name, entry in (by_full_name | by_name).items()
+        for name, entry in (by_other_name | by_name).items()
         if entry.kernel_id not in away
     }
     with_related = {id(entry): _name_related_tools(entry, present) for entry in by_name.values()}
     by_name = {name: with_related[id(entry)] for name, entry in by_name.items()}
-    by_full_name = {name: with_related[id(entry)] for name, entry in by_full_name.items()}
+    by_other_name = {name: with_related[id(entry)] for name, entry in by_other_name.items()}
     entries = [entry for entry in by_name.values() if entry.kernel_id not in away]
     entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
-    return _View(tuple(entries), by_name, by_full_name, ambiguous)
+    return _View(tuple(entries), by_name, by_other_name, ambiguous, kept)
 
 
 def _name_related_tools(entry: CatalogEntry, present: Mapping[str, CatalogEntry]) -> CatalogEntry:
@@ -385,8 +425,22 @@ def _list_bare_names(tools: Sequence[messages.ToolInfo]) -> list[str]:
     return list(names)
 
 
+def _make_label(notebook: str) -> str:
+    """Return a notebook's name in the characters of names, without the accents of its letters."""
+    plain = "".join(c for c in normalize("NFKD", notebook) if not combining(c))
+    return _NOT_IN_LABEL.sub("_", plain).strip("_") or "notebook"
+
+
 def _make_safe(text: str) -> str:
-    return _NOT_ALLOWED.sub("_", text)
+    return _NOT_IN_NAME.sub("_", text)
+
+
+def _compose(label: str, name: str) -> str:
+    """Return the long name of a notebook's tool, before it is made unique."""
+    name = _make_safe(name)
+    room = max(MAX_LONG_NAME - 1 - len(name), MIN_NOTEBOOK)
+    notebook = re.sub("__+", "_", _make_safe(label))[:room].strip("_-") or "notebook"
+    return f"{notebook}_{name}"[:MAX_NAME]
 
 
 def _make_unique(name: str, used: Container[str], limit: int) -> str:

@@ -58,8 +58,7 @@ async def greet(record: Record) -> Greeting:
 
 
 async def _say_hello(record: Record, connection: FrameProtocol) -> messages.Welcome:
-    for buffer in frames.encode(messages.Hello(version=__version__, token=record.token)):
-        connection.transport.write(buffer)
+    connection.send(messages.Hello(version=__version__, token=record.token))
     match await connection.read():
         case (messages.Welcome() as welcome, _):
             if welcome.protocol != messages.PROTOCOL_VERSION:

@@ -33,7 +33,7 @@ from mcp_notebook.missing_tools import (
     explain_departed_kernel,
     explain_lost_link,
 )
-from mcp_notebook.wire import frames, messages, task_messages
+from mcp_notebook.wire import messages, task_messages
 from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 logger = logging.getLogger(__name__)
@@ -87,13 +87,13 @@ class Link:
         """Its number among all links that the bridge ever had, from 1."""
         self.is_open = False
         """Whether calls can be started."""
-        self.resources = ResourceRequests(record.name, self._next_id, self._send_if_open)
+        self.resources = ResourceRequests(record.name, self._next_id, self._send)
         """Asks for the kernel's resources."""
-        self.consent = ConsentRequests(self._next_id, self._send_if_open)
+        self.consent = ConsentRequests(self._next_id, self._send)
         """Asks in the notebook whether calls may run."""
-        self.tasks = TaskRequests(record.name, self._next_id, self._send_if_open)
+        self.tasks = TaskRequests(record.name, self._next_id, self._send)
         """Asks for the kernel's tasks."""
-        self.notices = KernelNotices(self._send_if_open)
+        self.notices = KernelNotices(self._send)
         """Tells the kernel of the bridge's clients."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
@@ -205,6 +205,7 @@ class Link:
         confirmed: str | None = None,
         keep: task_messages.Keep | None = None,
         request: bytes | None = None,
+        guest: str = "",
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -218,14 +219,16 @@ class Link:
             confirmed: The revision of the tool that a person has agreed to.
             keep: Make the call a task at once.
             request: The client's request, if the arguments are in it and not short.
+            guest: Who calls, if not the user.
 
         Raises:
             KernelGone: The kernel died or left.
             CallError: The kernel is of an older version, which takes no JSON of clients.
         """
         packed = self._arguments.pack(arguments, request)
-        call = self._add_call(is_kept=keep is not None)
-        self._send(
+        call = self._make_call(is_kept=keep is not None)
+        self._start(
+            call,
             messages.Call(
                 id=call.id,
                 tool=tool,
@@ -238,6 +241,7 @@ class Link:
                 trace=dict(trace or {}),
                 confirmed=confirmed,
                 keep=keep,
+                guest=guest,
             ),
             packed.attachments,
         )
@@ -249,27 +253,28 @@ class Link:
         Raises:
             KernelGone: The kernel died or left.
         """
-        call = self._add_call(is_kept=True)
-        self._send(make_message(call.id))
+        call = self._make_call(is_kept=True)
+        self._start(call, make_message(call.id))
         return call
 
-    def _add_call(self, *, is_kept: bool) -> RunningCall:
+    def _make_call(self, *, is_kept: bool) -> RunningCall:
         if not self.is_open:
             raise KernelGone(self._describe_end())
-        call = RunningCall(self._next_id(), self._send_if_open)
+        call = RunningCall(self._next_id(), self._send)
         call.is_kept = is_kept
-        self._calls[call.id] = call
         return call
 
-    def _send_if_open(self, message: messages.AnyMessage) -> None:
+    def _start(
+        self, call: RunningCall, message: messages.AnyMessage, attachments: Sequence[bytes] = ()
+    ) -> None:
+        """Send a call; if the kernel has just gone, it ends like those that run."""
         assert self._connection is not None
-        if not self._connection.is_over and not self._connection.transport.is_closing():
-            self._send(message)
+        self._connection.send(message, attachments)
+        self._calls[call.id] = call
 
-    def _send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
+    def _send(self, message: messages.AnyMessage) -> None:
         assert self._connection is not None
-        for buffer in frames.encode(message, attachments):
-            self._connection.transport.write(buffer)
+        self._connection.send(message)
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_KERNELS):

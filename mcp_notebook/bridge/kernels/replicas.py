@@ -12,13 +12,14 @@ says that is no replica goes to the catalogue as it is. For the replicas of a no
    want it, whatever runs in threads.
 4. One that is away gets no calls. The notebook is away when all of them are.
 5. Calls of a client that is kept at one kernel go there, and are told if it is away; if it does not
-   return, they go to another one. The same call as one that its client gave up goes to the kernel
-   that has it.
+   return, they go to another one. The same call as one that its client gave up, or may have while
+   its result was on its way, goes to the kernel that has it.
 6. Those that do not serve, because they are being warmed up or replaced, are linked: they end their
    calls, and keep their resources and tasks.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,7 @@ from mcp_notebook.bridge.kernels.pins import Pins
 from mcp_notebook.discovery import Record
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.missing_tools import DroppedTool
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import messages, task_messages
 
 _NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 
@@ -75,6 +76,8 @@ class Replicas:
         """By the ids of kernels."""
         self._calls = 0
         self._pins = Pins()
+        self._forgetting: dict[str, asyncio.TimerHandle] = {}
+        """What forgets where a call went that has ended, by its key."""
 
     # -- which there are ---------------------------------------------------------------------------
 
@@ -196,7 +199,10 @@ class Replicas:
             if link is None:
                 raise _explain_absence(entry)
             return link
-        earlier = self._pins.find(call_key, notebook.id) if call_key is not None else None
+        earlier = None
+        if call_key is not None:
+            self._keep_pin(call_key)
+            earlier = self._pins.find(call_key, notebook.id)
         if earlier is not None and earlier in links:  # which may be there only for such calls
             return links[earlier]
         chosen = None if client is None else self._pins.find(client, notebook.id)
@@ -211,9 +217,27 @@ class Replicas:
         notebook.replicas[chosen].last_call = self._calls
         return links[chosen]
 
-    def forget_kept(self, entry: CatalogEntry, call_key: str) -> None:
-        """Let the same call go anywhere again: its client has the result."""
-        self._pins.forget(call_key, entry.kernel_id)
+    def forget_kept(self, entry: CatalogEntry, call_key: str, is_taken: Callable[[], bool]) -> None:
+        """Let the same call go anywhere again in a moment, unless one comes before.
+
+        Args:
+            entry: The tool.
+            call_key: What identifies the call.
+            is_taken: Tells then whether its client has taken the result.
+        """
+
+        def forget() -> None:
+            del self._forgetting[call_key]
+            if is_taken():
+                self._pins.forget(call_key, entry.kernel_id)
+
+        self._keep_pin(call_key)
+        loop = asyncio.get_running_loop()
+        self._forgetting[call_key] = loop.call_later(task_messages.HOLD_SECONDS, forget)
+
+    def _keep_pin(self, call_key: str) -> None:
+        if (timer := self._forgetting.pop(call_key, None)) is not None:
+            timer.cancel()
 
     def _choose_least_busy(
         self, notebook: _Notebook, entry: CatalogEntry, links: Mapping[str, Link]

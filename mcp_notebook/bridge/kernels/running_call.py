@@ -56,7 +56,7 @@ class RunningCall:
     """A call that has been sent to a kernel.
 
     Whoever started it either follows it to its result or cancels it. Following may pause: the
-    newest progress, the log messages and the questions are kept until it resumes.
+    oldest and the newest progress, the log messages and the questions are kept until it resumes.
 
     Args:
         call_id: Its id in the conversation.
@@ -67,8 +67,8 @@ class RunningCall:
         self.id = call_id
         self._send = send
         self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._progress: messages.Progress | None = None
-        """The newest progress, if it has not been passed on."""
+        self._progress: list[messages.Progress] = []
+        """The oldest and the newest progress that have not been passed on."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._logs_left_out = 0
         self._news = asyncio.Event()
@@ -120,11 +120,10 @@ class RunningCall:
             if self.task is not None:
                 self._is_task_told = True
                 raise BecameTask(self.task)
-            if self._result.done():
+            if self._progress and listener.progress is not None:
+                await listener.progress(self._progress.pop(0))
+            elif self._result.done():
                 return self._result.result()
-            if self._progress is not None and listener.progress is not None:
-                progress, self._progress = self._progress, None
-                await listener.progress(progress)
             elif self.questions.keys() != set(open_questions):
                 return None
             else:
@@ -145,7 +144,7 @@ class RunningCall:
     def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""
         if self.questions.pop(answer.question, None) is not None:
-            self._progress = None  # its message says that the call waits for the answer
+            self._progress.clear()  # its message says that the call waits for the answer
             self._send(answer)
             self._news.set()
 
@@ -161,15 +160,20 @@ class RunningCall:
     def cancel(self, reason: str) -> None:
         """Stop the call if it has not ended, and is no task that its client is told of.
 
-        Does nothing if the bridge has done so already.
+        Does nothing if the bridge has done so already. If it has ended, nobody takes the result.
         """
-        if not self.is_cancelled and not self._is_task_told and not self._result.done():
+        if self._result.done():
+            self.leave()
+        elif not self.is_cancelled and not self._is_task_told:
             self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
 
     def leave(self) -> None:
-        """Let the call go on without who waits for it, if it is kept and can; it is not stopped."""
-        if self.is_kept and not self._is_task_told and not self._result.done():
+        """Let the call go on without who waits for it, if it is kept and can; it is not stopped.
+
+        If it has ended, nobody has taken the result, which the same call gets then.
+        """
+        if self.is_kept and not self._is_task_told and not self.is_cancelled:
             self.is_cancelled = True
             self._send(task_messages.LeaveCall(id=self.id))
 
@@ -189,7 +193,7 @@ class RunningCall:
             case task_messages.TaskState():
                 self.task = message.task
             case messages.Progress():
-                self._progress = message
+                self._progress[1:] = [message]
             case messages.Log():
                 self._logs_left_out += len(self._logs) == MAX_LOGS
                 self._logs.append(message)

@@ -9,7 +9,7 @@ import asyncio
 from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.discovery import Record
 from mcp_notebook.errors import FrameError, LinkError
-from mcp_notebook.wire import frames, messages
+from mcp_notebook.wire import messages
 from mcp_notebook.wire.frame_protocol import FrameProtocol
 
 STOP_TIMEOUT = 10.0
@@ -46,8 +46,7 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
                 f"The mcp-notebook in the kernel of {record.name!r} is older and cannot stop "
                 "calls for others. Interrupt the kernel, or upgrade it there and restart it."
             )
-        for buffer in frames.encode(messages.StopCall(id=1, number=number, reason=reason)):
-            greeting.connection.transport.write(buffer)
+        greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason))
         async with asyncio.timeout(STOP_TIMEOUT):
             return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:

@@ -41,10 +41,14 @@ from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.limits import Limits
+from mcp_notebook.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages, task_messages
 
 FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
 _Arguments: TypeAlias = dict[str, Any] | bytes
+_OwnAnswer: TypeAlias = (
+    Result | meta_tools.RequestedCall | meta_tools.RequestedResult | meta_tools.RequestedPage
+)
 _CANCELLED = "The call was cancelled before it was started."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
 _IS_STOPPED = (
@@ -106,6 +110,8 @@ class CallStarter:
 
     def is_meta_tool(self, name: str) -> bool:
         """Return whether it is the bridge itself that offers a tool of this name."""
+        if name == READ_RESOURCE:
+            return True
         return self._meta_tools_hint is not None and name in meta_tools.NAMES
 
     async def start(
@@ -115,8 +121,14 @@ class CallStarter:
         arguments: _Arguments,
         listener: Listener,
         find_keep: FindKeep,
-    ) -> RunningCall | Result | types.InputRequiredResult | meta_tools.RequestedResult:
-        """Start a call, or return the bridge's own answer, question, or which result is requested.
+    ) -> (
+        RunningCall
+        | Result
+        | types.InputRequiredResult
+        | meta_tools.RequestedResult
+        | meta_tools.RequestedPage
+    ):
+        """Start a call, or return the bridge's own answer, question, or what else is requested.
 
         Args:
             request: The request.
@@ -170,9 +182,10 @@ class CallStarter:
                 trace=trace,
                 keep=keep,
                 request=request.text if arguments is params.arguments else None,
+                guest="" if request.caller.is_user else request.caller.owns,
             )
         call.is_on_main_thread = entry.tool.place == "main"
-        self._observe(call, start, began, choice)
+        self._observe(call, request.caller, start, began, choice)
         return call
 
     def _open_trace(
@@ -184,22 +197,17 @@ class CallStarter:
             return nullcontext(headers)
         return self._tracer.open(start, headers, describe_request(request))
 
-    async def _find_requested(
-        self, caller: Caller, name: str, arguments: _Arguments
-    ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
+    async def _find_requested(self, caller: Caller, name: str, arguments: _Arguments) -> _OwnAnswer:
         """Return which tool is to be called with what, or the bridge's own answer."""
         if self.is_meta_tool(name):
             return await self._ask_meta_tool(caller, name, arguments)
         return meta_tools.RequestedCall(await self._find(caller, name), arguments)
 
-    async def _ask_meta_tool(
-        self, caller: Caller, name: str, arguments: _Arguments
-    ) -> Result | meta_tools.RequestedCall | meta_tools.RequestedResult:
-        assert self._meta_tools_hint is not None
+    async def _ask_meta_tool(self, caller: Caller, name: str, arguments: _Arguments) -> _OwnAnswer:
         if self._ready is not None:
             await self._ready()
         return await meta_tools.answer(
-            name, arguments, self.tools, caller, no_tools=self._meta_tools_hint
+            name, arguments, self.tools, caller, no_tools=self._meta_tools_hint or ""
         )
 
     async def _find(self, caller: Caller, name: str) -> CatalogEntry:
@@ -212,13 +220,13 @@ class CallStarter:
         return self.tools.find(caller, name)
 
     def _check_rate(self, caller: Caller) -> None:
-        if (excess := self._rates.take(caller.name)) is not None:
+        if (excess := self._rates.take(caller)) is not None:
             raise CallError(excess.reason)
 
     def _check_room(self, caller: Caller) -> None:
         if self._is_closed:
             raise CallError(_IS_STOPPED)
-        lack = self._running.explain_lack(caller.name)
+        lack = self._running.explain_lack(caller)
         if lack is not None:
             raise CallError(lack)
 
@@ -254,6 +262,7 @@ class CallStarter:
             CallRefusal(
                 at=time.time(),
                 caller=client.caller.name,
+                alias=client.caller.alias,
                 client=client.program,
                 tool=tool if entry is None else entry.tool.name,
                 reason=_explain_refusal(error),
@@ -271,6 +280,7 @@ class CallStarter:
             id=f"{self._prefix}-{next(self._numbers)}",
             at=time.time(),
             caller=request.caller.name,
+            alias=request.caller.alias,
             client=request.program,
             kernel=kernel_id,
             notebook=entry.notebook,
@@ -281,21 +291,27 @@ class CallStarter:
         )
 
     def _observe(
-        self, call: RunningCall, start: CallStart, began: float, choice: KernelChoice
+        self,
+        call: RunningCall,
+        caller: Caller,
+        start: CallStart,
+        began: float,
+        choice: KernelChoice,
     ) -> None:
         """Report the start of a call now, and its end when it comes.
 
         Args:
             call: The call, which may already run.
+            caller: Who has made it.
             start: What it is.
             began: The monotonic clock's time before it was sent.
             choice: Its kernel.
         """
-        self._running.add(start.caller)
+        self._running.add(caller)
         self._observer.note_start(start)
 
         def note_end(outcome: Result | KernelGone) -> None:
-            self._running.remove(start.caller)
+            self._running.remove(caller)
             choice.note_end(call)
             self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 

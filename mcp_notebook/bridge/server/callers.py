@@ -11,8 +11,8 @@ from mcp_types import InitializeRequestParams
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.wire import messages
 
-_MOST = 200
-"""Characters of a name or a version."""
+MOST_OF_NAME = 200
+"""Characters of the name or the version of a client's program."""
 
 
 def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
@@ -38,4 +38,4 @@ def describe_program(params: InitializeRequestParams | None) -> messages.ClientI
     if params is None:
         return messages.ClientInfo()
     info = params.client_info
-    return messages.ClientInfo(name=info.name[:_MOST], version=info.version[:_MOST])
+    return messages.ClientInfo(name=info.name[:MOST_OF_NAME], version=info.version[:MOST_OF_NAME])

@@ -19,8 +19,9 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.accommodations import find_accommodation
 from mcp_notebook.bridge.server.callers import find_caller
-from mcp_notebook.bridge.server.client_request import get_connection
+from mcp_notebook.bridge.server.client_request import read_request
 from mcp_notebook.bridge.server.subscriptions import Subscriptions, ToolsWatcher
 
 logger = logging.getLogger(__name__)
@@ -68,8 +69,11 @@ class ChangeNotices:
 
     async def add_client(self, ctx: ServerRequestContext[Any], _params: object) -> None:
         """Take a client that is initialized; those of the handshake era get notifications."""
-        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            connection = get_connection(ctx)
+        if ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            return
+        request = read_request(ctx, self._default_caller)
+        if find_accommodation(request).hears_of_changes:
+            connection = request.connection
             self._listeners[connection] = _Listener(
                 ctx.session, self._watch(ctx), self._last_published
             )

@@ -6,11 +6,12 @@ answered without the SDK. What handles requests knows this form only.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import mcp_types as types
+from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -21,6 +22,44 @@ from mcp_notebook.wire import messages
 
 HANG_UP_KEY = "mcp_notebook.hang_up"
 """Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
+UNREAD_KEY = "unread"
+"""Where the state in the ASGI scope of an HTTP request has its `ClientRequest.unread`."""
+
+
+class UnreadAnswers:
+    """The answers on one HTTP connection that its client may not have read."""
+
+    def __init__(self) -> None:
+        self._on_loss: list[Callable[[], object]] = []
+        self._are_lost = False
+
+    def follow(self, on_loss: Callable[[], object]) -> Callable[[], object]:
+        """Have a function called if the client goes without the answer that is about to be sent.
+
+        Returns:
+            What ends this.
+        """
+        if self._are_lost:
+            on_loss()
+            return lambda: None
+        self._on_loss.append(on_loss)
+
+        def forget() -> None:
+            if on_loss in self._on_loss:
+                self._on_loss.remove(on_loss)
+
+        return forget
+
+    def note_read(self) -> None:
+        """Note that the client has read all answers: it makes the next request."""
+        self._on_loss.clear()
+
+    def lose(self) -> None:
+        """Note that the connection ended with something unread."""
+        self._are_lost = True
+        for on_loss in self._on_loss:
+            on_loss()
+        self._on_loss.clear()
 
 
 class Channel(Protocol):
@@ -66,6 +105,8 @@ class ClientRequest:
     for itself."""
     hang_up: asyncio.Event | None = None
     """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
+    unread: UnreadAnswers | None = None
+    """Of its HTTP connection; None over stdio."""
     arguments: bytes | None = None
     """The arguments of a call, if the transport has detached them."""
     text: bytes | None = None
@@ -92,6 +133,7 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
         default_caller: Who makes it if the transport does not say.
     """
     is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    scope = getattr(ctx.request, "scope", {})
     return ClientRequest(
         protocol_version=ctx.protocol_version,
         id=ctx.request_id,
@@ -101,7 +143,8 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
         meta=_read_meta(ctx),
         headers=getattr(ctx.request, "headers", None),
         connection=get_connection(ctx) if is_handshake else None,
-        hang_up=getattr(ctx.request, "scope", {}).get(HANG_UP_KEY),
+        hang_up=scope.get(HANG_UP_KEY),
+        unread=scope.get("state", {}).get(UNREAD_KEY),
         arguments=find_arguments(ctx),
         channel=_SessionChannel(ctx),
     )
@@ -109,7 +152,8 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
 
 def get_connection(ctx: ServerRequestContext[Any]) -> Any:
     """Return the connection of a request: the object that lasts as long as its client."""
-    return ctx.session._connection  # noqa: SLF001 - not public; every request has a new session
+    # Every request has a new session, and no public member of that leads to it.
+    return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
 
 
 def _read_meta(ctx: ServerRequestContext[Any]) -> Mapping[str, Any]:

@@ -26,7 +26,8 @@ REMEMBERED = 300.0
 SETTLING = 0.1
 """Seconds within which several changes become one message."""
 MAX_PROGRAMS = 50
-"""Programs that kernels are told of; names come from clients."""
+"""Programs that kernels are told of, and those of one caller without sessions that are told apart;
+names come from clients."""
 
 
 @dataclass
@@ -110,8 +111,10 @@ class ConnectedClients:
         key = request.caller.name, request.client
         visitor = self._visitors.get(key)
         if visitor is None:
+            if sum(caller == request.caller.name for caller, _ in self._visitors) >= MAX_PROGRAMS:
+                key = request.caller.name, messages.ClientInfo()
             stays = request.headers is None
-            visitor = self._visitors[key] = _Visitor(request.client, stays=stays)
+            visitor = self._visitors.setdefault(key, _Visitor(key[1], stays=stays))
             self._change.set()
         return visitor
 

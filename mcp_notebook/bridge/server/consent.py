@@ -204,7 +204,7 @@ class Consent:
         self, request: ConsentRequest, ask: Callable[[], Awaitable[Decision]], where: str
     ) -> Decision:
         """Wait for an answer, for as long as the policy says."""
-        caller = request.caller.name
+        caller = request.caller
         lack = self._open.explain_lack(caller)
         if lack is not None:
             raise make_denial(request.entry.name, f"The person cannot be asked. {lack}")
@@ -282,7 +282,7 @@ async def _write(request: ConsentRequest) -> str:
         request.entry,
         arguments,
         sizes=sizes,
-        caller=request.caller.name,
+        caller=request.caller,
         client=request.client.program,
     )
     return write_question(question)

@@ -53,9 +53,7 @@ class Elicitation:
         """
         if params.request_state is None or is_consent_state(params.request_state):
             return None
-        return self._parked.take(
-            params.request_state, caller.owns, params.name, params.arguments or {}
-        )
+        return self._parked.take(params.request_state, caller, params.name, params.arguments or {})
 
     async def follow(
         self,
@@ -103,8 +101,8 @@ class Elicitation:
                 if not can_elicit(request):  # every request declares its capabilities
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
                 call.question_keys = {item.key: item.question for item in call.questions.values()}
-                owner, arguments = request.caller.owns, params.arguments or {}
-                state = self._parked.park(call, owner, params.name, arguments)
+                arguments = params.arguments or {}
+                state = self._parked.park(call, request.caller, params.name, arguments)
             except CallError as error:
                 for question in tuple(call.questions.values()):
                     call.answer(_make_refusal(question, str(error)))

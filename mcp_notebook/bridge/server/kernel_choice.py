@@ -6,6 +6,7 @@ Runs on the bridge's event loop; no I/O. The rest of the choice is that of
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -25,13 +26,13 @@ class KernelChoice:
     """Leads to it."""
     revision: str | None
     """What it calls the declaration of the tool."""
-    forget: Callable[[], None] | None = None
-    """Lets the same call go to any kernel; None: it can anyway."""
+    forget_soon: Callable[[Callable[[], bool]], None] | None = None
+    """Lets the same call go to any kernel in a moment if that is true then; None: it can anyway."""
 
     def note_end(self, call: RunningCall) -> None:
-        """Note that the call has ended: if its client has the result, the same call is another."""
-        if self.forget is not None and not call.is_cancelled and call.task is None:
-            self.forget()
+        """Note that the call has ended: when its client has the result, the same call is new."""
+        if self.forget_soon is not None:
+            self.forget_soon(lambda: not call.is_cancelled and call.task is None)
 
 
 def choose_kernel(
@@ -68,4 +69,4 @@ def choose_kernel(
     key = identify_request(request.caller.owns, entry.tool.name, arguments=arguments)
     link = links.find_link(entry, client, key)
     revision = replicas.find_revision(entry, link.record.id)
-    return KernelChoice(link, revision, lambda: replicas.forget_kept(entry, key))
+    return KernelChoice(link, revision, partial(replicas.forget_kept, entry, key))

@@ -7,7 +7,7 @@ it, and the model still learns about it.
 
 import math
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, get_args
 
@@ -17,7 +17,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from mcp_notebook.bridge.server.client_request import ClientRequest
 from mcp_notebook.bridge.server.versions import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.wire import messages
+from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.wire import messages, resource_uris
 
 _LOG_LEVELS = get_args(types.LoggingLevel)
 PROGRESS_STEP = 1e-6
@@ -107,12 +108,14 @@ def make_progress_sender(
     request: ClientRequest,
 ) -> Callable[[messages.Progress], Awaitable[None]]:
     """Return a function that sends the client progress, which always increases."""
-    last = 0.0
+    last: float | None = None
 
     async def send(progress: messages.Progress) -> None:
         nonlocal last
         done = progress.progress
-        if done is None or done <= last:
+        if last is None:
+            done = 0.0 if done is None else done
+        elif done is None or done <= last:
             done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
         last = done
         message = None if progress.message is None else replace_surrogates(progress.message)
@@ -139,10 +142,18 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def describe_link(link: ResourceLink) -> str:
-    """Return a link as a text for a model."""
-    about = f": {link.description}" if link.description else ""
-    return f"[{link.about}{about}. Read it as the resource {link.uri}.]"
+def describe_links(links: Sequence[ResourceLink]) -> str:
+    """Return links as a text for a model: what they lead to, the address, and how to read it.
+
+    Args:
+        links: One, or all forms of one original.
+    """
+    first, *others = links
+    about = f": {first.description}" if first.description else ""
+    if resource_uris.find_kernel_id(first.uri) is None:
+        return f"[{first.about}{about}. Its address: {first.uri}]"
+    forms = f", also as {' and '.join(link.name for link in others)} there" if others else ""
+    return f"[{first.about}{about}. `{READ_RESOURCE}` reads it: {first.uri}{forms}]"
 
 
 def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
@@ -203,7 +214,7 @@ def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
             f"{version}, which has no audio.]"
         )
     elif isinstance(block, ResourceLink) and not has_feature(version, "resource_link"):
-        text = describe_link(block)
+        text = describe_links([block])
     else:
         return block
     return Text(

@@ -1,4 +1,9 @@
-"""Fixed tools for clients that ignore ``list_changed``: list, describe and call the others.
+"""The bridge's own tools.
+
+One reads what results show only a part of. It is listed whenever a notebook offers a tool, and not
+only once a result has been cut: most programs list the tools once, before their first call, and in
+hardly any of them can a model read a resource. The others are for clients that ignore
+``list_changed``: they list, describe and call the notebooks' tools.
 
 Runs on the bridge's event loop; no I/O. Their own arguments are checked here; the kernel checks
 those of the tool that is called. The server runs that call, so progress, cancellation, results and
@@ -21,7 +26,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.large_calls import split_arguments
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.missing_tools import META_TOOLS
+from mcp_notebook.missing_tools import META_TOOLS, READ_RESOURCE
 from mcp_notebook.wire import messages
 
 LIST, DESCRIBE, CALL, RESULT = META_TOOLS
@@ -34,6 +39,8 @@ ABOUT = (
 """A part of the instructions, which clients read first."""
 RESULT_WAIT = 45.0
 """Seconds that `RESULT` waits for a call: many clients wait for a minute at most."""
+MAX_LINES = 10_000
+"""Lines of a page, unless its characters are too many."""
 MAX_LINE = 200
 """Characters of a description's first line in the list."""
 MAX_NAME = 80
@@ -72,11 +79,18 @@ class _ResultArguments(_Arguments):
     handle: str = Field(description=f"The call's handle, as `{CALL}` has returned it.")
 
 
+class _ReadArguments(_Arguments):
+    uri: str
+    first_line: int = Field(default=1, ge=1)
+    lines: int = Field(default=MAX_LINES, ge=1)
+    first_character: int = Field(default=1, ge=1, description="To go on within a long line.")
+
+
 class NotebookTool(BaseModel):
     """One of the notebooks' tools."""  # clients see this, and the name of the class
 
     name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="Its notebook, as in <notebook>.<tool>.")
+    notebook: str = Field(description="The notebook that has it.")
     description: str = Field(description="The first line of its description.")
 
 
@@ -86,7 +100,7 @@ class _Listing(BaseModel):
 
 class _Description(BaseModel):
     name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="Its notebook, as in <notebook>.<tool>.")
+    notebook: str = Field(description="The notebook that has it.")
     description: str = Field(description="Its whole description.")
     input_schema: dict[str, Any] = Field(
         alias="inputSchema", description="The JSON Schema of its arguments."
@@ -157,7 +171,16 @@ TOOLS = (
 )
 """These tools, in the order in which they are listed."""
 NAMES = frozenset(tool.name for tool in TOOLS)
-INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in TOOLS}
+READER = messages.ToolInfo(
+    name=READ_RESOURCE,
+    title="Read the rest of a result",
+    description="Read the rest of a shortened result in pages, by the address (notebook://...) "
+    "that it gives. Of a table (CSV), line 1 has the names and line n+1 row n.",
+    input_schema=_make_schema(_ReadArguments),
+    annotations=_READS,
+)
+"""The tool that reads resources, for models that cannot."""
+INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in (*TOOLS, READER)}
 
 
 @dataclass(frozen=True)
@@ -175,6 +198,17 @@ class RequestedResult:
     handle: str
 
 
+@dataclass(frozen=True)
+class RequestedPage:
+    """A part of a resource, requested through `READER`."""
+
+    uri: str
+    first_line: int
+    """From 1, and so is the character."""
+    lines: int
+    first_character: int
+
+
 async def answer(
     name: str,
     arguments: dict[str, Any] | bytes,
@@ -182,11 +216,11 @@ async def answer(
     caller: Caller,
     *,
     no_tools: str,
-) -> Result | RequestedCall | RequestedResult:
+) -> Result | RequestedCall | RequestedResult | RequestedPage:
     """Answer a call to one of these tools, or return what it requests.
 
     Args:
-        name: One of `NAMES`.
+        name: One of `NAMES`, or that of `READER`.
         arguments: From the client's request; if large, as JSON.
         tools: The tools as they are now.
         caller: Who asks.
@@ -200,6 +234,8 @@ async def answer(
     large: bytes | None = None
     if isinstance(arguments, bytes):
         arguments, large = await split_arguments(arguments)
+    if name == READ_RESOURCE:
+        return RequestedPage(**_validate(_ReadArguments, name, arguments).model_dump())
     if name == LIST:
         _validate(_ListArguments, name, arguments)
         return _list_tools(tools.list_entries(caller), no_tools)
@@ -260,9 +296,19 @@ def _dump(model: BaseModel) -> dict[str, Any]:
 _EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
     "handle": f"the call's handle as text, as `{CALL}` has returned it",
+    "uri": "the address as text, as the result gives it: notebook://...",
+    "first_line": "a whole number, at least 1",
+    "lines": "a whole number, at least 1",
+    "first_character": "a whole number, at least 1",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
-_KINDS: dict[type, str] = {str: "text", bool: "a boolean", list: "an array", dict: "an object"}
+_KINDS: dict[type, str] = {
+    str: "text",
+    bool: "a boolean",
+    list: "an array",
+    dict: "an object",
+    float: "a fraction",
+}
 
 
 def _validate(model: type[_A], name: str, arguments: dict[str, Any]) -> _A:
@@ -278,13 +324,15 @@ def _describe_problem(model: type[_Arguments], problem: ErrorDetails) -> str:
     """Return a sentence about one wrong argument of these tools."""
     parameter = problem["loc"][0]
     if problem["type"] == "extra_forbidden":
-        names = " and ".join(map(repr, model.model_fields))
+        names = ", ".join(map(repr, model.model_fields))
         step = " The tool's own arguments go into 'arguments'." if model is _CallArguments else ""
         has = f"it has {names}" if names else "it has none"
         return f"there is no parameter {_shorten_name(parameter)}; {has}.{step}"
     expected = _EXPECTED[str(parameter)]
     if problem["type"] == "missing":
         return f"{parameter!r} is missing: give {expected}."
+    if problem["type"] == "greater_than_equal":
+        return f"{parameter!r} must be {expected}."
     return f"{parameter!r} must be {expected}, not {_name_kind(problem['input'])}."
 
 

@@ -12,9 +12,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
 )
+from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.shares import Shares
@@ -25,6 +27,8 @@ _Handler: TypeAlias = Callable[
     [ServerRequestContext[Any], SubscriptionsListenRequestParams],
     Awaitable[SubscriptionsListenResult],
 ]
+MAX_FILTER = 2**14
+"""Bytes of the parameters with which a stream is opened: they are kept as long as it is open."""
 
 
 class OpenStreams:
@@ -48,9 +52,14 @@ class OpenStreams:
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve a stream until its client closes it, or refuse it."""
+        if len(to_json(ctx.params)) > MAX_FILTER:
+            what = (
+                f"The parameters of `subscriptions/listen` may have {MAX_FILTER:,} bytes at most."
+            )
+            raise MCPError(INVALID_PARAMS, what)
         caller = find_caller(ctx, self._default_caller)
-        lack = self.shares.explain_lack(caller.name)
+        lack = self.shares.explain_lack(caller)
         if lack is not None:
             raise MCPError(INTERNAL_ERROR, lack)
-        with self.shares.hold(caller.name):
+        with self.shares.hold(caller):
             return await self._handler(ctx, params)

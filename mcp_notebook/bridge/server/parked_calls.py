@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.errors import CallError, UnknownState
@@ -32,7 +33,7 @@ NO_ANSWER = f"Nobody answered the tool's question within {ANSWER_LIMIT / 60:.0f}
 @dataclass(frozen=True)
 class _Parked:
     call: RunningCall
-    caller: str
+    caller: Caller
     request: str
     expiry: asyncio.TimerHandle
 
@@ -47,7 +48,9 @@ class ParkedCalls:
     def __len__(self) -> int:
         return len(self._parked)
 
-    def park(self, call: RunningCall, caller: str, name: str, arguments: Mapping[str, Any]) -> str:
+    def park(
+        self, call: RunningCall, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> str:
         """Park a call, and return the state that retrieves it.
 
         Args:
@@ -69,7 +72,9 @@ class ParkedCalls:
         self._shares.add(caller)
         return state
 
-    def take(self, state: str, caller: str, name: str, arguments: Mapping[str, Any]) -> RunningCall:
+    def take(
+        self, state: str, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> RunningCall:
         """Return the call with this state, which cannot be used again.
 
         Raises:
@@ -98,5 +103,5 @@ class ParkedCalls:
         return parked
 
 
-def _serialize_request(caller: str, name: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps([caller, name, arguments], sort_keys=True)
+def _serialize_request(caller: Caller, name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([caller.owns, name, arguments], sort_keys=True)

@@ -7,6 +7,7 @@ picture three times on its way. Here, its bytes become base64 in the text that l
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import mcp_types as types
@@ -37,6 +38,24 @@ class Answer:
     """The JSON-RPC message."""
     error_code: int | None = None
     """None if it is a result."""
+
+
+def is_short_way_open(missing: Sequence[str] = ()) -> bool:
+    """Return whether plain requests can be answered without the SDK, and say so if they cannot.
+
+    Args:
+        missing: What the transport needs of the SDK's private members, and does not find.
+    """
+    needed = ("_serialize",)
+    missing = (*missing, *(name for name in needed if not hasattr(ServerRunner, name)))
+    if missing:
+        logger.warning(
+            "MCP's SDK in its release %s has no %s, so all requests are left to it, which is "
+            "slower. Upgrade mcp-notebook, or install an older release of `mcp`.",
+            metadata.version("mcp"),
+            " and no ".join(missing),
+        )
+    return not missing
 
 
 class PlainAnswers:

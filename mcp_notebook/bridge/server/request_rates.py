@@ -35,7 +35,7 @@ class RequestRates:
 
     def take(self, caller: Caller) -> Excess | None:
         """Count one request, or return why it is refused."""
-        return self._rates.take(caller.name)
+        return self._rates.take(caller)
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Count a request whose transport has not done so."""

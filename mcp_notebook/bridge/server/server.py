@@ -108,7 +108,6 @@ class NotebookServer:
         if with_meta_tools:
             catalog.reserve(meta_tools.NAMES)
         self._links = links
-        self._ready = ready
         self._default_caller = default_caller
         self._tools = PermittedTools(catalog)
         self.request_rates = RequestRates(limits, default_caller)
@@ -131,26 +130,33 @@ class NotebookServer:
         """Told when a kernel was linked, or its link has ended."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
-        self._owners = ResourceOwners()
+        owners = ResourceOwners()
         new_tools = NewTools(with_meta_tools=with_meta_tools)
         first = meta_tools.TOOLS if with_meta_tools else ()
         self.lists = ToolLists(self._tools, new_tools, first, page_size, ready)
         """Asked for the list of tools."""
-        self.calls = ToolCalls(
-            self._starter, new_tools, self._changes, self._owners, self.resource_notices, all_tasks
-        )
-        """Asked to call tools."""
-        self.mcp = self._build_server(page_size)
-
-    def _build_server(self, page_size: int | None) -> Server[Any]:
         resources = ResourceRequests(
-            self._links,
+            links,
             self.resource_notices,
-            self._owners,
-            default_caller=self._default_caller,
-            ready=self._ready,
+            owners,
+            default_caller=default_caller,
+            ready=ready,
             page_size=page_size,
         )
+        self.calls = ToolCalls(
+            self._starter,
+            new_tools,
+            self._changes,
+            owners,
+            self.resource_notices,
+            resources,
+            all_tasks,
+            self.sessions,
+        )
+        """Asked to call tools."""
+        self.mcp = self._build_server(resources)
+
+    def _build_server(self, resources: ResourceRequests) -> Server[Any]:
         server = DeclaringServer(
             "mcp-notebook",
             version=__version__,

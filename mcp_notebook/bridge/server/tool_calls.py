@@ -25,6 +25,7 @@ from mcp_notebook.bridge.server.accommodations import (
 from mcp_notebook.bridge.server.call_starter import CallStarter
 from mcp_notebook.bridge.server.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.client_request import ClientRequest
+from mcp_notebook.bridge.server.client_sessions import ClientSessions
 from mcp_notebook.bridge.server.elicitation import Elicitation
 from mcp_notebook.bridge.server.large_calls import identify_arguments
 from mcp_notebook.bridge.server.mcp_types import (
@@ -34,14 +35,16 @@ from mcp_notebook.bridge.server.mcp_types import (
     make_progress_sender,
     replace_surrogates,
 )
-from mcp_notebook.bridge.server.meta_tools import RequestedResult
+from mcp_notebook.bridge.server.meta_tools import RequestedPage, RequestedResult
 from mcp_notebook.bridge.server.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resource_owners import ResourceOwners
+from mcp_notebook.bridge.server.resources import ResourceRequests
 from mcp_notebook.bridge.server.task_forms import TaskForm
 from mcp_notebook.bridge.server.tasks import Tasks, can_follow_tasks
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.missing_tools import MissingTool
+from mcp_notebook.wire import task_messages
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +64,9 @@ class ToolCalls:
         changes: Tells the caller of changes that its call made, before the result.
         owners: Hears whose the resources of a result are.
         resource_notices: Hears of results with resources.
+        resources: Reads these.
         tasks: Lets calls become tasks.
+        sessions: Hear which requests clients cancel.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
@@ -71,13 +76,17 @@ class ToolCalls:
         changes: ChangeNotices,
         owners: ResourceOwners,
         resource_notices: ResourceNotices,
+        resources: ResourceRequests,
         tasks: Tasks,
+        sessions: ClientSessions,
     ) -> None:
+        self._sessions = sessions
         self._starter = starter
         self._new_tools = new_tools
         self._changes = changes
         self._owners = owners
         self._resource_notices = resource_notices
+        self._resources = resources
         self.tasks = tasks
         """Those that calls have become."""
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
@@ -151,10 +160,9 @@ class ToolCalls:
         except UnknownState as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
-            text = await self._explain_unknown(error, caller)
-            if self._starter.is_meta_tool(params.name):  # the unknown name is one of its arguments
-                return _make_error(text)
-            raise MCPError(types.INVALID_PARAMS, replace_surrogates(text)) from None
+            # A result, though MCP also allows an error of the protocol: clients such as OpenAI's
+            # Agents SDK do not show their model the text of one, and the model is to read it.
+            return _make_error(await self._explain_unknown(error, caller))
         except CallError as error:
             return _make_error(str(error))
 
@@ -188,6 +196,8 @@ class ToolCalls:
             outcome = await self._starter.start(
                 request, params, arguments, listener, self.tasks.find_keep
             )
+            if isinstance(outcome, RequestedPage):
+                return await self._resources.read_page(request.caller, outcome)
             if isinstance(outcome, RequestedResult):
                 outcome = await self.tasks.find_result(request, outcome.handle)
             if not isinstance(outcome, RunningCall):
@@ -196,12 +206,36 @@ class ToolCalls:
         meta_tool = params.name if self._starter.is_meta_tool(params.name) else None
         timer = self.tasks.watch(request, call, meta_tool)
         watcher = _leave_with_client(request, call)
+        forget = self._cancel_with_client(request, call) if call.is_kept else None
         try:
-            return await self._elicitation.follow(request, params, call, listener)
+            result = await self._elicitation.follow(request, params, call, listener)
+            if call.is_kept and isinstance(result, Result):
+                _follow_answer(request, call)
+                if forget is not None:
+                    asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
+                    forget = None
+            return result
         finally:
+            if forget is not None:
+                forget()
             for waiting in (timer, watcher):
                 if waiting is not None:
                     waiting.cancel()
+
+    def _cancel_with_client(
+        self, request: ClientRequest, call: RunningCall
+    ) -> Callable[[], object] | None:
+        """Let the kernel hear that a client gives a kept call up, before it makes the same call.
+
+        Returns:
+            What ends this; None: the client says so by hanging up.
+        """
+        if request.id is None or (request.connection is None and request.headers is not None):
+            return None
+        session_id = None if request.connection is None else request.connection.session_id
+        return self._sessions.follow_cancel(
+            session_id, request.id, lambda: call.cancel("The client cancelled the call.")
+        )
 
     def _resume(
         self, request: ClientRequest, params: types.CallToolRequestParams
@@ -240,6 +274,15 @@ def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Tas
         call.leave()
 
     return asyncio.create_task(leave())
+
+
+def _follow_answer(request: ClientRequest, call: RunningCall) -> None:
+    """Leave a kept call's result to the same call if its client hangs up without reading it."""
+    if request.hang_up is not None and request.hang_up.is_set():
+        call.leave()
+    elif request.unread is not None:
+        forget = request.unread.follow(call.leave)
+        asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
 
 
 def _make_error(text: str) -> Result:

@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.accommodations import NewTools, find_accommodation
 from mcp_notebook.bridge.server.client_request import ClientRequest
+from mcp_notebook.bridge.server.meta_tools import READER
 from mcp_notebook.bridge.server.tool_form import make_plain_tool_form, make_tool_form
 from mcp_notebook.bridge.server.tool_pages import Page, ToolPages
 from mcp_notebook.wire import messages
@@ -37,8 +38,8 @@ class ToolLists:
     ) -> None:
         self._tools = tools
         self._new_tools = new_tools
-        self._pages = ToolPages(make_tool_form, first, page_size)
-        self._plain_pages = ToolPages(make_plain_tool_form, first, page_size)
+        self._pages = ToolPages(make_tool_form, first, page_size, last=[READER])
+        self._plain_pages = ToolPages(make_plain_tool_form, first, page_size, last=[READER])
         self._ready = ready
 
     async def find_page(self, request: ClientRequest, cursor: str | None) -> Page:

@@ -75,6 +75,7 @@ class ToolPages:
     Args:
         make_form: Makes MCP's form of a tool.
         first: Tools to list before all others: clients with a limit drop the last ones.
+        last: Tools to list after all others, if there are any.
         page_size: Tools on a page; None for all.
     """
 
@@ -83,9 +84,12 @@ class ToolPages:
         make_form: MakeForm,
         first: Sequence[messages.ToolInfo] = (),
         page_size: int | None = None,
+        *,
+        last: Sequence[messages.ToolInfo] = (),
     ) -> None:
         self._make_form = make_form
         self._first = tuple(first)
+        self._last = tuple(last)
         self._page_size = page_size
         self._views: OrderedDict[tuple[str, Permissions], _View] = OrderedDict()
 
@@ -124,6 +128,7 @@ class ToolPages:
     ) -> _View:
         tools = [(tool.name, tool) for tool in self._first]
         tools += [(entry.name, entry.tool) for entry in entries]
+        tools += [(tool.name, tool) for tool in self._last if tools]
         conversions: dict[str, _Conversion] = {}
         for name, tool in tools:
             old = previous.get(name)

@@ -96,8 +96,7 @@ def describe_start(
         "kind": "call",
         "id": start.id,
         "outcome": "running",
-        "caller": _cut(start.caller, MAX_NAME),
-        "client": _cut(start.client, MAX_NAME),
+        **_describe_caller(start),
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
@@ -151,12 +150,20 @@ def describe_refusal(refusal: CallRefusal, mode: ArgumentsInAudit) -> Record:
         "time": format_time(refusal.at),
         "kind": "call",
         "outcome": "refused",
-        "caller": _cut(refusal.caller, MAX_NAME),
-        "client": _cut(refusal.client, MAX_NAME),
+        **_describe_caller(refusal),
         **place,
         "tool": _cut(refusal.tool, MAX_NAME),
         **arguments,
         "error": _cut(refusal.reason, MAX_ERROR),
+    }
+
+
+def _describe_caller(call: CallStart | CallRefusal) -> Record:
+    user = {"user": _cut(call.alias, MAX_NAME)} if call.alias else {}
+    return {
+        "caller": _cut(call.caller, MAX_NAME),
+        **user,
+        "client": _cut(call.client, MAX_NAME),
     }
 
 

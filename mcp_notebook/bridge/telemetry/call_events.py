@@ -23,6 +23,8 @@ class CallStart:
     """When, in seconds since the epoch."""
     caller: str
     """The name of the caller: see `access.caller.Caller`."""
+    alias: str = ""
+    """What people call it."""
     client: str
     """Name and version of the client's program, as it says; empty if it does not say."""
     kernel: str
@@ -68,6 +70,7 @@ class CallRefusal:
     at: float
     """When, in seconds since the epoch."""
     caller: str
+    alias: str = ""
     client: str
     tool: str
     """The tool's name in its kernel; if none was found, the name in the client's request."""

@@ -1,4 +1,4 @@
-"""The connections of HTTP clients: what one of them costs, and all that have not shown the token.
+"""The connections of HTTP clients: what one costs, and how many strangers and callers may have.
 
 Runs on the bridge's event loop, between the socket and uvicorn. Anybody on the host can connect, so
 until the gate lets a request of it through, a connection is a stranger and costs little: the head
@@ -6,6 +6,15 @@ of a request has at most `MAX_HEAD` bytes and `MAX_HEADERS` fields, there is one
 and after `PROOF_LIMIT` seconds it ends. There are at most `MAX_STRANGERS`: the oldest makes room
 for a new one, so whoever has the token can always connect. What the token permits is the business
 of the gate; bodies are bounded behind it (`large_requests`).
+
+Whoever connects, sends and closes again costs next to nothing: the first request of a connection
+waits until its client had the time to go, and a stranger's ends with its connection. Nothing tells
+a flood's connections from others, as all of a machine have the same address.
+
+A connection that has shown a token belongs to its caller, who may have so many; a guest has few,
+and all guests leave some to the user. It stays the caller's until the last request over it has been
+answered, even if the client has gone. Each request has to come, and each answer to be taken, at a
+rate that the slowest line has: a connection on which nothing moves ends.
 
 uvicorn's own protocol on httptools has none of these bounds: 22 MB of requests at once took 1.2 GB.
 The one on h11 has some, but a call takes 1.1 of the time, and it reads what httptools refuses: a
@@ -15,6 +24,7 @@ length beside chunks, lines that end in a bare LF. So this is httptools with bou
 import asyncio
 import socket
 import ssl
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,18 +34,24 @@ from itertools import count
 from typing import cast
 
 import anyio
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.server.client_request import UNREAD_KEY, UnreadAnswers
 from mcp_notebook.bridge.transports.held_heads import HeldHeads
 
 try:
+    import fcntl
     import resource
+    import termios
 except ImportError:  # Windows, whose sockets are no file descriptors
     resource = None  # type: ignore[assignment]
+    termios = None  # type: ignore[assignment]
 
 MAX_HEAD = 2**16
 """Bytes in a row that may be neither a whole head of a request nor part of a body."""
@@ -45,8 +61,18 @@ PROOF_LIMIT = 10.0
 """Seconds after which a connection ends unless a request with the token has come."""
 MAX_STRANGERS = 256
 """Connections without the token at a time, but no more than a quarter of the descriptors."""
+MAX_CALLER_CONNECTIONS = 128
+"""Connections of one guest at a time, but no more than an eighth of the descriptors."""
+MOVE_LIMIT = 60.0
+"""Seconds within which a request has to come whole, or so much more of it as `MOVE`; and within
+which a client has to take something of an answer that waits."""
+MOVE = 2**19
+"""Bytes of a request that are enough for further `MOVE_LIMIT` seconds."""
 _CLOSE_LIMIT = 1.0
 """Seconds that a client has to read why its connection ends."""
+_TURNS_TO_GO = 3
+"""Turns of the event loop after which it knows that a client has closed its connection when it had
+sent its request: it reads the request, reads the end, and ends the connection."""
 _ACCEPT_PAUSE = 0.1
 """Seconds until the next attempt if a connection could not be accepted."""
 _VERSIONS = ("1.0", "1.1")
@@ -67,11 +93,42 @@ class Connections:
         """Those that have not shown the token, oldest first."""
         self._last_moments: dict[int, asyncio.TimerHandle] = {}
         """When those are cut off that are being ended."""
-        self._max_strangers = min(MAX_STRANGERS, _count_descriptors() // 4)
+        descriptors = _count_descriptors()
+        self._max_strangers = min(MAX_STRANGERS, descriptors // 4)
+        in_all = descriptors * 5 // 8  # the last eighth is for files, and for links to kernels
+        self._shares = Shares(
+            "connections",
+            per_caller=min(MAX_CALLER_CONNECTIONS, descriptors // 8),
+            in_all=in_all,
+            for_user=in_all,
+        )
+        self._callers: dict[int, Caller] = {}
+        """Whose those are that have shown a token."""
 
-    def admit(self, scope: Scope) -> None:
-        """Note that the gate lets a request in: its connection is no stranger."""
-        self.settle(scope["state"][_STATE_KEY])
+    def admit(self, scope: Scope, caller: Caller) -> str | None:
+        """Give a connection to the caller whose request the gate lets in.
+
+        Returns:
+            Why the caller cannot have it; None if it can.
+        """
+        number = scope["state"][_STATE_KEY]
+        last = self._callers.get(number)
+        if last is not None and last.owns == caller.owns:
+            return None
+        if last is None and number not in self._strangers and number not in self._last_moments:
+            return None  # it has ended meanwhile
+        lack = self._shares.explain_lack(caller)
+        if lack is not None:
+            return lack
+        self._release(number)
+        self._shares.add(caller)
+        self._callers[number] = caller
+        self._forget_stranger(number)
+        return None
+
+    def is_known(self, number: int) -> bool:
+        """Return whether a connection has shown a token."""
+        return number in self._callers
 
     def take_number(self) -> int:
         """Return the number of a new connection."""
@@ -134,9 +191,9 @@ class Connections:
                     lambda: connection, client, ssl=encryption
                 )
             except OSError:  # it is no TLS, or the client has gone
-                self.settle(connection.number)
+                self.forget(connection.number)
             except Exception as error:  # noqa: BLE001 - the others are served, whatever it is
-                self.settle(connection.number)
+                self.forget(connection.number)
                 self.refusals.note(address, f"of an unexpected {type(error).__name__}")
 
     def add(self, number: int, end: Callable[[HTTPStatus, str], object]) -> None:
@@ -160,8 +217,17 @@ class Connections:
         stranger = self._strangers.pop(number)
         stranger.end(HTTPStatus.REQUEST_TIMEOUT, f"it has not come within {PROOF_LIMIT:g} s")
 
-    def settle(self, number: int) -> None:
-        """Note that a connection has shown the token, or has ended."""
+    def forget(self, number: int) -> None:
+        """Note that a connection has ended."""
+        self._release(number)
+        self._forget_stranger(number)
+
+    def _release(self, number: int) -> None:
+        caller = self._callers.pop(number, None)
+        if caller is not None:
+            self._shares.remove(caller)
+
+    def _forget_stranger(self, number: int) -> None:
         stranger = self._strangers.pop(number, None)
         if stranger is not None:
             stranger.deadline.cancel()
@@ -192,7 +258,12 @@ class _Connection(HttpToolsProtocol):
 
     def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
         self.number = connections.take_number()
-        super().__init__(config, state, {_STATE_KEY: self.number})
+        self._unread_answers = UnreadAnswers()
+        super().__init__(config, state, {_STATE_KEY: self.number, UNREAD_KEY: self._unread_answers})
+        self._next_app, self.app = self.app, self._serve
+        self._task: asyncio.Task[object] | None = None
+        """Serves the last request, while it does."""
+        self._is_lost = False
         self._connections = connections
         self._is_in_head = False
         self._is_ending = False
@@ -201,6 +272,16 @@ class _Connection(HttpToolsProtocol):
         """Whether the data at hand has ended a head or a request, or was part of a body."""
         self._unread = 0
         """Bytes since such data."""
+        self._is_whole = False
+        """Whether the data at hand ends with the end of a request."""
+        self._since: float | None = None
+        """When a request began that is not whole, or enough of it had come; None: it is whole."""
+        self._came = 0
+        """Bytes of it after that."""
+        self._request_limit: asyncio.TimerHandle | None = None
+        """Looks whether it comes. Not cancelled when it has: most requests come in two pieces."""
+        self._answer_limit: asyncio.TimerHandle | None = None
+        """Ends it unless the answer is taken."""
         self._problem = (HTTPStatus.BAD_REQUEST, "it is not valid HTTP")
         """What to say if the parser cannot go on."""
 
@@ -224,6 +305,48 @@ class _Connection(HttpToolsProtocol):
             self.transport.write(_format_refusal(status, reason))
         self.transport.close()
 
+    def _expect_rest(self) -> None:
+        """Give a request that is not whole its time."""
+        self._came = 0
+        self._since = self.loop.time()
+        if self._request_limit is None:
+            self._request_limit = self.loop.call_later(MOVE_LIMIT, self._check_request)
+
+    def _check_request(self) -> None:
+        self._request_limit = None
+        is_answered = self.cycle is not None and not self.cycle.response_complete
+        if is_answered and not self.cycle.more_body:
+            self._since = None  # what came after it began no request; uvicorn ends idle ones
+        if self._since is None:
+            return
+        left = self._since + MOVE_LIMIT - self.loop.time()
+        if left > 0:
+            self._request_limit = self.loop.call_later(left, self._check_request)
+        elif self._came >= MOVE or self.flow.read_paused:
+            self._expect_rest()
+        else:
+            self.end(HTTPStatus.REQUEST_TIMEOUT, "it comes too slowly")
+
+    def _expect_reading(self, before: int) -> None:
+        """Give a client its time to take some of what waits for it."""
+        self._answer_limit = self.loop.call_later(MOVE_LIMIT, self._check_answer, before)
+
+    def _count_waiting(self) -> int:
+        """Return how many bytes wait for the client, here and in the system's buffer.
+
+        The system takes more from here only when a third of its megabytes has left, which may take
+        a slow client minutes.
+        """
+        return self.transport.get_write_buffer_size() + _count_unsent(self.transport)
+
+    def _check_answer(self, before: int) -> None:
+        now = self._count_waiting()
+        if now < before:
+            self._expect_reading(now)
+        else:
+            self._connections.refusals.note(self.client, "it does not take the answer")
+            self.transport.abort()
+
     # -- called by the event loop and the parser ---------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -232,14 +355,62 @@ class _Connection(HttpToolsProtocol):
         self._connections.add(self.number, self.end)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.settle(self.number)
+        self._is_lost = True
+        self.app = cast("ASGIApp", None)  # else each would wait for the garbage collector
+        if self._task is None:
+            self._connections.forget(self.number)
+        elif not self._connections.is_known(self.number):
+            self._task.cancel()
+        for limit in (self._request_limit, self._answer_limit):
+            if limit is not None:
+                limit.cancel()
+        # Who closes with something unread resets the connection.
+        if exc is not None or (self.cycle is not None and not self.cycle.response_complete):
+            self._unread_answers.lose()
         super().connection_lost(exc)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, unless it is the first one and its client has gone."""
+        if not self._connections.is_known(self.number):
+            for _ in range(_TURNS_TO_GO):
+                await asyncio.sleep(0)
+            if self._is_lost:
+                return
+        task = self._task = asyncio.current_task()
+        try:
+            await self._next_app(scope, receive, send)
+        finally:
+            if self._task is task:  # the next request may begin as soon as this one is answered
+                self._task = None
+                if self._is_lost:
+                    self._connections.forget(self.number)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_reading(self._count_waiting())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._answer_limit is not None:
+            self._answer_limit.cancel()
+            self._answer_limit = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        if self.transport.get_write_buffer_size() and self._answer_limit is None:
+            self._expect_reading(self._count_waiting())  # only then is the connection closed
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        self._has_progress = False
+        self._has_progress = self._is_whole = False
         super().data_received(data)
+        if self._is_whole:
+            self._since = None
+        elif self._since is None:
+            self._expect_rest()
+        else:
+            self._came += len(data)
         self._unread = 0 if self._has_progress else self._unread + len(data)
         if self._unread > MAX_HEAD:
             self._refuse(*self._describe_excess())
@@ -258,6 +429,7 @@ class _Connection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_parsing(HTTPStatus.BAD_REQUEST, "it came before the answer to the last one")
         super().on_message_begin()
+        self._unread_answers.note_read()
         self._is_in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -290,7 +462,7 @@ class _Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._has_progress = True
+        self._has_progress = self._is_whole = True
         super().on_message_complete()
 
     def _stop_parsing(self, status: HTTPStatus, reason: str) -> None:
@@ -313,6 +485,17 @@ def _format_refusal(status: HTTPStatus, reason: str) -> bytes:
         "connection: close\r\n\r\n"
         f"{body}"
     ).encode()
+
+
+def _count_unsent(transport: asyncio.Transport) -> int:
+    """Return how many bytes in the system's buffer the client's system has not taken, or 0."""
+    if termios is None:
+        return 0
+    try:
+        answer = fcntl.ioctl(transport.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):  # it does not say, or the socket is closed
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def _count_descriptors() -> int:

@@ -12,18 +12,28 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 import anyio
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.client_request import HANG_UP_KEY
+from mcp_notebook.bridge.server.client_sessions import MAX_INITIALIZE, TOO_LONG
+from mcp_notebook.bridge.server.plain_answers import is_short_way_open
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.json_responses import prefer_json
-from mcp_notebook.bridge.transports.large_requests import detach_large_arguments
+from mcp_notebook.bridge.transports.large_requests import (
+    detach_large_arguments,
+    read_body,
+    replay,
+)
 from mcp_notebook.bridge.transports.plain_http import PlainHttp
-from mcp_notebook.bridge.transports.sessions import Sessions, read_header
+from mcp_notebook.bridge.transports.sessions import (
+    Sessions,
+    is_of_handshake_era,
+    read_header,
+)
 from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
 from mcp_notebook.limits import Limits
 
@@ -48,7 +58,7 @@ class Endpoint:
                 self._sessions.handle_request, max_bytes=limits.max_request_bytes
             )
         )
-        if short_way:
+        if short_way and is_short_way_open(self._sessions.missing):
             self._app = PlainHttp(
                 self._app, server, self._sessions, max_bytes=limits.max_request_bytes
             )
@@ -85,24 +95,38 @@ class Endpoint:
             if scope["method"] != "POST":
                 await self._sessions.handle_request(scope, receive, send)
                 return
-            hang_up = asyncio.Event() if _is_of_handshake_era(scope) else None
+            hang_up = asyncio.Event() if is_of_handshake_era(scope) else None
             body = _Body(receive, self._count_message, hang_up)
             scope[HANG_UP_KEY] = hang_up
+            has_session = read_header(scope, MCP_SESSION_ID_HEADER) is not None
+            handle = self._app if has_session or hang_up is None else self._open_session
             try:
-                await self._app(scope, body.receive, send)
+                await handle(scope, body.receive, send)
             finally:
                 if body.is_complete:
                     self._unanswered -= 1
                 if not self._unanswered:
                     self._all_answered.set()
 
+    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request of the handshake era without a session: only `initialize` can be."""
+        length = read_header(scope, "content-length")
+        body = None
+        if length is None or not length.isdecimal() or int(length) <= MAX_INITIALIZE:
+            body = await read_body(receive, MAX_INITIALIZE)
+        if body is None:
+            reason = f"The request has no session, and {TOO_LONG}"
+            await _make_refusal(reason, 413, INVALID_REQUEST)(scope, receive, send)
+            return
+        await self._app(scope, replay(body, receive), send)
+
     async def _open_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        streams, name = self._server.open_streams.shares, scope[SCOPE_KEY].name
-        lack = streams.explain_lack(name)
+        streams, caller = self._server.open_streams.shares, scope[SCOPE_KEY]
+        lack = streams.explain_lack(caller)
         if lack is not None:
             await _make_refusal(lack)(scope, receive, send)
             return
-        with streams.hold(name):
+        with streams.hold(caller):
             await self._sessions.handle_request(scope, receive, send)
 
     async def end(self) -> None:
@@ -154,17 +178,12 @@ class _Body:
         return message
 
 
-def _make_refusal(reason: str) -> Response:
-    """Return the answer to a request of which nothing is read, so that its id is not known."""
-    error = ErrorData(code=INTERNAL_ERROR, message=reason)
+def _make_refusal(reason: str, status: int = 429, code: int = INTERNAL_ERROR) -> Response:
+    """Return the answer to a request that is not read, so that its id is not known."""
+    error = ErrorData(code=code, message=reason)
     message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
     return Response(
         message.model_dump_json(by_alias=True, exclude_unset=True),
-        429,
+        status,
         media_type="application/json",
     )
-
-
-def _is_of_handshake_era(scope: Scope) -> bool:
-    version = read_header(scope, "mcp-protocol-version")
-    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS

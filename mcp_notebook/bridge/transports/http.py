@@ -23,7 +23,7 @@ from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
-from mcp_notebook.bridge.transports.port_owner import is_own_port
+from mcp_notebook.bridge.transports.port_owner import find_port_use
 from mcp_notebook.bridge.transports.probes import answer_health, answer_metrics
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
@@ -73,7 +73,10 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
 
 def _describe_user(settings: Settings) -> str:
     """Return who uses the port that is set, as the end of a sentence."""
-    if settings.port is None or is_own_port(settings.host, settings.port):
+    use = "own" if settings.port is None else find_port_use(settings.host, settings.port)
+    if use == "connection":
+        return "as the local end of a process's connection to somewhere else."
+    if use != "foreign":
         return "perhaps by another `mcp-notebook serve`."
     return (
         "but not by you: clients that were set up for it send your token to whoever that is. "
@@ -179,6 +182,7 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         lifespan="off",
+        backlog=4_096,  # a flood must not fill it: who finds it full waits for a second or more
         ws="none",
         ssl_certfile=settings.certfile,
         ssl_keyfile=settings.keyfile,

@@ -12,13 +12,18 @@ from collections.abc import Sequence
 
 from mcp_notebook.bridge.access.token_file import renew_token
 from mcp_notebook.bridge.access.token_store import TokenStore, hash_token
-from mcp_notebook.bridge.transports.port_owner import is_free_port, is_own_port
+from mcp_notebook.bridge.transports.port_owner import PortUse, find_port_use
 from mcp_notebook.errors import SettingsError, TokenError
 from mcp_notebook.private_files import read_private, write_private
 from mcp_notebook.settings import Settings
 
 MAX_PORTS = 20
 """Ports that are remembered; those that have been served last."""
+_USERS: dict[PortUse, str] = {
+    "own": "by another process of yours",
+    "connection": "as the local end of a connection",
+    "free": "by a process that is ending",
+}
 
 
 def read_last_port(settings: Settings) -> int | None:
@@ -67,19 +72,13 @@ def choose_token(
         SettingsError: The token may become known to another user, and cannot be replaced.
     """
     others = {usual, *_read_ports(settings, token)} - {port}
-    foreign = [
-        other
-        for other in sorted(others)
-        # The usual one was in use a moment ago.
-        if (other == usual or not is_free_port(settings.host, other))
-        and not is_own_port(settings.host, other)
-    ]
+    uses = {other: find_port_use(settings.host, other) for other in sorted(others)}
+    foreign = [other for other, use in uses.items() if use == "foreign"]
     if foreign:
         token = _renew_token(settings, foreign, port, usual=usual, notices=notices)
     elif usual != port:
-        notices.append(
-            f"Port {usual} is in use by another process of yours, so this one has port {port}."
-        )
+        by = _USERS[uses[usual]]
+        notices.append(f"Port {usual} is in use {by}, so this one has port {port}.")
     remember_port(settings, token, port)
     return token
 

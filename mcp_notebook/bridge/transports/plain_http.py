@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY
-from mcp_notebook.bridge.server.client_request import HANG_UP_KEY, ClientRequest
+from mcp_notebook.bridge.server.client_request import HANG_UP_KEY, UNREAD_KEY, ClientRequest
 from mcp_notebook.bridge.server.large_calls import LARGE
 from mcp_notebook.bridge.server.plain_answers import Answer, PlainAnswers, write_error
 from mcp_notebook.bridge.server.plain_channel import PlainChannel
@@ -178,6 +178,7 @@ class PlainHttp:
             headers=head.headers,
             connection=session.connection,
             hang_up=head.scope.get(HANG_UP_KEY),
+            unread=head.scope.get("state", {}).get(UNREAD_KEY),
             channel=channel,
         )
 
@@ -202,6 +203,7 @@ class PlainHttp:
             text=plain.long_text,
             headers=head.headers,
             connection=None,
+            unread=head.scope.get("state", {}).get(UNREAD_KEY),
             channel=channel,
         )
 

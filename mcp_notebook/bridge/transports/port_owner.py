@@ -1,29 +1,51 @@
-"""Whether a port is in use, and then in the hands of the user, or perhaps of another one.
+"""Who has a port: nobody, the user, another user, or nobody but a connection.
 
 Runs on the bridge's main thread before it serves anything. Another user who listens on a port that
-clients were set up for gets their token; what to do then is the business of `known_ports`.
+clients were set up for gets their token; what to do then is the business of `known_ports`. A port
+can also be in use without anybody listening, as the local end of a connection to somewhere else:
+that one gets nothing.
 """
 
 import errno
+import ipaddress
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import psutil
+
+PortUse: TypeAlias = Literal["free", "own", "foreign", "connection"]
+"""Nobody's; listened on by a process of the user; by another one, or perhaps soon; or the local end
+of a connection only."""
+_SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
+"""Where Linux lists the sockets of all users."""
+_LISTENS = "0A"
+_PROBE_LIMIT = 1.0
+"""Seconds for a listener to take a connection."""
+
+
+def find_port_use(host: str, port: int) -> PortUse:
+    """Return who has a port; "foreign" if that is not certain."""
+    if is_free_port(host, port):
+        return "free"
+    if is_own_port(host, port):
+        return "own"
+    return "connection" if _is_connection_only(host, port) else "foreign"
 
 
 def is_own_port(host: str, port: int) -> bool:
     """Return whether a process of the user listens on a port; False if that is not certain."""
-    try:
-        infos = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    except OSError:
-        return False
-    addresses = {str(info[4][0]) for info in infos} | {"0.0.0.0", "::"}  # noqa: S104 - compared
-    return any(_listens(process, addresses, port) for process in psutil.process_iter())
+    addresses = _list_addresses(host)
+    return bool(addresses) and any(
+        _listens(process, addresses, port) for process in psutil.process_iter()
+    )
 
 
 def is_free_port(host: str, port: int) -> bool:
-    """Return whether nobody listens on a port, as far as one can tell."""
+    """Return whether nobody has a port, as far as one can tell."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         if sys.platform != "win32":
@@ -33,6 +55,15 @@ def is_free_port(host: str, port: int) -> bool:
         except OSError as error:
             return error.errno != errno.EADDRINUSE
     return True
+
+
+def _list_addresses(host: str) -> set[str]:
+    """Return the addresses at which a listener takes connections to a host."""
+    try:
+        infos = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+    except OSError:
+        return set()
+    return {str(info[4][0]) for info in infos} | {"0.0.0.0", "::"}  # noqa: S104 - compared
 
 
 def _listens(process: psutil.Process, addresses: set[str], port: int) -> bool:
@@ -51,3 +82,49 @@ def _listens(process: psutil.Process, addresses: set[str], port: int) -> bool:
         and connection.laddr.ip in addresses
         for connection in connections
     )
+
+
+def _is_connection_only(host: str, port: int) -> bool:
+    """Return whether a port that is in use is the local end of connections, and of no listener."""
+    addresses = _list_addresses(host)
+    try:
+        states = {state for address, state in _list_sockets(port) if address in addresses}
+    except (OSError, ValueError):  # another system than Linux
+        return not _takes_connections(host, port)
+    # One that is bound, and does not listen yet, is not in the list.
+    return bool(states) and _LISTENS not in states
+
+
+def _list_sockets(port: int) -> Iterator[tuple[str, str]]:
+    """Yield the local address and the state of each socket on a port, as Linux lists them.
+
+    Raises:
+        OSError: There is no such list.
+        ValueError: It is in another form.
+    """
+    for path in _SOCKETS:
+        for line in Path(path).read_text(encoding="ascii").splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            address, _, number = local.partition(":")
+            if int(number, 16) == port:
+                yield _read_address(address), state
+
+
+def _read_address(text: str) -> str:
+    """Return an address that is written as 32-bit words, in the machine's own order of bytes."""
+    words = (text[start : start + 8] for start in range(0, len(text), 8))
+    packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+    address = ipaddress.ip_address(packed)
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def _takes_connections(host: str, port: int) -> bool:
+    """Return whether anybody takes connections at a port, or may do so."""
+    try:
+        with socket.create_connection((host.strip("[]"), port), _PROBE_LIMIT) as probe:
+            # The system may have connected it with itself, if it has chosen just this port.
+            return bool(probe.getsockname() != probe.getpeername())
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True

@@ -4,7 +4,14 @@ Runs on the bridge's event loop. The SDK's session manager does the work, and re
 once there are too many sessions. Most of those belong to clients that have left without a word, so
 the session that has been idle for longest makes room instead: its id is then unknown (404), and a
 client that does return initializes anew. Only if all sessions are in use is a new client refused.
-A caller with as many sessions as it may have makes room among its own.
+A caller with as many sessions as it may have makes room among its own; the user has no such share,
+and a quarter of all sessions is for the user alone. What is kept of a session while nothing uses it
+does not depend on what its client has sent.
+
+A session belongs to the caller who has opened it, and is unknown to all others. That is noted here,
+from the SDK's answers, and does not depend on what a release of the SDK keeps to itself. Where one
+lacks any of the private members that are used here, `missing` names them: sessions then work as the
+SDK has them, without the short way and without making room.
 """
 
 import asyncio
@@ -12,7 +19,13 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from typing import Any
 
 import anyio
@@ -26,10 +39,14 @@ from mcp.server.streamable_http import (
     StreamableHTTPServerTransport,
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import RequestId
-from starlette.types import Receive, Scope, Send
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, RequestId
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.shares import limit_guests
 from mcp_notebook.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -37,6 +54,15 @@ _END_LIMIT = 30.0
 """Seconds for all sessions to end; three thousand need two."""
 _LAST_MESSAGES_LIMIT = 5.0
 """Seconds that a client has to take the last messages about a request that has been cancelled."""
+_FORGET_LIMIT = 1.0
+"""Seconds until a session takes a message; it takes the next one when it has begun the last."""
+
+
+class _Nothing(Exception):
+    """What a session gets in place of a message: the SDK ignores it."""
+
+
+_NOTHING = _Nothing()
 
 
 class Sessions(StreamableHTTPSessionManager):
@@ -56,6 +82,12 @@ class Sessions(StreamableHTTPSessionManager):
             max_sessions=limits.max_sessions,
         )
         self._limits = limits
+        self.missing = _list_missing(self)
+        """The private members that this release of the SDK lacks."""
+        if "_server_instances" in self.missing:
+            self._server_instances = {}  # of none of its sessions is anything known
+        self._owners: dict[str, str] = {}
+        """Whose each session is: `Caller.owns`; those that have ended go when there are many."""
         self._uses: dict[str, int] = {}
         """How many requests each session in use serves, open streams included."""
         self._idle: OrderedDict[str, None] = OrderedDict()
@@ -78,16 +110,16 @@ class Sessions(StreamableHTTPSessionManager):
 
     async def end_those_of(self, caller: Caller) -> None:
         """End all sessions of a caller."""
-        for session_id, owner in tuple(self._session_owners.items()):
+        for session_id in [key for key, owner in self._owners.items() if owner == caller.owns]:
+            del self._owners[session_id]
             session = self._server_instances.get(session_id)
-            if owner["client_id"] == caller.owns and session is not None:
-                await self._discard_session(session_id, session)
+            if session is not None:
+                await session.terminate()
 
     def find_own(self, session_id: str, caller: Caller) -> StreamableHTTPServerTransport | None:
         """Return a session if it is the caller's and has not ended, or None."""
-        owner = self._session_owners.get(session_id)
         session = self._server_instances.get(session_id)
-        if owner is None or owner["client_id"] != caller.owns or session is None:
+        if self._owners.get(session_id) != caller.owns or session is None:
             return None
         if session.is_terminated or session.idle_scope is None or session.idle_scope.cancel_called:
             return None
@@ -129,11 +161,43 @@ class Sessions(StreamableHTTPSessionManager):
                 del streams[str(request_id)]
             stream.close()
 
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the SDK handle a request, unless it is in a session that is not its caller's."""
+        session_id, owner = read_header(scope, MCP_SESSION_ID_HEADER), scope[SCOPE_KEY].owns
+        if session_id is None:
+            await super().handle_request(scope, receive, self._note_session(owner, send))
+        elif not is_of_handshake_era(scope):
+            await super().handle_request(scope, receive, send)
+        elif self._owners.get(session_id) != owner:
+            await _make_refusal()(scope, receive, send)
+        else:
+            await super().handle_request(scope, receive, send)
+            if scope["method"] == "POST" and session_id in self._server_instances:
+                await _forget_last_message(self._server_instances[session_id])
+
+    def _note_session(self, owner: str, send: Send) -> Send:
+        """Have the session that an answer tells its client of belong to a caller."""
+
+        async def noting_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                session_id = read_header(message, MCP_SESSION_ID_HEADER)
+                if session_id is not None:
+                    self._note_owner(session_id, owner)
+            await send(message)
+
+        return noting_send
+
+    def _note_owner(self, session_id: str, owner: str) -> None:
+        self._owners[session_id] = owner
+        if len(self._owners) > self._limits.max_sessions:
+            ended = [key for key in self._owners if key not in self._server_instances]
+            for key in ended if self._server_instances else [next(iter(self._owners))]:
+                del self._owners[key]
+
     def hold(self, scope: Scope) -> AbstractContextManager[None]:
         """Keep the session of a request in use for a block, if it is the caller's own."""
         session_id = read_header(scope, MCP_SESSION_ID_HEADER)
-        owner = None if session_id is None else self._session_owners.get(session_id)
-        if session_id is None or owner is None or owner["client_id"] != scope[SCOPE_KEY].owns:
+        if session_id is None or self._owners.get(session_id) != scope[SCOPE_KEY].owns:
             return nullcontext()
         return self._use(session_id)
 
@@ -160,28 +224,37 @@ class Sessions(StreamableHTTPSessionManager):
     def _admit_session(
         self, requestor: AuthorizationContext | None
     ) -> StreamableHTTPServerTransport | None:
+        if self.missing:
+            return super()._admit_session(requestor)
         self._forget_expired()
-        if self._has_share(requestor):
-            idle = (key for key in self._idle if self._session_owners.get(key) == requestor)
-            oldest = next(idle, None)
+        caller = "" if requestor is None else requestor["client_id"]
+        is_rival = self._find_rivals(caller)
+        if is_rival is not None:
+            rivals = (key for key in self._idle if is_rival(self._owners.get(key)))
+            oldest = next(rivals, None)
             if oldest is None:
                 return None
             self._drop(oldest)
-        elif len(self) >= self._limits.max_sessions and self._idle:
-            self._drop(next(iter(self._idle)))
-        return super()._admit_session(requestor)
+        session = super()._admit_session(requestor)
+        if session is not None and session.mcp_session_id is not None:
+            self._note_owner(session.mcp_session_id, caller)  # before it is told of it: it counts
+        return session
 
-    def _has_share(self, requestor: AuthorizationContext | None) -> bool:
-        """Return whether a caller has as many sessions as it may."""
-        share = self._limits.max_caller_sessions
-        if len(self) < share:
-            return False
-        return sum(owner == requestor for owner in self._session_owners.values()) >= share
+    def _find_rivals(self, caller: str) -> Callable[[str | None], bool] | None:
+        """Return which sessions make room for a new one of a caller; None: there is room."""
+        limits = self._limits
+        owners = [self._owners.get(session_id) for session_id in self._server_instances]
+        if caller != OWNER.owns:
+            if owners.count(caller) >= limits.max_caller_sessions:
+                return lambda owner: owner == caller
+            if len(owners) - owners.count(OWNER.owns) >= limit_guests(limits.max_sessions):
+                return lambda owner: owner != OWNER.owns
+        return None if len(self) < limits.max_sessions else lambda _: True
 
     def _drop(self, session_id: str) -> None:
         """Make a session unknown; what is left of it ends in a task of its own."""
         del self._idle[session_id]
-        self._session_owners.pop(session_id, None)
+        self._owners.pop(session_id, None)
         session = self._server_instances.pop(session_id, None)
         assert self._task_group is not None
         if session is not None:  # else it has expired
@@ -197,6 +270,7 @@ class Sessions(StreamableHTTPSessionManager):
         assert http_transport.mcp_session_id is not None
         with self._use(http_transport.mcp_session_id):
             await super()._serve_opening_request(http_transport, scope, receive, send)
+            await _forget_last_message(http_transport)
 
 
 class _RequestStream:
@@ -250,10 +324,46 @@ class _RequestStream:
                 self._messages.task_done()
 
 
-def read_header(scope: Scope, name: str) -> str | None:
-    """Return the first value of a request's header; None if there is none."""
+def _list_missing(manager: StreamableHTTPSessionManager) -> tuple[str, ...]:
+    """Return which of the SDK's private members that are used here do not exist."""
+    session = StreamableHTTPServerTransport(mcp_session_id=None)
+    places = (
+        (manager, ("_server_instances", "_task_group")),
+        (StreamableHTTPSessionManager, ("_admit_session", "_serve_opening_request")),
+        (session, ("_requests_in_flight", "_request_streams", "_read_stream_writer")),
+    )
+    return tuple(name for place, names in places for name in names if not hasattr(place, name))
+
+
+def _make_refusal() -> Response:
+    """Return the answer to a request in a session that its caller does not have, as the SDK's."""
+    error = ErrorData(code=INVALID_REQUEST, message="Session not found")
+    message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    return Response(
+        message.model_dump_json(by_alias=True, exclude_unset=True),
+        404,
+        media_type="application/json",
+    )
+
+
+async def _forget_last_message(session: StreamableHTTPServerTransport) -> None:
+    """Have the SDK drop the last message of a session: it keeps each until the next one comes."""
+    stream = getattr(session, "_read_stream_writer", None)  # the SDK has no face for it
+    if stream is not None:
+        with anyio.move_on_after(_FORGET_LIMIT), suppress(anyio.ClosedResourceError):
+            await stream.send(_NOTHING)
+
+
+def is_of_handshake_era(scope: Scope) -> bool:
+    """Return whether a request is of a version that has sessions."""
+    version = read_header(scope, MCP_PROTOCOL_VERSION_HEADER)
+    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def read_header(head: Scope | Message, name: str) -> str | None:
+    """Return the first value of a header of a request or an answer; None if there is none."""
     key = name.encode()
-    for header, value in scope["headers"]:
+    for header, value in head["headers"]:
         if header == key:
             return str(value, "latin-1")
     return None

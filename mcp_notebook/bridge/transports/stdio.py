@@ -28,6 +28,7 @@ from mcp_notebook.bridge.server.large_calls import (
     StdioRequest,
     detach_arguments,
 )
+from mcp_notebook.bridge.server.plain_answers import is_short_way_open
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.plain_stdio import PlainStdio
@@ -64,7 +65,7 @@ async def serve_stdio(
     streams = _open_pipes(limits.max_request_bytes) if _are_pipes() else stdio_server()
     async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
         requests = OpenRequests()
-        if short_way and isinstance(incoming, _Incoming):
+        if short_way and isinstance(incoming, _Incoming) and is_short_way_open():
             incoming.plain = PlainStdio(server, incoming.outgoing.send_line, requests)
 
         async def end() -> None:

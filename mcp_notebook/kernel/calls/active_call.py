@@ -75,6 +75,8 @@ class ActiveCall(Call):
     """That of the tool that runs."""
     is_started: bool = field(default=False, init=False)
     """It was handed to its runner."""
+    has_run: bool = field(default=False, init=False)
+    """The tool's function began: its arguments were right, and nobody had stopped the call."""
     interrupt: Callable[[], object] | None = field(default=None, init=False, repr=False)
     """Asks its code to stop, from any thread; None while there is no code to stop."""
     stop_request: StopRequest | None = field(default=None, init=False, repr=False)
@@ -226,7 +228,7 @@ class ActiveCall(Call):
             self.shown_arguments = self.arguments
         self.target = tool
         if tool.takes_secrets:
-            schema = tool.info.input_schema
+            schema = tool.schema.input_schema
             self.shown_arguments = redact_arguments(schema, self.shown_arguments)
             self.capture.secrets = list_secrets(schema, self.arguments)
 

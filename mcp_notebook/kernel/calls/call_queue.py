@@ -1,7 +1,9 @@
 """The calls of one notebook that wait, run or are still stopping.
 
 Runs in the user's kernel, on any thread; its lock is also that of its calls. Only here is decided
-which call may begin.
+which call may begin. There is a bounded number of places. A guest, who is a caller other than the
+user, may have half of them, and all guests three quarters: the user's calls find a place, whatever
+the others do.
 """
 
 import threading
@@ -18,7 +20,9 @@ class CallQueue:
     """
 
     def __init__(self, max_calls: int) -> None:
-        self.max_calls = max_calls
+        self._max_calls = max_calls
+        self._max_of_guest = max(1, max_calls // 2)
+        self._max_of_guests = max(1, max_calls - max_calls // 4)
         self.lock = threading.Lock()
         """Guards this object and the state of its calls."""
         self._calls: list[ActiveCall] = []
@@ -29,17 +33,32 @@ class CallQueue:
         with self.lock:
             return tuple(self._calls)
 
-    def add(self, call: ActiveCall) -> bool:
+    def add(self, call: ActiveCall) -> str | None:
         """Let a call wait for its turn.
 
         Returns:
-            Whether there was room for it.
+            None; if there is no room for it, why, as a sentence.
         """
         with self.lock:
-            has_room = len(self._calls) < self.max_calls
-            if has_room:
+            lack = self._find_lack(call.client.guest)
+            if lack is None:
                 self._calls.append(call)
-            return has_room
+            return lack
+
+    def _find_lack(self, guest: str) -> str | None:
+        if len(self._calls) >= self._max_calls:
+            return f"{self._max_calls} calls are running or waiting already."
+        if not guest:
+            return None
+        guests = [other.client.guest for other in self._calls if other.client.guest]
+        if guests.count(guest) >= self._max_of_guest:
+            return f"{self._max_of_guest} of your calls are running or waiting already."
+        if len(guests) >= self._max_of_guests:
+            return (
+                f"{self._max_of_guests} calls of the user's guests are running or waiting already, "
+                "and the other places are the user's."
+            )
+        return None
 
     def add_started(self, call: ActiveCall) -> None:
         """Add a call that is run at once, also beyond the limit."""

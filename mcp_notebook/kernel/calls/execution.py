@@ -20,6 +20,7 @@ from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 from mcp_notebook.kernel.executors.executor_call import run_in_executor
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import explain_dropped
@@ -130,6 +131,7 @@ class Execution:
                 gate.open()
                 _raise_if_stopped(call)  # it came before the gate took interrupts
                 function = self._bind_function(call)
+                call.has_run = True
                 is_coroutine = inspect.iscoroutinefunction(function)
                 if not is_coroutine:
                     value = function()
@@ -193,7 +195,9 @@ class Execution:
         function, arguments = tool.schema.binding.bind(tool.function, arguments)
         executor = tool.options.executor
         if executor is not None:
-            elsewhere, engine = CallElsewhere(call, self._stopper), self._engines.find(executor)
+            elsewhere = CallElsewhere(call, self._stopper)
+            with Shield():
+                engine = self._engines.find(executor)
             return partial(run_in_executor, elsewhere, function, engine, arguments)
         return partial(function, **arguments)
 

@@ -47,6 +47,7 @@ _NO_FORK = (
     "fewer calls and programs are running."
 )
 _ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself is not affected."
+_DISCONNECTED = "closed its connection to the kernel (`os.closerange`, perhaps), and was ended"
 _STUCK = (
     "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
     "not have: for a lock that the thread held, or for a thread pool (pyarrow reads files with "
@@ -83,7 +84,8 @@ class ForkRunner(ThreadRunner):
         danger = find_fork_danger()
         if danger is not None:
             raise ToolError(_UNSAFE.format(call.tool, danger))
-        self._execution.find_tool(call)
+        # Here, as what a copy builds is lost with it.
+        self._execution.find_tool(call).prepare()
         try:
             child.start(
                 partial(self._run_as_child, call),
@@ -91,15 +93,18 @@ class ForkRunner(ThreadRunner):
             )
         except OSError as error:
             raise ToolError(_NO_FORK.format(call.tool, error)) from None
+        call.has_run = True  # perhaps: a copy that is killed does not say
         for kind, *fields in child.receive():
             if kind == "result":
                 result: Result = fields[0]
                 is_private: bool = fields[1]
+                call.has_run = fields[2]
                 if child.interrupted and result.is_error:
                     raise KeyboardInterrupt  # the copy does not know why
                 call.elicitations.is_used |= is_private
                 return result
             if kind == "refusal":
+                call.has_run = False
                 raise ToolError(_UNSAFE.format(call.tool, *fields))
             self._take(call, child, kind, *fields)
         child.close()
@@ -107,7 +112,8 @@ class ForkRunner(ThreadRunner):
             raise KeyboardInterrupt
         if child.is_stuck:
             raise ToolError(_STUCK.format(call.tool))
-        raise ToolError(_ENDED.format(call.tool, _describe_end(child.status)))
+        end = _DISCONNECTED if child.is_disconnected else _describe_end(child.status)
+        raise ToolError(_ENDED.format(call.tool, end))
 
     def _take(self, call: ActiveCall, child: "ForkedChild", kind: str, value: Any) -> None:
         """Take something that comes before the result."""
@@ -139,7 +145,7 @@ class ForkRunner(ThreadRunner):
         watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
             result = self._execution.run(call, gate, partial(self._await_in_child, gate))
-        kernel.send_result(result, is_private=call.elicitations.is_used)
+        kernel.send_result(result, is_private=call.elicitations.is_used, has_run=call.has_run)
 
     def _await_in_child(
         self, gate: InterruptGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
@@ -246,18 +252,18 @@ class KernelOfChild:
         """Say why this copy runs no function; nothing follows it."""
         self._send("refusal", danger)
 
-    def send_result(self, result: Result, *, is_private: bool) -> None:
+    def send_result(self, result: Result, *, is_private: bool, has_run: bool) -> None:
         """Send the result; nothing follows it."""
         if os.getpid() != self._pid:
             return  # a copy of the copy, which the function made and that came back out of it
         try:
-            self._send("result", result, is_private)
+            self._send("result", result, is_private, has_run)
         except OSError:
             raise  # the kernel has ended
         except Exception as error:  # noqa: BLE001 - an author's own `Result` may hold anything
             reason = describe_error(error).rstrip(".")
             text = f"The result cannot be sent from the copy of the kernel: {reason}."
-            self._send("result", error_result(text), is_private)
+            self._send("result", error_result(text), is_private, has_run)
 
     def _send(self, *message: Any) -> None:
         with self._lock:

@@ -168,13 +168,11 @@ class Invoker:
         """Let a call that was taken begin, or wait for its turn."""
         if self._answer_from_cache(call):
             return
-        if self._queue.add(call):
+        lack = self._queue.add(call)
+        if lack is None:
             self._start_waiting(call.tool)
         else:
-            text = (
-                f"The kernel is busy: {self._queue.max_calls} calls are running or waiting "
-                "already. Try again when some of them have ended."
-            )
+            text = f"The kernel is busy: {lack} Try again when some of them have ended."
             call.answer(CallState.FAILED, error_result(text))
 
     def cancel(self, call: ActiveCall, reason: str) -> None:

@@ -39,14 +39,16 @@ class LoggedCall:
     """The tool's name in this kernel."""
     source_hash: str | None
     """SHA-256 of the source of the tool that ran, or would have; None if it has none."""
-    input_schema: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The tool's when it was called; None if that is not known."""
+    function_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The tool's, as `DeclaredTool.function_schema` was when it was called."""
     arguments: Mapping[str, Any]
     """As the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
     """Whether the arguments are all there; large ones are left out when the call has ended."""
     state: CallState
     """Where it is, or how it ended."""
+    never_ran: bool = False
+    """It was refused or stopped before the tool's function began."""
     task_id: str | None = None
     """The id of the task that it has become; None: its client waits for it."""
     is_cached: bool = False
@@ -91,9 +93,10 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         client=call.client.program,
         tool=call.tool,
         source_hash=None if call.target is None else call.target.source_hash,
-        input_schema=None if call.target is None else call.target.info.input_schema,
+        function_schema=None if call.target is None else call.target.function_schema,
         arguments=call.shown_arguments,
         state=state,
+        never_ran=result is not None and result.is_error and not call.has_run,
         task_id=call.task_id,
         is_cached=result is not None and CACHED in result.meta,
         queue_seconds=(end if began is None else began) - call.arrived,

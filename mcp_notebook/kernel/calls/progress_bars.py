@@ -20,6 +20,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.tools.context import Update
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,8 @@ class ProgressBarPatcher:
                     patch(module, undos)
                 except AttributeError:  # still being imported, or a version that we do not know
                     logger.debug("bars of %s stay as they are", name, exc_info=True)
+                    if find_imported(name) is None:
+                        del self._patched[name]
 
     def uninstall(self) -> None:
         """Put everything back."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator, MutableMapping, ValuesView
 from contextvars import ContextVar
 from typing import Any
 
+from mcp_notebook.kernel.safe.libraries import find_imported
+
 _HELPERS = "matplotlib._pylab_helpers"
 
 _of_call: ContextVar["OrderedDict[int, Any] | None"] = ContextVar(
@@ -27,13 +29,13 @@ class PyplotPatcher:
 
     def install(self) -> None:
         """Take pyplot's place for open figures over, once matplotlib has been imported."""
-        helpers = sys.modules.get(_HELPERS)
+        helpers = find_imported(_HELPERS)
         if helpers is not None and self._installed is None:
             self._installed = helpers.Gcf.figs = _ByContext(helpers.Gcf.figs)
 
     def uninstall(self) -> None:
         """Give it back, with the figures of the user's cells."""
-        helpers = sys.modules.get(_HELPERS)
+        helpers = find_imported(_HELPERS)
         if helpers is not None and helpers.Gcf.figs is self._installed:
             helpers.Gcf.figs = self._installed.of_cells
         self._installed = None
@@ -86,7 +88,7 @@ class _ByContext(MutableMapping[int, Any]):
 
 def open_figures() -> list[Any]:
     """Return the figures that are open in this context, in their order."""
-    helpers = sys.modules.get(_HELPERS)
+    helpers = find_imported(_HELPERS)
     if helpers is None:
         return []
     return [manager.canvas.figure for manager in helpers.Gcf.figs.values()]

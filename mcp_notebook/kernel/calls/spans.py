@@ -8,13 +8,13 @@ somebody else has, or tracing is on.
 """
 
 import logging
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.tools.trace import Trace
 from mcp_notebook.span_export import close_provider, open_provider
 
@@ -88,7 +88,7 @@ class CallSpans:
 
     def open(self, tool: str, trace: Trace) -> CallSpan | None:
         """Open the span of a call in the current context, which is that of the call alone."""
-        if _API not in sys.modules:
+        if find_imported(_API) is None:
             return None
         try:
             return self._open(tool, trace)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from mcp_notebook.kernel.safe.interrupter import Shield
+
 _start = threading.Thread.start
 _NOTEBOOK = "__main__"
 
@@ -50,14 +52,15 @@ def start_in_context(
         finally:
             release()
 
-    acquire()
-    thread.run = run  # type: ignore[method-assign]
-    try:
-        _start(thread)
-    except RuntimeError:  # the system gives no more threads
-        restore_run()
-        release()
-        raise
+    with Shield():
+        acquire()
+        thread.run = run  # type: ignore[method-assign]
+        try:
+            _start(thread)
+        except RuntimeError:  # the system gives no more threads
+            restore_run()
+            release()
+            raise
 
 
 def _runs_notebook_code(thread: threading.Thread) -> bool:

@@ -9,8 +9,8 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -32,6 +32,8 @@ _ASK_INTERVAL = 1.0
 """Seconds between two questions to the scheduler by all calls, and before a call's first one."""
 _ANSWER_LIMIT = 5.0
 """Seconds to wait for the scheduler's answer."""
+_FETCH_LOOK = 0.5
+"""Seconds between two looks at whether a client is closed from which a result is fetched."""
 _WORKER_ENDED = (
     "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
     "The function was not retried on another worker, since it might end that one, too. The "
@@ -168,20 +170,34 @@ class DaskFuture(Future[Any]):
 
     Args:
         task: Dask's own future.
+        check: Raises an error if its client is closed.
     """
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Any, check: Callable[[], None]) -> None:
         super().__init__()
         self.task = task
+        self._check = check
         task.add_done_callback(self._end)
 
     def result(self, timeout: float | None = None) -> Any:
         """Return what the task returned.
 
         Raises:
-            Exception: The task has failed, or it is lost.
+            Exception: The task has failed, or it is lost, or its client is closed meanwhile.
         """
-        return self.task.result(timeout=timeout)
+        fetched: Future[Any] = Future()
+
+        def fetch() -> None:
+            try:
+                fetched.set_result(self.task.result(timeout=timeout))
+            except BaseException as error:  # noqa: BLE001 - whatever the task raised
+                fetched.set_exception(error)
+
+        # A thread, as Dask waits for ever on the loop of a client that is closed.
+        threading.Thread(target=fetch, name="mcp-notebook-fetch", daemon=True).start()
+        while not wait((fetched,), timeout=_FETCH_LOOK).done:
+            self._check()
+        return fetched.result()
 
     def _end(self, _task: Any) -> None:
         self.set_result(None)
@@ -223,7 +239,8 @@ class DaskEngine(Engine):
         key = f"{prefix}{job.name}-{uuid4().hex}"
         values = {"values": job.futures}  # Dask puts their values there
         with self._allow_size(len(job.pickle_call())):
-            return DaskFuture(self._client.submit(job, values, key=key, **self._options))
+            task = self._client.submit(job, values, key=key, **self._options)
+            return DaskFuture(task, self.check)
 
     @contextmanager
     def _allow_size(self, size: int) -> Iterator[None]:

@@ -7,13 +7,16 @@ Tested in ``tests/kernel/calls/test_call_elsewhere.py``.
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job, OutputTaker
 from mcp_notebook.kernel.executors.large_calls import MUCH
+from mcp_notebook.kernel.safe.interrupter import Shield
 
 _LOOK = 0.1
 """Seconds between two looks at whether a worker has begun, and what it has sent."""
@@ -69,28 +72,32 @@ def run_in_executor(
         ToolError: The executor does not run the function.
         BaseException: What the function raised.
     """
-    way = engine.open_way()
-    job = Job(call.tool, function, arguments, call.trace, way)
-    try:
-        return _Run(call, job, engine).wait()
-    finally:
-        if way is not None:
-            way.close()
+    # An interrupt within the executor's own code could leave one of its locks held for ever.
+    with Shield() as shield:
+        way = engine.open_way()
+        try:
+            job = Job(call.tool, function, arguments, call.trace, way)
+            return _Run(call, job, engine, shield).wait()
+        finally:
+            if way is not None:
+                way.close()
 
 
 class _Run:
     """A job at its executor; used by the call's thread."""
 
-    def __init__(self, call: WaitingCall, job: Job, engine: Engine) -> None:
-        self._call, self._job, self._engine = call, job, engine
+    def __init__(self, call: WaitingCall, job: Job, engine: Engine, shield: Shield) -> None:
+        self._call, self._job, self._engine, self._shield = call, job, engine, shield
         self._has_begun = False
+        self._events: SimpleQueue[object] = SimpleQueue()
+        """Gets something when the job is done, and when the call has to stop."""
 
     def wait(self) -> Any:
-        stop_request: Future[None] = Future()
-        self._call.set_interrupt(lambda: stop_request.set_result(None))
+        self._call.set_interrupt(lambda: self._events.put(None))
         try:
             future = self._submit()
-            self._wait(future, stop_request)
+            future.add_done_callback(self._events.put)
+            self._wait(future)
             self._receive()
             self._call.resume()
             value = future.result()
@@ -100,17 +107,17 @@ class _Run:
             if self._job.is_local:
                 raise
             raise self._job.failure or self._engine.explain(self._call.tool, error) from error
-        return self._job.read(value, self._call)
+        return self._shield.run(self._job.read, value, self._call)
 
     def _submit(self) -> Future[Any]:
         if self._engine.sends_elsewhere:
             # Here, an error is the call's alone: Dask would log it, too.
-            size = len(self._job.pickle_call())
+            size = len(self._shield.run(self._job.pickle_call))
             if size > MUCH and self._engine.begin_warning(self._call.tool):
                 self._call.write(self._job.describe_size(self._engine.advice))
         return self._engine.submit(self._job)
 
-    def _wait(self, future: Future[Any], stop_request: Future[None]) -> None:
+    def _wait(self, future: Future[Any]) -> None:
         """Wait until a job is done.
 
         Raises:
@@ -119,17 +126,30 @@ class _Run:
         """
         if not self._engine.reports_begin:
             self._call.limit_time()
-        while not future.done() and not stop_request.done() and not self._call.has_to_stop:
+        while not future.done() and not self._call.has_to_stop:
             self._engine.check()
             self._look(future)
             is_watched = self._job.way is not None or not self._has_begun
-            look = _LOOK if is_watched else None
-            wait((future, stop_request), timeout=look, return_when=FIRST_COMPLETED)
+            self._wait_for_event(future, _LOOK if is_watched else None)
         if not future.done():
             if not self._engine.cancel(future):
                 self._call.answer_early()
-                wait((future,))
+                while not future.done():
+                    self._wait_for_event(future, None)
             raise KeyboardInterrupt
+
+    def _wait_for_event(self, future: Future[Any], seconds: float | None) -> None:
+        """Wait until the job is done or the call has to stop, but only so long.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted the cell that the call is made in.
+        """
+        try:
+            with suppress(Empty):
+                self._shield.run(self._events.get, True, seconds)
+        except KeyboardInterrupt:
+            self._engine.cancel(future)
+            raise
 
     def _look(self, future: Future[Any]) -> None:
         """See whether a worker has begun, and what it has sent."""

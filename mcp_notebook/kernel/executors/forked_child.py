@@ -18,11 +18,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NoReturn
 
 from mcp_notebook.kernel.executors.endless_wait import waits_for_ever
@@ -40,6 +41,8 @@ _LATE = 5.0
 """Seconds after its time limit when the system ends a copy whose kernel cannot."""
 _LOOK = 0.1
 """Seconds between two looks at whether a copy still lives that sends nothing."""
+_MOMENT = 0.001
+"""Seconds between two looks at whether a copy has ended that is about to."""
 _FIRST_LOOK = 0.01
 """Seconds between two looks at whether a copy has begun."""
 _BEGIN_LIMIT = 10.0
@@ -47,8 +50,10 @@ _BEGIN_LIMIT = 10.0
 milliseconds."""
 _ATTEMPTS = 30
 """Copies that are made until one begins. At worst seen, every third did not."""
-_DIE_WITH_PARENT = 1
-"""``PR_SET_PDEATHSIG`` of Linux's ``prctl``."""
+_DIE_WITH_PARENT, _ADOPT_ORPHANS = 1, 36
+"""``PR_SET_PDEATHSIG`` and ``PR_SET_CHILD_SUBREAPER`` of Linux's ``prctl``."""
+_ROUNDS = 10
+"""Looks at which programs a copy has started: those that are killed may have started others."""
 _FIRST_MESSAGE = b"begun"
 """The first thing that a copy sends."""
 _FAILED = 70
@@ -65,6 +70,8 @@ class ForkedChild:
         """How it ended, as ``os.waitstatus_to_exitcode`` says it; None: that is not known."""
         self.is_stuck = False
         """Whether it was ended as it waited for a thread that it does not have."""
+        self.is_disconnected = False
+        """Whether it was ended as it had closed its connection and lived on."""
         self._lock = threading.Lock()
         self._pid: int | None = None
         """None: there is nothing to send a signal to. Written by the call's thread, under the lock,
@@ -101,14 +108,21 @@ class ForkedChild:
         seconds: float,
     ) -> None:
         ours, theirs = Pipe()
+        kernel = os.getpid()
+        # The copy has the handlers of the kernel until it has reset them: of the user's cell, say.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = fork_process()
+            if pid == 0:
+                _live(run, theirs, seconds=seconds, mask=mask)
         except BaseException:
             ours.close()
             theirs.close()
             raise
-        if pid == 0:
-            _live(run, theirs, seconds)
+        finally:
+            if os.getpid() != kernel:
+                os._exit(_FAILED)  # whatever was raised: only the kernel goes on from here
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         self._connection = ours
         with suppress(OSError):  # it has done so itself, or has ended
@@ -162,7 +176,7 @@ class ForkedChild:
             while self._connection.poll(0):  # it sent this between the two looks
                 yield self._connection.recv()
         except (EOFError, OSError):
-            pass  # it has ended
+            self._await_end()
 
     def answer(self, message: Any) -> None:
         """Send it what it waits for."""
@@ -193,6 +207,15 @@ class ForkedChild:
             self._end()
         return self._pid is not None
 
+    def _await_end(self) -> None:
+        """Wait until one that has closed its connection has ended, or end it."""
+        deadline = monotonic() + GRACE
+        while self._lives():
+            if monotonic() >= deadline:
+                self.is_disconnected = True
+                self._end()
+            sleep(_MOMENT)
+
     def _end(self) -> None:
         """Kill it and those that it has started, and wait for it."""
         with self._lock:  # not while it waits: `interrupt` does not
@@ -200,6 +223,9 @@ class ForkedChild:
         if pid is None:
             return
         # Until it is waited for, nobody else can have its number.
+        with suppress(OSError):
+            os.kill(pid, signal.SIGSTOP)  # it starts no program any more
+        _kill_descendants(pid)
         _kill_group(pid)
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -222,49 +248,94 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def _kill_descendants(pid: int) -> None:
+    """Kill the programs that a copy has started, also those in a session of their own.
+
+    Linux tells which they are as long as the copy lives, which adopts those whose parents end.
+    """
+    for _ in range(_ROUNDS):
+        living = [child for child in _list_descendants(pid) if _is_running(child)]
+        for child in living:
+            with suppress(OSError):  # it has ended meanwhile
+                os.kill(child, signal.SIGKILL)
+        if not living:
+            return
+
+
+def _list_descendants(pid: int) -> Iterator[int]:
+    with suppress(OSError):  # it has ended, or the system has no such folder
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text(encoding="ascii").split():
+                yield int(child)
+                yield from _list_descendants(int(child))
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process has not ended; one that has stays until it is waited for."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return status.rpartition(b") ")[2][:1] not in b"ZX"
+
+
 # -- in the copy -----------------------------------------------------------------------------------
 
 
 def _live(
     run: Callable[["Connection[Any, Any]"], object],
     connection: "Connection[Any, Any]",
+    *,
     seconds: float,
+    mask: Iterable[int],
 ) -> NoReturn:
     """Run the copy to its end: what the kernel runs at its end is not the copy's."""
     status = _FAILED
     try:
-        leave_kernel(connection.fileno(), seconds)
+        leave_kernel(connection.fileno(), seconds=seconds, mask=mask)
         wait_for_malloc()
         BlasThreads().do_without()
         connection.send_bytes(_FIRST_MESSAGE)
         run(connection)
         status = 0
     finally:
-        os._exit(status)
+        os._exit(status)  # ends what was started here as well, see `leave_kernel`
 
 
-def leave_kernel(connection: int, seconds: float) -> None:
+def leave_kernel(connection: int, *, seconds: float, mask: Iterable[int]) -> None:
     """Let go of what this process shares with the kernel that it is a copy of.
 
     Args:
         connection: The descriptor of its connection to the kernel.
         seconds: Its time limit.
+        mask: The signals that the kernel blocks; all are blocked now.
     """
     kernel = os.getppid()
     with suppress(OSError):
         os.setpgid(0, 0)  # interrupts of the user's cells are not for it
     _reset_signals(seconds)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     let_go_of_descriptors(connection)
     with suppress(OSError, AttributeError):  # not on macOS
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        control = ctypes.CDLL(None).prctl
+        control(_DIE_WITH_PARENT, signal.SIGKILL)
+        control(_ADOPT_ORPHANS, 1)
     with suppress(OSError):  # if memory gets short, it goes and not the kernel
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     if os.getppid() != kernel:
         os._exit(0)
     # The handlers of C libraries would wait for the kernel's threads.
     os.fork, os.forkpty = fork_process, fork_terminal
+    os._exit = partial(_exit_with_descendants, os.getpid(), os._exit)
     gc.freeze()  # looking for garbage would write to, and so copy, all memory
     _renew_random_numbers()
+
+
+def _exit_with_descendants(copy: int, exit_: Callable[[int], NoReturn], status: int) -> NoReturn:
+    """End this process, with the programs that it has started if it is the copy."""
+    if os.getpid() == copy:
+        _kill_descendants(copy)
+    exit_(status)
 
 
 def _reset_signals(seconds: float) -> None:

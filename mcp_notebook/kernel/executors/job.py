@@ -75,6 +75,23 @@ class Job:
         way: From the worker to the call; None if there is none.
     """
 
+    # No `__dict__`: executors that wrap what they run, as Parsl does, copy it to their wrapper
+    # (`functools.wraps`), and would pickle what is in there instead of the job.
+    __slots__ = (
+        "__name__",
+        "__weakref__",
+        "_arguments",
+        "_context",
+        "_function",
+        "_pickled_call",
+        "_trace",
+        "failure",
+        "futures",
+        "is_local",
+        "name",
+        "way",
+    )
+
     def __init__(
         self,
         name: str,
@@ -85,7 +102,7 @@ class Job:
     ) -> None:
         self.name = name
         """The tool's."""
-        self.__name__ = self.__qualname__ = name  # dashboards of executors show it
+        self.__name__ = name  # dashboards of executors show it
         self.way = way
         """From the worker to the call."""
         self._function = function
@@ -100,6 +117,11 @@ class Job:
         ``{"values": [...]}``, their values in their order."""
         self.failure: ToolError | None = None
         """Why it could not be pickled."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__qualname__":  # which no slot can be called
+            return self.__name__
+        raise AttributeError(name)
 
     def __call__(self, _values: Any = None) -> Any:
         """Run the function here: what it prints and shows belongs to its call."""

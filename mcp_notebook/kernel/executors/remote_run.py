@@ -13,7 +13,9 @@ import contextvars
 import importlib
 import inspect
 import io
+import os
 import pickle
+import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +35,10 @@ from mcp_notebook.kernel.executors.remote_outputs import (
 
 MAX_ITEMS = 100_000
 """Items that are taken from a generator on its worker."""
+_WATCH = "mcp-notebook-parent"
+"""The thread of a worker that ends it when its parent is gone."""
+_WATCH_SECONDS = 2.0
+"""Seconds between two looks whether it is, where nothing tells."""
 
 
 @contextmanager
@@ -120,6 +126,7 @@ def run_remotely(
         with the figures that are open; the traceback if it raised, else None; an empty one if it
         returned what cannot be pickled.
     """
+    _end_with_parent()
     way = open_way(address)
     way.send("begin")
     outputs = Outputs()
@@ -143,6 +150,33 @@ def run_remotely(
             result = _pickle_error(error, _find_new(before), outputs)
     close_figures(_find_new(before))
     return outputs.items, result, remote_traceback
+
+
+def _end_with_parent() -> None:
+    """End a worker of multiprocessing when the process that made it is gone, also if it was killed.
+
+    The workers of a pool hold the ends of each other's queues: they would wait for work for ever.
+    """
+    # Late: a kernel imports this module too, and most notebooks do without multiprocessing.
+    import multiprocessing  # noqa: PLC0415
+
+    parent = multiprocessing.parent_process()
+    is_worker = threading.current_thread() is threading.main_thread()  # and no thread of a kernel
+    if (
+        parent is None
+        or not is_worker
+        or any(thread.name == _WATCH for thread in threading.enumerate())
+    ):
+        return
+    maker = os.getppid()  # another process where a server forks the workers
+
+    def watch() -> None:
+        # The workers that were forked later hold the other end of what tells of the parent's death.
+        while parent.is_alive() and os.getppid() == maker:
+            parent.join(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name=_WATCH, daemon=True).start()
 
 
 def _import_displays(pickled_call: bytes) -> None:

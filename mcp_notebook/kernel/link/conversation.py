@@ -284,7 +284,8 @@ class Conversation:
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
-            is_first = not (self._changes.are_due or self._due_results)
+            # A result that may be given back is sent where that is heard.
+            is_first = message.keep is None and not (self._changes.are_due or self._due_results)
             if is_first and open_call.sends_only_result:
                 open_call.close()
                 self._send_result(message.id, result)
@@ -308,15 +309,17 @@ class Conversation:
             elicitations=elicitations,
             trace=Trace.from_headers(message.trace),
             program=ClientProgram(message.client.name, message.client.version),
+            guest=message.guest,
             confirmed=message.confirmed or "",
         )
         call = self._calls.take(message.tool, message.arguments, reply, client)
         self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, logs)
-        if message.keep is not None:
-            self._tasks.keep(message)
         if notices is not None:
             notices.start(call, self._calls.describe)
         self._calls.start(call)
+        is_refused = call.has_ended and call.began is None  # there is no room for it, say
+        if message.keep is not None and not is_refused:
+            self._tasks.keep(message)
 
     def _leave_call(self, message: messages.Cancel | task_messages.LeaveCall) -> None:
         open_call, is_left = self._open.get(message.id), self._tasks.leave(message.id)
@@ -355,10 +358,14 @@ class Conversation:
     def _send_last(self, call_id: int, result: Result) -> None:
         """Send what has to come before a result, and the result."""
         if (open_call := self._open.get(call_id)) is not None:
+            if open_call.notices is not None:
+                open_call.notices.flush()
             open_call.close()
         self._changes.send()  # the client may call the tools that this call declared
         self._send_result(call_id, result)
         self._due_results.discard(call_id)
+        if open_call is not None:
+            self._tasks.hold(call_id, open_call.call, result)
 
     def _send_result(self, call_id: int, result: Result) -> None:
         """Send a result; on any thread, as nothing has to come before it."""

@@ -130,9 +130,11 @@ class Endpoint:
         try:
             self._listener, address = self._listen()
         except OSError as error:
+            place = f" in {error.filename}" if error.filename else ""
             raise LinkError(
-                f"The notebook cannot listen for clients: {error}. Set MCP_NOTEBOOK_HOME to a "
-                "folder on a local disk, restart the kernel and load the extension again."
+                f"The notebook cannot listen for clients{place}: {error.strerror or error}. Set "
+                "MCP_NOTEBOOK_HOME to a folder on a local disk that you can write to, here and for "
+                "the clients; then load the extension again."
             ) from error
         self._thread.start()
         if not self._listening.wait(START_TIMEOUT):

@@ -1,7 +1,7 @@
 """The progress notifications of one call: what its tool reports, and that it waits or still runs.
 
 Runs on the endpoint's thread, whose loop keeps the time; only `ProgressNotices.report` and `close`
-may be called from any thread.
+may be called from any thread. Of several reports that come quickly the first and the last are sent.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.wire import messages
 
 PROGRESS_INTERVAL = 0.1
-"""Seconds between two notices of reported progress; only the newest report is sent."""
+"""Seconds between two notices of reported progress; of the reports between, the newest is sent."""
 NOTICE_AFTER = 1.0
 """Seconds until the client is first told what its call waits for."""
 NOTICE_EVERY = 5.0
@@ -73,18 +73,28 @@ class ProgressNotices:
         if not self._is_scheduled:
             self._is_scheduled = True
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
-                self._loop.call_soon_threadsafe(self._schedule)
+                self._loop.call_soon_threadsafe(self._take_first, self._newest)
 
-    def _schedule(self) -> None:
+    def flush(self) -> None:
+        """Send what was reported last, before the result."""
+        self._send_update(self._newest)
+
+    def _take_first(self, update: Update) -> None:
+        """Take the first report since the last notice; more may have come in the meantime."""
         wait = self._sent_at + PROGRESS_INTERVAL - self._loop.time()
-        self._loop.call_later(max(wait, 0), self._send_newest)
+        if wait <= 0:
+            self._send_update(update)
+            wait = PROGRESS_INTERVAL
+        self._loop.call_later(wait, self._send_newest)
 
     def _send_newest(self) -> None:
         self._is_scheduled = False
-        newest = self._newest
-        if newest != self._last_sent:  # a tool may report the same over and over
-            self._last_sent = newest
-            self._send_progress(newest.done, newest.total, newest.message)
+        self._send_update(self._newest)
+
+    def _send_update(self, update: Update) -> None:
+        if update != self._last_sent:  # a tool may report the same over and over
+            self._last_sent = update
+            self._send_progress(update.done, update.total, update.message)
 
     def _send_state(self, describe: Callable[[Call], str]) -> None:
         """Send what the call does if it does not run, or has been silent for long."""

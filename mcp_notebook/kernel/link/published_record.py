@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery import Record, forget_record, read_start_time, write_record
+from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link.endpoint import Address
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
@@ -47,6 +48,9 @@ class PublishedRecord:
         Args:
             address: Where its endpoint listens.
             kernel: IPython's kernel.
+
+        Raises:
+            LinkError: The record cannot be written: the disk is full, for example.
         """
         pid = os.getpid()
         started = read_start_time(pid)
@@ -67,7 +71,15 @@ class PublishedRecord:
                 "token": address.token,
             }
         )
-        write_record(self._folder, self._record)
+        try:
+            write_record(self._folder, self._record)
+        except OSError as error:
+            self._record = None
+            raise LinkError(
+                f"Clients cannot find the notebook, because no file can be written in "
+                f"{self._folder}: {error.strerror}. Make room there, or set MCP_NOTEBOOK_HOME to "
+                "another folder, here and for the clients; then load the extension again."
+            ) from error
 
     def update(self) -> None:
         """Publish what the notebook is called now; does nothing without a record."""

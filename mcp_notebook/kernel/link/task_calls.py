@@ -89,6 +89,8 @@ class TaskCalls:
         self._offers: dict[int, messages.Call] = {}
         """Calls that become tasks when their clients give them up."""
         self._followers: dict[int, TaskFollower] = {}
+        self._sent: dict[int, Task] = {}
+        """The results of kept calls that the bridge was sent lately; it may give them back."""
         self._waiting: set[Callable[[], None]] = set()
         """What unwatches the tasks that the bridge waits for."""
 
@@ -108,7 +110,7 @@ class TaskCalls:
             self._send_state(call_id, task)
 
     def keep(self, call: messages.Call) -> None:
-        """Do with a call, which is open and has not begun, what the bridge has said."""
+        """Do with a call what the bridge has said; its result has not been handed over."""
         assert call.keep is not None
         if call.keep.how == "task":
             self.add(call.id, call.keep.owner)
@@ -141,7 +143,11 @@ class TaskCalls:
             self._follow(message, task)
 
     def leave(self, call_id: int) -> bool:
-        """Let a call go on without the bridge; False: it is none that does."""
+        """Let a call go on without the bridge, or take its result back; False: it is none such."""
+        sent = self._sent.pop(call_id, None)
+        if sent is not None:
+            self._store.give_back(sent)
+            return True
         follower = self._followers.pop(call_id, None)
         if follower is not None:
             follower.leave()
@@ -172,6 +178,20 @@ class TaskCalls:
             follower.stop()
         for unwatch in tuple(self._waiting):
             unwatch()
+        self._sent.clear()
+
+    def hold(self, call_id: int, call: Call, result: Result) -> None:
+        """Hold the result of a call, which the bridge was just sent, if it may be given back."""
+        offer = self._offers.pop(call_id, None)
+        if offer is None or offer.keep is None or call.began is None:
+            return
+        if monotonic() - call.arrived >= offer.keep.after:
+            self._note_sent(call_id, self._store.hold(offer.keep.owner, call, result))
+
+    def _note_sent(self, call_id: int, task: Task) -> None:
+        self._sent[call_id] = task
+        loop = asyncio.get_running_loop()
+        loop.call_later(task_messages.HOLD_SECONDS, self._sent.pop, call_id, None)
 
     def _take_over(self, call_id: int, owner: str, *, is_kept: bool) -> Task | None:
         """Return the task of a call, which it becomes by this; None if it has ended."""
@@ -270,7 +290,8 @@ class TaskCalls:
     def _send_result(self, follower: TaskFollower, result: Result) -> None:
         """Send a bridge that has waited for a task its result, as that of its call."""
         self._followers.pop(follower.call_id, None)
-        self._store.kept_calls.forget(follower.task)
+        self._store.kept_calls.note_taken(follower.task)
+        self._note_sent(follower.call_id, follower.task)
         packed, attachments = _pack(follower.call_id, result, describe_end(follower.task.call))
         self._send(packed, attachments)
 
@@ -293,7 +314,7 @@ class TaskCalls:
     def _tell_client(self, request_id: int, task: Task) -> None:
         """Tell the bridge a task's state for its client, which has the result with it."""
         if task.result is not None:
-            self._store.kept_calls.forget(task)
+            self._store.kept_calls.note_taken(task)
         self._send_state(request_id, task)
 
     def _send_state(self, request_id: int, task: Task | None) -> None:

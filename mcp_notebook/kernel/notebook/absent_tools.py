@@ -6,7 +6,12 @@ Tested in ``tests/kernel/notebook/test_mcp_verbs.py``. Runs on any thread; pure.
 from collections.abc import Iterator
 
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.missing_tools import META_TOOLS, explain_dropped, explain_reserved_name
+from mcp_notebook.missing_tools import (
+    META_TOOLS,
+    READ_RESOURCE,
+    explain_dropped,
+    explain_reserved_name,
+)
 
 
 def explain_absent_tools(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
@@ -21,8 +26,8 @@ def explain_absent_tools(registry: ToolRegistry, refusal: str | None) -> Iterato
         for name, dropped in registry.dropped.items()
     ]
     missing += [
-        explain_reserved_name("", name, f"<notebook>.{name}")
-        for name in META_TOOLS
+        explain_reserved_name("", name, f"<notebook>_{name}")
+        for name in (*META_TOOLS, READ_RESOURCE)
         if registry.get(name) is not None
     ]
     yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)

@@ -10,6 +10,7 @@ lock, which the system releases if its holder dies.
 import contextlib
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -120,9 +121,10 @@ def _spawn(settings: Settings, log: int) -> int:
     """Start the bridge and return its process's id."""
     # -P: modules in the notebook's folder must not shadow those of the bridge.
     python = [sys.executable, "-P"]
+    words = [*python, "-c", _SPAWN, *python, "-m", "mcp_notebook", "serve", "--background"]
     try:
-        starter = subprocess.run(  # noqa: S603 - our own command
-            [*python, "-c", _SPAWN, *python, "-m", "mcp_notebook", "serve", "--background"],
+        starter = subprocess.Popen(  # noqa: S603 - our own command
+            words,
             env=_build_environment(settings),
             cwd=settings.home,
             stdin=subprocess.DEVNULL,
@@ -130,15 +132,36 @@ def _spawn(settings: Settings, log: int) -> int:
             stderr=log,
             # Jupyter interrupts the kernel's whole process group.
             start_new_session=True,
-            timeout=settings.start_timeout,
-            check=True,
         )
+        with starter:
+            try:
+                answer, _ = starter.communicate(timeout=settings.start_timeout)
+            except BaseException:  # too slow, or the user interrupts the cell
+                _kill_with_children(starter.pid)
+                raise
+        if starter.returncode:
+            raise subprocess.CalledProcessError(starter.returncode, words)
     except (OSError, subprocess.SubprocessError) as error:
         raise BridgeError(
             f"The background bridge cannot be started with {sys.executable}: {error}. "
             "Run `mcp-notebook serve` in a terminal instead."
         ) from None
-    return int(starter.stdout)
+    return int(answer)
+
+
+def _kill_with_children(starter: int) -> None:
+    """Kill what was to start the bridge, and the bridge if it has been started."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.killpg(
+                starter, signal.SIGKILL
+            )  # it leads a session, which the bridge does not leave
+        return
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(starter)
+        children = process.children(recursive=True)
+        for one in (process, *children):
+            one.kill()
 
 
 def _build_environment(settings: Settings) -> dict[str, str]:

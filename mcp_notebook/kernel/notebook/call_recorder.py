@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import secrets
+import shlex
 import shutil
 import tempfile
 import threading
@@ -182,7 +183,7 @@ class CallRecorder:
         except FileExistsError:
             raise RecordingError(
                 f"{self.path} is there already. Name another file, or add to this recording with "
-                f"`%mcp record --append {self.path}`."
+                f"`%mcp record --append {shlex.quote(str(self.path))}`."
             ) from None
         except OSError as error:
             raise RecordingError(
@@ -283,13 +284,14 @@ def _make_cell(call: LoggedCall, result: Result) -> Cell:
         client=call.client_label,
         time=format_time(call.came),
         state=str(call.state),
+        never_ran=call.never_ran,
         queue_seconds=round(call.queue_seconds, 3),
         run_seconds=round(call.run_seconds, 3),
         source_hash=call.source_hash,
         structured_hash=hash_structured(result),
         version=__version__,
     )
-    return make_call_cell(recorded, result, _make_id(), call.input_schema)
+    return make_call_cell(recorded, result, _make_id(), call.function_schema)
 
 
 def _make_title(notebook: str) -> Cell:

@@ -12,16 +12,16 @@ from html import escape
 
 from IPython.core.error import UsageError
 
+from mcp_notebook.call_cells import describe_call
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallCounts
 from mcp_notebook.kernel.calls.logged_call import LoggedCall
-from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.wording import count, format_size, make_printable
 
 DEFAULT_NUMBER = 20
 """Calls that ``%mcp log`` shows if the line does not say how many."""
 OPTIONS = ("-n", "--errors")
-_MAX_CALL = 120
+MAX_CALL = 120
 """Characters of a call in the table."""
 _MAX_ERROR = 120
 """Characters of an error's first line."""
@@ -106,7 +106,7 @@ def _list_cells(call: LoggedCall) -> tuple[str, ...]:
         str(call.number),
         format_time(call.came),
         _clean(call.client_label),
-        format_call(call),
+        describe_call(call.tool, call.arguments, MAX_CALL),
         describe_state(call),
         format_seconds(call.queue_seconds),
         format_seconds(call.run_seconds) if call.run_seconds and not call.is_cached else "",
@@ -136,15 +136,6 @@ def _render_cells(call: LoggedCall) -> Iterator[str]:
 
 
 # -- the parts of a line ---------------------------------------------------------------------------
-
-
-def format_call(call: LoggedCall) -> str:
-    """Return a call as one would write it in Python, on one line: ``rain(city='Seattle')``."""
-    arguments = ", ".join(
-        f"{_clean(name)}={_clean(format_value(value))}" for name, value in call.arguments.items()
-    )
-    text = f"{_clean(call.tool)}({arguments})"
-    return text if len(text) <= _MAX_CALL else f"{text[: _MAX_CALL - 4]}...)"
 
 
 def describe_state(call: LoggedCall) -> str:

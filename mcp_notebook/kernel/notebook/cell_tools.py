@@ -9,6 +9,7 @@ A cell that is deleted runs no more, so its tools stay as well.
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any
 
 from mcp_notebook.kernel.calls.capture import current_capture
@@ -28,6 +29,8 @@ class _Run:
     """Those of them that were no tools before."""
     added: set[str] = field(default_factory=set)
     """The names of the tools that it has added and that do not belong to it."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """What to tell the author of tools that lost their name to another one, by that name."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class EndedRun:
     """The names of the tools that it has declared or added."""
     dropped: tuple[str, ...] = ()
     """The names of the tools that an earlier run had declared and this one has not."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the author."""
 
 
 class CellTools:
@@ -87,13 +92,15 @@ class CellTools:
             runs[-1].declared |= run.declared
             runs[-1].new |= run.new
             runs[-1].added |= run.added
+            runs[-1].notes |= run.notes
             return EndedRun()
-        added = frozenset(run.declared | run.added)
+        added, notes = frozenset(run.declared | run.added), tuple(run.notes.values())
         if run.cell is None or not getattr(result, "success", False):
-            return EndedRun(added)
+            return EndedRun(added, notes=notes)
         names = ", ".join(f"`{name}`" for name in sorted(run.declared))
         reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."
-        return EndedRun(added, self.registry.retain(run.cell, run.declared, reason, run.new))
+        dropped = self.registry.retain(run.cell, run.declared, reason, run.new)
+        return EndedRun(added, dropped, notes)
 
     def is_in_cell(self) -> bool:
         """Return whether a cell runs on this thread."""
@@ -107,10 +114,33 @@ class CellTools:
         """
         run = self._find_run()
         names = {tool.name for tool in tools}
+        notes = {tool.name: note for tool in tools if (note := self._explain_loss(tool, run))}
         new = {name for name in names if self.registry.get(name) is None}
         self.registry.add(*(replace(tool, cell=run.cell) for tool in tools))
         run.declared |= names
         run.new |= new
+        run.notes |= notes
+
+    def _explain_loss(self, tool: DeclaredTool, run: _Run) -> str | None:
+        """Return what to tell the author of a tool that loses its name to a new one.
+
+        That a cell runs again, or that the notebook has no ids of cells, is no reason to say
+        anything.
+        """
+        old = self.registry.get(tool.name)
+        if old is None or _unbind(old.function) is _unbind(tool.function):
+            return None
+        if tool.name in run.declared:
+            return (
+                f"This cell declares `{tool.name}` more than once, and only the last one is a "
+                "tool: give each a name of its own, `@mcp_tool(name=...)`."
+            )
+        if old.cell is None or run.cell is None or old.cell == run.cell:
+            return None
+        return (
+            f"`{tool.name}` takes the place of the tool that another cell has declared under this "
+            "name. If you need both, rename one of them."
+        )
 
     def note_added(self, names: Iterable[str]) -> None:
         """Note that tools were added by the cell that runs here, if one does.
@@ -126,6 +156,11 @@ class CellTools:
         runs = self.runs.get(threading.get_ident())
         # A tool that is called while a cell awaits something is no part of that cell.
         return runs[-1] if runs and current_capture() is None else _Run(None)
+
+
+def _unbind(function: Any) -> Any:
+    """Return the function of a method: each look at a method makes another object."""
+    return function.__func__ if isinstance(function, MethodType) else function
 
 
 def describe_undeclared(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 Runs on the kernel's main thread. Pure: a line goes in, words come out.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 from mcp_notebook.kernel.notebook.recording import RECORD_OPTIONS
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+_WORD = re.compile(r"[\w.-]+")
 
 
 def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:  # noqa: PLR0911 - one a verb
@@ -42,7 +45,8 @@ def _list_argument_names(registry: ToolRegistry, name: str, arguments: list[str]
     tool = registry.get(name)
     names = tool.info.input_schema.get("properties", {}) if tool else ()
     used = {word.partition("=")[0] for word in arguments}
-    return [f"{name}=" for name in names if name not in used]
+    # Others stand in JSON only: IPython's expansion and quotes give them another meaning.
+    return [f"{name}=" for name in names if _WORD.fullmatch(name) and name not in used]
 
 
 def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:

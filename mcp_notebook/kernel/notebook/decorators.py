@@ -6,7 +6,7 @@ in the notebook, and ``%mcp_tool`` what it names.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, Unpack, overload
 
@@ -21,6 +21,7 @@ from mcp_notebook.kernel.tools.attribute_tools import (
 )
 from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
 from mcp_notebook.kernel.tools.options import ToolKeywords, ToolOptions
+from mcp_notebook.terminal import print_note
 from mcp_notebook.wording import suggest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -60,7 +61,11 @@ def mcp_tool(
         extension = find_extension()
         if extension is None:
             note_cell(function, find_cell())
-        elif not _in_class_body(function):
+        elif _in_class_body(function):
+            pass  # a tool as soon as there is an object
+        elif _is_method(function):
+            print_note(_explain_method(function))
+        else:
             variable = _find_variable(function)
             schemas = extension.registry.schemas
             extension.cell_tools.add(
@@ -187,8 +192,45 @@ def _describe_type(value: Any) -> str:
 
 def _in_class_body(function: Any) -> bool:
     """Return whether a function is being defined in the body of a class, as its method."""
+    scope = _find_class_name(function)
+    frame = inspect.currentframe() if scope else None
+    while frame is not None:
+        is_body = not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if is_body and frame.f_locals.get("__qualname__") == scope:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_method(function: Any) -> bool:
+    """Return whether a function is a method of a class that exists, without an object."""
+    scope = _find_class_name(function)
+    if not scope or inspect.ismethod(function):
+        return False
+    owner: Any = getattr(inspect.unwrap(function), "__globals__", {})
+    for name in scope.split("."):
+        owner = (owner if isinstance(owner, Mapping) else vars(owner)).get(name)
+        if not isinstance(owner, type):  # `functools.wraps` copies a method's name, too
+            return next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
+    return vars(owner).get(function.__name__) is function
+
+
+def _find_class_name(function: Any) -> str:
+    """Return the class in which a function was defined, with those around it; "" without one."""
     scope = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
-    return bool(scope) and not scope.endswith("<locals>") and not inspect.ismethod(function)
+    return "" if scope.endswith("<locals>") else scope
+
+
+def _explain_method(function: Any) -> str:
+    """Return the sentence for the author who has decorated a method outside of its class."""
+    name = function.__name__
+    owner = _find_class_name(function).rpartition(".")[2]
+    variable = owner.lower()
+    return (
+        f"`{owner}.{name}` is a method, so it becomes a tool with its object: create one, "
+        f"`{variable} = {owner}(...)`, and write `%mcp_tool {variable}` (all methods marked with "
+        f"`@mcp_tool`) or `%mcp_tool {variable}.{name}`."
+    )
 
 
 def _find_variable(function: Any) -> str | None:

@@ -127,6 +127,7 @@ class McpMagics(Magics):
         """Say where `%%mcp_tool` belongs."""
         raise UsageError(_MISPLACED)
 
+    @no_var_expand  # what a client, a file or a tool said stays as it is; see `run_verb`
     @line_magic
     def mcp(self, line: str) -> None:
         """Manage the tools of this notebook.
@@ -135,7 +136,7 @@ class McpMagics(Magics):
         only when that call has ended.
         """
         try:
-            run_verb(self._notebook, line)
+            run_verb(self._notebook, line, self._expand)
         except McpNotebookError as error:
             raise UsageError(make_printable(str(error))) from None
 

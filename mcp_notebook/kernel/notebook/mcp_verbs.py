@@ -6,6 +6,7 @@ Runs on the kernel's main thread, inside the user's cell. What a verb cannot do 
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from mcp_notebook.kernel.notebook.client_config import build_config
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.option_help import format_entry
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
+from mcp_notebook.kernel.notebook.public_address import describe_access, find_public_address
 from mcp_notebook.kernel.notebook.recording import Recording, insert_call
 from mcp_notebook.kernel.notebook.result_display import show_result
 from mcp_notebook.kernel.notebook.try_form import build_form
@@ -37,6 +39,9 @@ from mcp_notebook.terminal import print_note, print_output
 from mcp_notebook.wording import count, suggest
 
 _NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
+
+_JSON_CALL = re.compile(r"\S+\s+\{")
+"""A tool's name, and its arguments as an object in JSON."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,15 @@ class Verb:
     """What it does."""
 
 
-def run_verb(notebook: Notebook, line: str) -> None:
+def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> None:
     """Do what the line of ``%mcp`` says.
+
+    Args:
+        notebook: What the verbs work with.
+        line: What stands behind ``%mcp``.
+        expand: Puts the notebook's variables into a text, as IPython does for other magics. Only
+            the ``name=value`` pairs of a call get them: those the author types, while an object in
+            JSON is what `%mcp insert` and `%mcp record` write of a client's arguments.
 
     Raises:
         UsageError: The line cannot be understood.
@@ -95,6 +107,8 @@ def run_verb(notebook: Notebook, line: str) -> None:
     verb = VERBS[word]
     if arguments and not verb.arguments:
         raise UsageError(f"`%mcp {word}` takes no arguments: remove `{arguments}`.")
+    if word == "call" and not _JSON_CALL.match(arguments):
+        arguments = expand(arguments)
     verb.run(notebook, arguments)
 
 
@@ -126,12 +140,16 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines += _describe_other_names(notebook)
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
-    lines.append(
-        f"Served over HTTP at {bridge.url}."
-        if bridge
-        else "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
-        "stdio` find this notebook without it."
-    )
+    address = find_public_address(os.environ)
+    if address is not None:
+        lines.append(describe_access(address))
+    if bridge is not None:
+        lines.append(f"Served over HTTP at {bridge.url}{' to this server' if address else ''}.")
+    elif address is None:
+        lines.append(
+            "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
+            "stdio` find this notebook without it."
+        )
     lines.append(f"This is kernel {os.getpid()}; cards that name another one are old.")
     print_output("\n".join(lines))
 
@@ -158,7 +176,7 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     if others:
         print_output(
             f"Other notebooks are open, too ({', '.join(others)}). Tools that have the same name "
-            "in two of them are served as `<notebook>.<tool>`: `mcp-notebook list` in a shell "
+            "in two of them are served as `<notebook>_<tool>`: `mcp-notebook list` in a shell "
             "shows the names."
         )
 
@@ -262,9 +280,11 @@ def _show_config(notebook: Notebook, arguments: str) -> None:
 def _serve(notebook: Notebook, _arguments: str) -> None:
     settings = notebook.settings
     bridge = start_bridge(settings)
+    address = find_public_address(os.environ)
     print_output(
         f"Serving all open notebooks at {bridge.url}\n"
         + "".join(f"Note: {notice}\n" for notice in bridge.notices)
+        + (f"Only programs here reach that. {describe_access(address)}\n" if address else "")
         + f"The token is in {settings.token_place}. To connect Claude Code, for "
         "example, run in a terminal:\n\n"
         "  mcp-notebook install claude-code --http\n\n"
@@ -362,7 +382,7 @@ def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
     if text.startswith("{"):
         try:
             return dict(json.loads(text))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"The arguments are not a valid JSON object: {error}.") from None
     arguments = {}
     for word in _split(text, quotes=quotes):

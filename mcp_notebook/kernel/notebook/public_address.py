@@ -5,6 +5,7 @@ knows its server's path, but often not the host: where scripts run, the card tak
 page that shows it. The token is never part of an output; a button can copy it from the page.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -87,7 +88,20 @@ def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
 
 def format_install_line(address: PublicAddress, client: str) -> str:
     """Return the line for a shell on the user's own computer that connects a client."""
-    return f"mcp-notebook install {client} --url {address.url} --token-file {_TOKEN_FILE}"
+    url = shlex.quote(address.url)
+    return f"mcp-notebook install {client} --url {url} --token-file {_TOKEN_FILE}"
+
+
+def describe_access(address: PublicAddress) -> str:
+    """Say in one sentence how assistants outside reach the notebook's tools, if they do."""
+    place = "Binder" if address.place == "Binder" else "this JupyterHub"
+    if not address.is_served:
+        return f"On {place}, assistants outside cannot reach it yet: `%mcp config` says why."
+    where = address.url if address.origin else f"{address.path} on this server"
+    return make_printable(
+        f"On {place}, assistants outside reach it at {where}: `%mcp config CLIENT` shows what to "
+        "run on your own computer."
+    )
 
 
 def build_address_card(address: PublicAddress, client: str = "claude-code") -> dict[str, str]:

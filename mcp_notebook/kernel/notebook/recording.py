@@ -127,8 +127,7 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
             "all arguments of the calls to come."
         )
     tool = registry.get(call.tool)
-    schema = tool.info.input_schema if tool else None
-    return format_call(call.tool, call.arguments, schema)
+    return format_call(call.tool, call.arguments, tool.function_schema if tool else None)
 
 
 def _make_path(name: str) -> Path:

@@ -49,7 +49,7 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
             f"The form of `%mcp try` needs ipywidgets: run `%pip install ipywidgets`, and reload "
             f"the page. Without it, `%mcp call {tool.name} name=value ...` calls the tool.",
         ) from None
-    schema = tool.info.input_schema
+    schema = tool.schema.input_schema
     fields = {
         name: _make_field(widgets, name, item, schema)
         for name, item in schema.get("properties", {}).items()

@@ -28,6 +28,7 @@ from mcp_notebook.kernel.results.iterators import (
     is_async_generator,
     is_awaitable,
     is_iterator,
+    is_result,
 )
 from mcp_notebook.kernel.results.output_rendering import RENDERED, RenderedDisplay, render_outputs
 from mcp_notebook.kernel.results.outputs import Outputs
@@ -35,7 +36,7 @@ from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.shared_folders import SharedFolders
-from mcp_notebook.kernel.results.structured import make_structured
+from mcp_notebook.kernel.results.structured import NO_DATA, Structured, make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
 from mcp_notebook.kernel.results.value_renderer import (
     MISSING,
@@ -244,21 +245,24 @@ class Converter:
         self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
     ) -> Result:
         collected = value
-        if is_iterator(value):
+        # A result is read twice if a program gets it, too.
+        if is_iterator(value) or (output is not None and is_result(value)):
             most = self._limit_items(output)
             collected = run_guarded(lambda: collect_items(value, most), _Failure)
             if isinstance(collected, _Failure):
                 return self._make_failure(collected.error, outputs, budget)
         limit = self._max_structured_chars
-        structured = run_guarded(lambda: make_structured(collected, output, limit), _Failure)
+        structured: Any = run_guarded(lambda: make_structured(collected, output, limit), _Failure)
         if isinstance(structured, _Failure):
             return self._make_failure(_hide_traceback(structured.error), outputs, budget)
 
         def render() -> Result:
             if isinstance(collected, Result):
                 return self._complete(collected, structured, outputs, budget)
-            data = MISSING if output is None else output.unwrap(structured)
+            is_whole = output is not None and not structured.cuts
+            data = output.unwrap(structured.data) if output is not None and is_whole else MISSING
             pieces = self._render(collected, budget, data)
+            pieces = _note_cuts(pieces, structured, collected, limit)
             return _assemble(pieces, outputs, budget, structured=structured)
 
         return run_guarded(
@@ -269,18 +273,23 @@ class Converter:
         )
 
     def _complete(
-        self, result: Result, structured: Any, outputs: Outputs, budget: Budget
+        self, result: Result, structured: Structured, outputs: Outputs, budget: Budget
     ) -> Result:
         """Make a result that can be sent of one that the author made."""
         limit = self._max_structured_chars
         parts = author_blocks.list_parts(result.content)
         pieces = [piece for part in parts for piece in self._render(part, budget)]
-        if not pieces and structured is not None:
-            pieces = [author_blocks.make_json_piece(structured, limit, repeats_data=True)]
+        if not pieces and structured.cuts:
+            pieces = [author_blocks.make_json_piece(result.structured, budget.chars)]
+        elif not pieces and structured.data is not None:
+            pieces = [author_blocks.make_json_piece(structured.data, limit, repeats_data=True)]
+        pieces = _note_cuts(pieces, structured, result.structured, limit)
+        made = _assemble(
+            pieces, outputs, budget, structured=structured, is_error=bool(result.is_error)
+        )
         return replace(
-            _assemble(pieces, outputs, budget, structured=structured),
-            is_error=bool(result.is_error),
-            meta=convert_plain_data(dict(result.meta or {}), limit),
+            made,
+            meta=convert_plain_data(dict(result.meta or {}), limit) | structured.meta,
         )
 
     def _render(self, value: Any, budget: Budget, data: Any = MISSING) -> list[Piece]:
@@ -299,14 +308,32 @@ def _assemble(
     outputs: Outputs,
     budget: Budget,
     *,
-    structured: Any = None,
+    structured: Structured = NO_DATA,
     is_error: bool = False,
 ) -> Result:
     """Put what a call printed and displayed before its value, and fit all of it to the budget."""
     # Called only now: rendering the value may have printed and displayed something, too.
     all_outputs = outputs() if callable(outputs) else outputs
     blocks = fit_pieces([*render_outputs(all_outputs, budget), *pieces], budget)
-    return Result(blocks or [Text(NOTHING)], structured, is_error)
+    is_refused = any(piece.is_refusal for piece in pieces)
+    structured = NO_DATA if is_refused else structured
+    blocks = blocks or [Text(NOTHING)]
+    return Result(blocks, structured.data, is_error or is_refused, structured.meta)
+
+
+def _note_cuts(
+    pieces: list[Piece], structured: Structured, value: Any, max_chars: int
+) -> list[Piece]:
+    """Add what of the structured content is left out, and a link to the whole of it."""
+    if not structured.cuts:
+        return pieces
+    said = " and ".join(map(str, structured.cuts))
+    note = f"[Structured content has at most {max_chars:,} characters, so here it has only {said}.]"
+    original = author_blocks.describe_whole_json(value)
+    shown = pieces[0].original if len(pieces) == 1 else None
+    if shown is not None and shown.name == original.name:  # a table's has no JSON
+        return [replace(pieces[0], is_partial=True), Piece(Text(note))]
+    return [*pieces, Piece(Text(note), original, is_partial=True)]
 
 
 def _explain(value: Any, error: BaseException) -> list[Piece]:

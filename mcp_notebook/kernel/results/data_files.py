@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO
 from mcp_notebook.kernel.results.file_contents import FileInfo, detect_encoding
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.text import describe_error
 
 MAX_FILE = 64 * 2**20
@@ -80,7 +80,7 @@ def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
         info: The description of the file, for which `is_data_file` is true.
     """
     readers = READERS[info.path.suffix.lower()]
-    usable = [reader for reader in readers if reader.library in sys.modules]
+    usable = [reader for reader in readers if find_imported(reader.library) is not None]
     names = " or ".join(f"`import {reader.library}`" for reader in readers)
     if not usable:
         return DataFile(note=f"With {names} in the notebook, {info.name} is shown as its data.")
@@ -101,7 +101,7 @@ def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
 
 
 def _read(reader: _Reader, file: BinaryIO, info: FileInfo) -> DataFile:
-    library = sys.modules[reader.library]
+    library = find_imported(reader.library)
 
     def read(file: Any) -> Any:
         file.seek(0)

@@ -25,7 +25,7 @@ types; a model gets one of them, the first of this table that says something:
 10   other text/...                      as it is
 11   application/...+json                its JSON, cut short
 12   application/javascript              a note
-13   text/plain                          whatever it says
+13   text/plain                          what it says, but for the name of a display
 ===  ==================================  =======================================================
 
 A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
@@ -46,6 +46,7 @@ from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.blocks.author_blocks import (
     decode_bytes,
+    describe_whole_json,
     join_lines,
     make_json_piece,
     render_encoded_image,
@@ -105,11 +106,6 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     return _render_plain_or_html(data, budget)
 
 
-def is_name(text: str) -> bool:
-    """Tell whether the plain text of an object says only what it is called."""
-    return _ONLY_A_NAME.fullmatch(text) is not None
-
-
 def render_display(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
 ) -> list[Piece]:
@@ -139,7 +135,8 @@ def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece
         if mime_type.startswith("text/") and mime_type not in _TEXTS and value:
             return [make_text_piece(join_lines(value))]
     poor = _find_other_text(data)
-    return [Piece(Text(poor or f"[a display that has no text: {', '.join(data)}]"))]
+    kinds = ", ".join(kind for kind in data if kind != "text/plain") or "text/plain"
+    return [poor or Piece(Text(f"[a display that has no text: {kinds}]"))]
 
 
 def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
@@ -179,7 +176,7 @@ def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
 def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
     text = join_lines(data.get("text/plain") or "")
     # Without a better one, a display's own name is what its text says.
-    return None if len(data) > 1 and is_name(text) else make_text_piece(text)
+    return None if len(data) > 1 and _ONLY_A_NAME.fullmatch(text) else make_text_piece(text)
 
 
 def _render_svg(source: str, budget: Budget) -> list[Piece]:
@@ -201,14 +198,19 @@ def _render_svg(source: str, budget: Budget) -> list[Piece]:
     return [*pieces, *map(Piece, budget.keep(original))]
 
 
-def _find_other_text(data: Mapping[str, Any]) -> str | None:
+def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
     for mime_type, value in data.items():
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
             text = compact_json(value, MAX_SPECIFICATION)
-            return f"[{mime_type}, which is for a notebook to show:]\n{text}"
+            is_partial = " left out" in text or " more of " in text
+            text = f"[{mime_type}, which is for a notebook to show:]\n{text}"
+            return Piece(Text(text), describe_whole_json(value), is_partial=is_partial)
     if data.get("application/javascript"):
-        return "[JavaScript, which only a notebook runs]"
-    return clean_text(join_lines(data.get("text/plain") or ""))
+        return Piece(Text("[JavaScript, which only a notebook runs]"))
+    text = clean_text(join_lines(data.get("text/plain") or ""))
+    # IPython's name for it, `<IPython.core.display.HTML object>`, is no text of what it shows.
+    is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
+    return make_text_piece(text) if is_shown else None
 
 
 def _render_html(html: str, budget: Budget) -> list[Piece]:
@@ -235,7 +237,11 @@ def _render_html(html: str, budget: Budget) -> list[Piece]:
         blocks += _render_medium(medium, budget, budget.chars // max(pages, 1))
     if len(media) > MAX_MEDIA:
         blocks.append(
-            Piece(Text(f"[Videos, sounds and pages after the first {MAX_MEDIA} are left out.]"))
+            Piece(
+                Text(f"[Videos, sounds and pages after the first {MAX_MEDIA} are left out.]"),
+                _describe_page(html),
+                is_partial=True,
+            )
         )
     return blocks
 
@@ -268,13 +274,15 @@ def _make_html_piece(html: str, content: "HtmlContent") -> Piece:
         left_out = content.markup_chars - content.converted_chars
         note = f"[... {left_out:,} of {content.markup_chars:,} characters of HTML left out ...]"
         text = f"{text}\n{note}".lstrip()
-    original = Original(
+    dropped = len(html) - content.markup_chars > MUCH_DROPPED
+    is_partial = content.converted_chars < content.markup_chars or dropped
+    return Piece(Text(text), _describe_page(html), is_partial=is_partial)
+
+
+def _describe_page(html: str) -> Original:
+    return Original(
         name="page",
         title=f"The whole HTML: {len(html):,} characters",
         formats=(FileFormat(".html", "text/html", lambda: clean_text(html)),),
         cost=sys.getsizeof(html),
-    )
-    dropped = len(html) - content.markup_chars > MUCH_DROPPED
-    return Piece(
-        Text(text), original, is_partial=content.converted_chars < content.markup_chars or dropped
     )

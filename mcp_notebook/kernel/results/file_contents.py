@@ -21,7 +21,12 @@ from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.notebook_files import render_notebook
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
-from mcp_notebook.kernel.safe.text import clean_text, cut_text
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    cut_text,
+    find_gap_after,
+    find_gap_before,
+)
 from mcp_notebook.wording import format_size
 
 MAX_READ = 100 * 2**20
@@ -144,10 +149,12 @@ def _render_text(
         pieces = [Piece(Text(text), has_links=not is_whole)]
         if not text.strip():
             return [Piece(Text(f"[The file {info.name} holds nothing but white space.]"))]
-    links = (
-        budget.keep(describe_original(encoding)) if not is_whole and info.size <= MAX_READ else ()
-    )
-    return [*pieces, *map(Piece, links)]
+    if is_whole:
+        return pieces
+    if info.size > MAX_READ:
+        limit = format_size(MAX_READ)
+        return [*pieces, Piece(Text(f"[A file of more than {limit} cannot be read whole.]"))]
+    return [*pieces, *map(Piece, budget.keep(describe_original(encoding)))]
 
 
 def _convert_text(
@@ -235,8 +242,9 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     if len(marker) > most:
         return head, False
     # Whole lines, since most such files are tables and logs.
-    head = head[: head.rfind("\n") + 1 or len(head)].removesuffix("\n")
-    tail = tail[tail.find("\n") + 1 :]
+    head = head[: head.rfind("\n") + 1 or find_gap_before(head, half, half // 2)]
+    head = head.removesuffix("\n")
+    tail = tail[tail.find("\n") + 1 or find_gap_after(tail, 0, half // 2) :]
     return f"{head}{marker}{tail}", False
 
 

@@ -19,7 +19,12 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.data_files import is_data_file, read_data_file
 from mcp_notebook.kernel.results.file_contents import FileInfo, render_file
-from mcp_notebook.kernel.results.shared_folders import OpenPath, SharedFolders, Unreadable
+from mcp_notebook.kernel.results.shared_folders import (
+    NoSuchFile,
+    OpenPath,
+    SharedFolders,
+    Unreadable,
+)
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.wording import count, format_size
 
@@ -59,13 +64,17 @@ class Files:
             budget: The limits of the result.
             render_data: Renders a table or an array; without it, the file is shown as any other.
         """
+
+        def render(opened: OpenPath) -> list[Piece]:
+            if opened.is_folder:
+                return [Piece(Text(_describe_folder(opened)))]
+            return self._render_file(opened, budget, render_data)
+
         try:
-            with self._folders.open(path) as opened:
-                if opened.is_folder:
-                    return [Piece(Text(_describe_folder(opened)))]
-                return self._render_file(opened, budget, render_data)
+            return self._folders.read(path, render)
         except Unreadable as error:
-            return [Piece(Text(f"[{error}]"))]
+            is_refusal = not isinstance(error, NoSuchFile)
+            return [Piece(Text(f"[{error}]"), is_refusal=is_refusal)]
 
     def _render_file(
         self, opened: OpenPath, budget: Budget, render_data: RenderData | None
@@ -87,24 +96,24 @@ class Files:
     def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
         """Describe a whole file, which is read when a client asks; with an encoding, as text."""
 
-        def read() -> str | bytes:
-            with self._folders.open(info.path, info.name) as opened:
-                if opened.is_folder:
-                    raise Unreadable(f"{info.name} is not shown: it is a folder now.")
-                if _describe(opened).identity == info.identity:
-                    assert opened.descriptor is not None
-                    with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
-                        data = file.read(info.size)
-                    return data.decode(encoding, "replace") if encoding else data
-            raise Unreadable(
-                f"The file {info.name} has changed since the result that links to it: call the "
-                "tool again."
-            )
+        def read(opened: OpenPath) -> str | bytes:
+            if opened.is_folder:
+                raise Unreadable(f"{info.name} is not shown: it is a folder now.")
+            if _describe(opened).identity != info.identity:
+                raise Unreadable(
+                    f"The file {info.name} has changed since the result that links to it: call "
+                    "the tool again."
+                )
+            assert opened.descriptor is not None
+            with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
+                data = file.read(info.size)
+            return data.decode(encoding, "replace") if encoding else data
 
         mime_type = info.mime_type or ("text/plain" if encoding else BINARY)
         stem = clean_text(info.path.stem) or "file"
         title = f"The file {info.name} ({mime_type}, {format_size(info.size)})"
-        file_format = FileFormat(clean_text(info.path.suffix), mime_type, read, info.size)
+        content = partial(self._folders.read, info.path, read, info.name)
+        file_format = FileFormat(clean_text(info.path.suffix), mime_type, content, info.size)
         return Original(stem, title, (file_format,), cost=0)
 
 

@@ -12,6 +12,8 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
+from mcp_notebook.kernel.safe.text import is_instance
+
 MAX_COLLECTED = 1_000
 """Items taken from a generator."""
 
@@ -21,6 +23,11 @@ _LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 def is_iterator(value: Any) -> bool:
     """Tell whether `collect_items` takes a value's items; not every iterable's: a file is one."""
     return isinstance(value, _LAZY)
+
+
+def is_result(value: Any) -> bool:
+    """Tell whether a value is a result of SQLAlchemy, whose rows can be fetched only once."""
+    return is_instance(value, "sqlalchemy.engine.result.ResultInternal")
 
 
 def is_awaitable(value: Any) -> bool:
@@ -57,5 +64,8 @@ async def collect_async_items(lazy: AsyncGenerator[Any, None], most: int) -> lis
 
 def _marked(items: list[Any], most: int) -> list[Any]:
     if len(items) > most:
-        items[-1] = f"... only the first {most:,} items were taken ..."
+        items[-1] = (
+            f"... only the first {most:,} items were taken; the others are lost, as a generator "
+            "gives each once: return a list to keep all of them ..."
+        )
     return items

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks.author_blocks import join_lines
+from mcp_notebook.kernel.results.plots.bokeh_folium import find_bokeh_documents, shows_nothing
 
 _SCRIPT = re.compile(r"application/vnd\.(?:bokehjs|holoviews)_load\.v\d+\+json")
 _LOADING = re.compile(
@@ -18,7 +19,12 @@ _LOADING = re.compile(
     r"""|\A\s*<div class="logo-block">\s*<a href="https://holoviews\.org"""
     r"""|\A\s*<script type="esms-options">"""  # panel's, for holoviews
     r"""|\A\s*<script[^>]*>\s*window\.PlotlyConfig\s*="""  # a plot has its element before that
+    r"""|<script\b[^>]*\bdata-lets-plot-script="library\""""
 )
+_PLOT = 'data-lets-plot-script="plot"'
+"""In a page that loads lets-plot for the plot in it."""
+_MAX_CONNECTION = 50_000
+"""Characters of the longest page by which panel connects to the kernel."""
 _MAX_SEARCHED = 2_000
 """Characters of a display's HTML that are searched: what it is stands at its beginning."""
 
@@ -31,5 +37,8 @@ def is_library_loader(data: Mapping[str, Any]) -> bool:
     """
     if any(_SCRIPT.fullmatch(mime_type) for mime_type in data):
         return True
-    html = data.get("text/html")
-    return bool(html) and _LOADING.search(join_lines(html), 0, _MAX_SEARCHED) is not None
+    html = join_lines(data.get("text/html") or "")
+    if _LOADING.search(html, 0, _MAX_SEARCHED) is not None:
+        return _PLOT not in html
+    documents = find_bokeh_documents(html) if len(html) < _MAX_CONNECTION else None
+    return documents is not None and shows_nothing(documents)

@@ -7,18 +7,22 @@ many are shown is the business of `tables`.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any, TypeAlias
 
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
-from mcp_notebook.kernel.results.displays import render_mime_bundle
+from mcp_notebook.kernel.results.displays import PICTURES, render_mime_bundle
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer
 from mcp_notebook.kernel.results.value_rules import Position
 from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.tabular_data import find_free_name, name_fields
+from mcp_notebook.kernel.safe.stand_ins import find_reader
+from mcp_notebook.kernel.safe.tabular_data import find_free_name
+from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.safe.to_json import to_json_value
+from mcp_notebook.wording import count
 
 MAX_EDGES = 100_000
 """Edges and nodes of a graph that are read, and rows that are read one by one."""
@@ -28,6 +32,14 @@ MAX_STORED = 10_000_000
 """Stored elements of a sparse matrix that are read."""
 MAX_DENSE = 400
 """Elements of the largest sparse matrix that is written as a dense one."""
+_PICTURES = (*PICTURES, "image/svg+xml")
+_PLAN = ["explain_key", "explain_value"]
+"""The columns of what DuckDB returns of ``explain``: pictures of plans."""
+MAX_LEARNED = 10_000
+"""Elements and characters of what an estimator has learned."""
+_DECOMPOSITION = "statsmodels.tsa.seasonal.DecomposeResult"
+_SUMMARIES = ("statsmodels.iolib.summary.Summary", "statsmodels.iolib.summary2.Summary")
+_MODEL = "statsmodels.base.model.Model"
 Render: TypeAlias = Callable[[ValueRenderer, Any, Position], list[Piece]]
 
 
@@ -52,20 +64,51 @@ def read_buffer(value: Any) -> list[Any]:
     return [value.getvalue()]
 
 
-def read_rows(value: Any) -> list[Any]:
-    """Return a row of SQLite, or a list of them, as dicts."""
-    return [list(map(name_fields, value)) if isinstance(value, list) else name_fields(value)]
+def fetch_rows(value: Any) -> list[Any]:
+    """Fetch the rows of a result of SQLAlchemy."""
+    if not getattr(value, "returns_rows", True):
+        return [f"The statement returns no rows; it affected {count(value.rowcount, 'row')}."]
+    names = value.keys() if hasattr(value, "keys") else []
+    return _list_fetched(value.fetchmany(MAX_EDGES + 1), names)
+
+
+def fetch_last_rows(value: Any) -> list[Any]:
+    """Fetch the rows of what was last executed on a DuckDB connection."""
+    if value.description is None:
+        return ["A DuckDB connection on which nothing was executed: return `.sql(query)` of it."]
+    names = [column[0] for column in value.description]
+    return _show_plan(names, value.fetchmany(MAX_EDGES + 1))
 
 
 def read_relation(value: Any) -> list[Any]:
     """Return the rows of a DuckDB relation, whose query runs now, as an Arrow table."""
-    if find_spec("pyarrow") is None:
-        rows = value.limit(MAX_EDGES).fetchall()
-        return [[dict(zip(value.columns, row, strict=True)) for row in rows]]
+    if find_spec("pyarrow") is None or list(value.columns) == _PLAN:
+        return _show_plan(value.columns, value.limit(MAX_EDGES + 1).fetchall())
     table = value.limit(MAX_ROWS + 1).to_arrow_table()
     if table.num_rows <= MAX_ROWS:
         return [table]
     return [f"The first {MAX_ROWS:,} rows of a DuckDB relation:", table.slice(0, MAX_ROWS)]
+
+
+def _show_plan(names: Sequence[str], rows: Sequence[Any]) -> list[Any]:
+    if list(names) == _PLAN:
+        return [plan for _, plan in rows]
+    return _list_fetched([_name_columns(names, row) for row in rows], names)
+
+
+def _name_columns(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for name, value in zip(names, row, strict=True):
+        named[find_free_name(name, named)] = value
+    return named
+
+
+def _list_fetched(rows: Sequence[Any], names: Iterable[str]) -> list[Any]:
+    if not rows:
+        return [f"No rows are left to fetch; columns: {', '.join(names) or '(one)'}"]
+    if len(rows) <= MAX_EDGES:
+        return [list(rows)]
+    return [f"The first {MAX_EDGES:,} rows:", list(rows[:MAX_EDGES])]
 
 
 def count_groups(value: Any) -> list[Any]:
@@ -81,9 +124,46 @@ def list_windowed(value: Any) -> list[Any]:
     return [f"{value!r}, of which nothing is computed yet. Its rows:", value.obj]
 
 
+def is_of_statsmodels(value: Any) -> bool:
+    """Tell whether `summarize_fit` has more to say of an object than its repr."""
+    # Its results answer by `__getattribute__`, so that their classes have no such methods.
+    methods = (getattr(value, name, None) for name in ("summary", "summary_frame"))
+    paths = (*_SUMMARIES, _DECOMPOSITION, _MODEL)
+    return any(map(callable, methods)) or any(is_instance(value, path) for path in paths)
+
+
 def summarize_fit(value: Any) -> list[Any]:
-    """Return the summary of a fitted model of statsmodels."""
-    return [str(value.summary())]
+    """Return the summary of a fitted model of statsmodels, and its predictions as a table."""
+    if is_instance(value, _MODEL):
+        name, causes = value.endog_names, ", ".join(map(str, value.exog_names or ()))
+        return [f"{type(value).__name__} of {name} by {causes}; not fitted: return its `.fit()`."]
+    if any(is_instance(value, path) for path in _SUMMARIES):
+        return [str(value)]
+    if is_instance(value, _DECOMPOSITION):
+        names = ("observed", "trend", "seasonal", "resid")
+        return [sys.modules["pandas"].DataFrame({name: getattr(value, name) for name in names})]
+    if callable(getattr(value, "summary", None)):
+        return [str(value.summary())]
+    return [value.summary_frame()]
+
+
+def describe_estimator(value: Any) -> Iterator[Any]:
+    """Yield the parameters of an estimator of scikit-learn, and what it or its steps learned."""
+    yield repr(value)
+    parts = [("", value), *getattr(value, "steps", ())]
+    if hasattr(value, "best_estimator_"):
+        parts.append(("best_estimator_", value.best_estimator_))
+    for name, part in parts:
+        # The library's convention: these are set by `fit`.
+        attributes = getattr(part, "__dict__", {})  # a step may be the text "passthrough"
+        learned = {
+            key: item
+            for key, item in attributes.items()
+            if key.endswith("_") and not key.startswith("_")
+        }
+        if learned:
+            yield f"{name} learned:".lstrip()
+            yield to_json_value(learned, MAX_LEARNED)
 
 
 def list_graph(value: Any) -> Iterator[Any]:
@@ -135,10 +215,35 @@ def list_sparse(value: Any) -> Iterator[Any]:
         yield table
 
 
-def render_geometry(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
-    """Render a geometry of shapely: its coordinates as WKT, and by itself its picture, too."""
-    pieces = [make_text_piece(run_bounded(str, value))]
+def render_with_picture(
+    renderer: ValueRenderer, value: Any, position: Position
+) -> list[Piece] | None:
+    """Render what stands in for an object (WKT, SMILES), and by itself the picture of it."""
+    reader = find_reader(value)
+    if reader is None:
+        return None
+    pieces = [make_text_piece(str(run_bounded(reader, value)))]
     if position.depth == 0:
-        svg = run_bounded(lambda value: value._repr_svg_(), value)
-        pieces += render_mime_bundle({"image/svg+xml": svg}, renderer.budget) if svg else []
+        data, _ = run_bounded(renderer.format, value)
+        picture = {kind: data[kind] for kind in _PICTURES if data.get(kind)}
+        pieces += render_mime_bundle(picture, renderer.budget) if picture else []
     return pieces
+
+
+def draw_lets_plot(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
+    """Render a plot of lets-plot as the SVG that it makes of itself."""
+    svg = run_bounded(lambda value: value.to_svg(), value)
+    return render_mime_bundle({"image/svg+xml": svg}, renderer.budget)
+
+
+def is_table_of_holoviews(value: Any) -> bool:
+    """Tell whether an element of holoviews shows nothing but its data."""
+    # Nearly all elements are datasets, of a class of their own.
+    is_bare = type(value) is getattr(sys.modules.get("holoviews"), "Dataset", None)
+    paths = ("holoviews.Table", "holoviews.ItemTable")
+    return is_bare or any(is_instance(value, path) for path in paths)
+
+
+def read_elements(value: Any) -> list[Any]:
+    """Return the table that an element of holoviews shows."""
+    return [value.dframe()]

@@ -8,12 +8,12 @@ from typing import Any
 
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
-from mcp_notebook.kernel.results.displays import is_name, render_mime_bundle
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.self_shown import displays_itself, leave_out_generated_repr
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer
 from mcp_notebook.kernel.results.value_rules import Position
 from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.text import has_only_str, safe_repr
+from mcp_notebook.kernel.safe.text import safe_repr, str_says_more
 
 
 def render_self_shown(
@@ -29,7 +29,7 @@ def render_self_shown(
 def render_object(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
     """Render any object, as IPython represents it."""
     data, _ = run_bounded(renderer.format, value)
-    if data.keys() == {"text/plain"} and is_name(data["text/plain"]) and has_only_str(value):
+    if data.keys() == {"text/plain"} and str_says_more(value, str(data["text/plain"])):
         return [make_text_piece(run_bounded(str, value))]
     if data:
         return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)

@@ -2,13 +2,13 @@
 
 Runs in the user's kernel, on the thread of the call. An object whose class defines `_repr_html_` or
 a method like it is shown by that, also where it is a mapping, a dataclass or a list: its author
-knows best what there is to see. A repr that a dataclass or `object` generates lists internals, and
-so says less than anything that was written.
+knows best what there is to see.
 """
 
-import collections
 from collections.abc import Mapping
 from typing import Any
+
+from mcp_notebook.kernel.safe.text import is_written
 
 RICH_METHODS = (
     *("_repr_mimebundle_", "_repr_png_", "_repr_jpeg_", "_repr_svg_"),
@@ -21,10 +21,6 @@ _OF_TABLES = (
     *("_repr_png_", "_repr_jpeg_", "_repr_markdown_"),
 )
 _BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set, frozenset, bytes})
-_GENERAL = frozenset({"builtins", "collections", "pydantic.main", "pydantic._internal._repr"})
-"""Modules whose classes have reprs that say nothing particular of the classes derived from them."""
-_GENERATED = ("<string>", "<attrs generated", collections.__file__)
-"""Beginnings of the file names of reprs that dataclasses, attrs and named tuples generate."""
 
 
 def shows_itself(value: Any) -> bool:
@@ -59,24 +55,6 @@ def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str
         value: The object.
         data: What IPython's formatters return for it.
     """
-    if len(data) > 1 and "text/plain" in data and _has_generated_repr(type(value)):
+    if len(data) > 1 and "text/plain" in data and not is_written(type(value), "__repr__"):
         return {key: item for key, item in data.items() if key != "text/plain"}
     return data
-
-
-def _has_generated_repr(kind: type) -> bool:
-    for parent in type.__dict__["__mro__"].__get__(kind):
-        members = type.__dict__["__dict__"].__get__(parent)
-        if "_repr_pretty_" in members:  # which IPython takes in place of the repr
-            return False
-        if "__repr__" in members:
-            return _is_generated(parent, members["__repr__"])
-    return True
-
-
-def _is_generated(owner: type, method: Any) -> bool:
-    if owner.__module__ in _GENERAL:
-        return True
-    function = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
-    file = getattr(getattr(function, "__code__", None), "co_filename", "")
-    return str(file).startswith(_GENERATED)

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
 from mcp_notebook.private_files import READ_FLAGS
 from mcp_notebook.settings import Settings
@@ -46,11 +47,16 @@ _CAN_WALK = {os.open, os.stat} <= os.supports_dir_fd
 """Whether files can be opened relative to an open folder: not on Windows."""
 
 _Check: TypeAlias = Callable[[Path, os.stat_result], None]
+_Result = TypeVar("_Result")
 """Raises `Unreadable` unless a file or a folder above it may be opened."""
 
 
 class Unreadable(CallError):
     """A file cannot be shown; the message, for the client, says which one and why."""
+
+
+class NoSuchFile(Unreadable):
+    """There is no such file in the shared folders; a tool may return a path to be written to."""
 
 
 class RefusedFiles:
@@ -99,7 +105,7 @@ class OpenPath:
     status: os.stat_result
     """What was opened."""
     descriptor: int | None
-    """Closed by `SharedFolders.open`; None for a folder on a system that cannot open folders."""
+    """Closed by `SharedFolders.read`; None for a folder on a system that cannot open folders."""
 
     @property
     def is_folder(self) -> bool:
@@ -160,31 +166,34 @@ class SharedFolders:
                 )
         return None
 
-    @contextmanager
-    def open(self, path: Any, name: str | None = None) -> Iterator[OpenPath]:
-        """Open a file or a folder, and close it afterwards.
-
-        An `OSError` while it is open is reported as one of reading it.
+    def read(
+        self, path: Any, function: Callable[[OpenPath], _Result], name: str | None = None
+    ) -> _Result:
+        """Open a file or a folder, run a function on it, and close it.
 
         Args:
             path: What a tool returned: a path, or an object that says that it is one.
+            function: Takes it while it is open; an `OSError` in it is reported as one of reading.
             name: What to call it; None: as it is written.
+
+        Returns:
+            What the function returns.
 
         Raises:
             Unreadable: It may not be shown, is neither a file nor a folder, or cannot be read.
         """
         place = self._locate(path, name)
-        with _explain_errors(place.name):
-            private = _identify(self._private)
+        private = _identify(self._private)
 
-            def check(part: Path, status: os.stat_result) -> None:
-                if (status.st_dev, status.st_ino) in private:
-                    self._refuse_private(place)
-                if part != place.root and part.is_relative_to(place.root) and _is_hidden(status):
-                    self._refuse_hidden(place, part)
-                if part == place.real:
-                    _check_kind(place.name, status.st_mode)
+        def check(part: Path, status: os.stat_result) -> None:
+            if (status.st_dev, status.st_ino) in private:
+                self._refuse_private(place)
+            if part != place.root and part.is_relative_to(place.root) and _is_hidden(status):
+                self._refuse_hidden(place, part)
+            if part == place.real:
+                _check_kind(place.name, status.st_mode)
 
+        with _explain_errors(place.name), Shield() as shield:
             try:
                 descriptor = (_open_by_folders if _CAN_WALK else _open_by_name)(place.real, check)
             except FileNotFoundError:
@@ -192,7 +201,7 @@ class SharedFolders:
             try:
                 status = os.lstat(place.real) if descriptor is None else os.fstat(descriptor)
                 check(place.real, status)  # another file may have taken its place
-                yield OpenPath(place.name, place.real, status, descriptor)
+                return shield.run(function, OpenPath(place.name, place.real, status, descriptor))
             finally:
                 if descriptor is not None:
                     os.close(descriptor)
@@ -245,10 +254,13 @@ class SharedFolders:
         self._refuse(place.name, f"{target} is mcp-notebook's own, which no setting shares.")
 
     def _explain_allowing(self, path: Path) -> str:
-        roots = os.pathsep.join(clean_text(str(root)) for root in (*self._allowed, path))
+        if os.pathsep in str(path):
+            return f"A folder with {os.pathsep!r} in its path cannot be allowed: move the file."
+        # A literal, as the client may have named the file: IPython would expand a line of `%env`.
+        roots = os.pathsep.join(str(root) for root in (*self._allowed, path))
         return (
-            f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={roots}` and "
-            "`%reload_ext mcp_notebook` in the notebook, or set that variable before Jupyter "
+            f"To allow it, run `import os; os.environ['MCP_NOTEBOOK_ALLOWED_ROOTS'] = {roots!a}` "
+            "and `%reload_ext mcp_notebook` in the notebook, or set that variable before Jupyter "
             "starts."
         )
 
@@ -264,7 +276,7 @@ class SharedFolders:
         hint = " `.expanduser()` makes a path of `~`." if place.name.startswith("~") else ""
         where = clean_text(str(place.real))
         self.refused.add(f"There is no file {place.name}; it would be {where}.{hint}")
-        raise Unreadable(f"There is no file {place.name}.{hint}") from None
+        raise NoSuchFile(f"There is no file {place.name}.{hint}") from None
 
 
 # -- opening ---------------------------------------------------------------------------------------

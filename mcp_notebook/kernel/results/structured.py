@@ -3,19 +3,46 @@
 Runs in the user's kernel, on the thread of the call.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema
-from mcp_notebook.kernel.schemas.structured_data import check_size, convert_plain_data
+from mcp_notebook.kernel.schemas.structured_data import (
+    MAX_WHOLE,
+    Cut,
+    ResultTooLarge,
+    check_size,
+    convert_plain_data,
+    shorten_data,
+)
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.meta_keys import describe_key_problem
+from mcp_notebook.meta_keys import SHORTENED, describe_key_problem
 
 
-def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> Any:
-    """Return the structured content of a result, None for none.
+@dataclass(frozen=True)
+class Structured:
+    """The structured content of a result."""
+
+    data: Any
+    """None for none."""
+    cuts: Sequence[Cut] = ()
+    """What of it is sent only in part."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the result's ``_meta`` says of it."""
+        cuts = [{"path": list(cut.path), "kept": cut.kept, "total": cut.total} for cut in self.cuts]
+        return {SHORTENED: cuts} if cuts else {}
+
+
+NO_DATA = Structured(None)
+
+
+def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> Structured:
+    """Return the structured content of a result: as much of it as may be sent.
 
     Args:
         value: What the tool returned.
@@ -23,23 +50,44 @@ def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> 
         max_chars: Characters of the structured content as JSON.
 
     Raises:
-        InvalidResult: The data does not match the schema, or is too large; or the author's `Result`
-            has a `meta` that cannot be sent.
+        InvalidResult: The data does not match the schema, or no part of what is too large does; or
+            the author's `Result` has a `meta` that cannot be sent.
     """
     if not isinstance(value, Result):
-        return None if output is None else output.convert(value, max_chars)
+        return Structured(None) if output is None else _convert(output, value, max_chars)
     _check_meta(value.meta)
     if output is None or value.is_error:
-        structured = convert_plain_data(value.structured, max_chars)
-        check_size(structured, max_chars)
-        return structured
+        return _convert_plain(value.structured, max_chars)
     if value.structured is None and not output.can_be_none:
         raise InvalidResult(
             "The tool has an output schema, but the `Result` that it returned has no "
             "`structured`: give it the data, or declare the tool with "
             "`output_schema=False` (`--no-output-schema`)."
         )
-    return output.convert(value.structured, max_chars)
+    return _convert(output, value.structured, max_chars)
+
+
+def _convert(output: OutputSchema, value: Any, max_chars: int) -> Structured:
+    try:
+        return Structured(output.convert(value, max_chars))
+    except ResultTooLarge as error:
+        try:
+            return Structured(*output.convert_part(value, max_chars))
+        except InvalidResult:
+            raise error from None
+
+
+def _convert_plain(value: Any, max_chars: int) -> Structured:
+    try:
+        data = convert_plain_data(value, max_chars)
+        check_size(data, max_chars)
+        return Structured(data)
+    except ResultTooLarge as error:
+        try:
+            whole = convert_plain_data(value, max_chars * MAX_WHOLE)
+            return Structured(*shorten_data(whole, max_chars))
+        except InvalidResult:
+            raise error from None
 
 
 def _check_meta(meta: Any) -> None:

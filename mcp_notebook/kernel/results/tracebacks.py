@@ -6,6 +6,7 @@ frame that raised is named. Bounded, and safe against exceptions whose own metho
 """
 
 import linecache
+import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,9 @@ MAX_MEMBERS = 5
 MAX_MESSAGE = 5_000
 _INDENT = "    "
 _OURS = "mcp_notebook"
+_REMOTE = ("RemoteTraceback", "_RemoteTraceback")
+"""Exceptions that stand for a traceback of another process: ours, and that of Python's pools."""
+_FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 _LIBRARIES = tuple(
     {
         sysconfig.get_path(name)
@@ -49,7 +53,10 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
     report = _Report(code_name)
     parts = [report.describe(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and not isinstance(cause, CallError):
+    if type(cause).__name__ in _REMOTE and cause is not None:
+        # Not a cause: the traceback of the error itself, in the process that raised it.
+        parts = ["\n".join([parts[0], *report.describe_remote_frames(str(cause))])]
+    elif cause is not None and not isinstance(cause, CallError):
         parts += ["It was raised while this was handled:", report.describe(cause)]
         if error.__cause__ is not None:
             parts[1] = "It was caused by:"
@@ -111,7 +118,26 @@ class _Report:
         return cut_text(text, MAX_MESSAGE)
 
     def _describe_frames(self, trace: TracebackType | None) -> list[str]:
-        lines = _list_user_lines(trace)
+        return self._describe_lines("Traceback", _list_user_lines(trace))
+
+    def describe_remote_frames(self, text: str) -> list[str]:
+        """Return the lines on where an error was raised in another process.
+
+        Args:
+            text: The traceback, as Python prints it there.
+        """
+        before, _, last = text.rpartition("Traceback (most recent call last):\n")
+        frames = [
+            _Line(name, int(number), function, _is_user_code(name))
+            for name, number, function in _FRAME.findall(last)
+        ]
+        first = next((index for index, line in enumerate(frames) if line.is_user_code), len(frames))
+        lines = self._describe_lines("Traceback on its worker", frames[first:])
+        if earlier := before.strip('\n" '):
+            lines += ["", "Before that, on its worker:", cut_text(clean_text(earlier), MAX_MESSAGE)]
+        return lines
+
+    def _describe_lines(self, title: str, lines: Sequence[_Line]) -> list[str]:
         if not lines:
             return []
         entries = []
@@ -124,7 +150,7 @@ class _Report:
                 entries.append(f"{_INDENT}{cut_text(clean_text(source), 500)}")
             if times > 1:
                 entries.append(f"{_INDENT}[repeated {times - 1:,} more times]")
-        return ["Traceback (most recent call last):", *entries]
+        return [f"{title} (most recent call last):", *entries]
 
 
 def _list_user_lines(trace: TracebackType | None) -> list[_Line]:

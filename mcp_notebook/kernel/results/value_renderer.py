@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
 from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
@@ -26,12 +27,14 @@ from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import (
+    MAX_HEX,
     clean_text,
     describe_bytes,
     describe_slow_value,
     is_sendable,
 )
-from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
+from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
+from mcp_notebook.wording import format_size
 
 MISSING: Any = object()
 """Stands for no data."""
@@ -174,7 +177,7 @@ class ValueRenderer:
         """Render bytes: an encoded image, or else their text."""
         data = bytes(value)
         if not images.is_image(data):
-            return [Piece(Text(describe_bytes(data) or "[no bytes]"))]
+            return [_make_bytes_piece(data)]
         return author_blocks.render_encoded_image(data, self.budget)
 
     def render_figures(self, value: Any, _position: Position) -> list[Piece] | None:
@@ -201,12 +204,7 @@ class ValueRenderer:
         if data:
             return render_mime_bundle(data, self.budget)
         pieces = render.render_table(value, self.budget)
-        if not self._is_data(value, position):
-            return pieces
-        return [
-            replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
-            for piece in pieces
-        ]
+        return _mark_repeated(pieces) if self._is_data(value, position) else pieces
 
     def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
         """Render a plot of a library that draws in a browser."""
@@ -241,7 +239,9 @@ class ValueRenderer:
         pieces = list(render_each(value, items, within))
         if len(value) > MAX_COLLECTED:
             left_out = len(value) - MAX_COLLECTED
-            pieces.append(Piece(Text(f"[{left_out:,} more items are left out.]")))
+            note = Text(f"[{left_out:,} more items are left out.]")
+            original = author_blocks.describe_whole_json(value)
+            pieces.append(Piece(note, original, is_partial=True))
         return join_texts(pieces)
 
     def _render_entries(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
@@ -252,24 +252,24 @@ class ValueRenderer:
                 yield Piece(Text(name))
                 yield from self.render(item, within)
             else:
-                yield Piece(Text(f"{name} {self._format_json(item)}"))
+                yield self._make_item_piece(item, f"{name} ")
 
     def _render_items(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
         for item in value[:MAX_COLLECTED]:
             if items.include(item):
                 if is_path(item):
-                    yield Piece(Text(f"{self._format_json(item)}:"))
+                    yield self._make_item_piece(item, end=":")
                 yield from self.render(item, within)
             elif item is not None:
                 # Not `render` for all: a list may contain itself.
-                yield Piece(Text(self._format_json(item)))
+                yield self._make_item_piece(item)
 
     def render_built_in(self, value: Any, position: Position) -> list[Piece]:
         """Render a list of dicts as a table if that is shorter, other collections as JSON."""
-        if not self._is_data(value, position):
-            rows = render.render_dicts(value, self.budget)
-            if rows:
-                return rows
+        is_data = self._is_data(value, position)
+        rows = render.render_dicts(self._data if is_data else value, self.budget)
+        if rows:
+            return _mark_repeated(rows) if is_data else rows
         return [self._make_json_piece(value, position)]
 
     # -- anything else -----------------------------------------------------------------------------
@@ -304,9 +304,30 @@ class ValueRenderer:
         # Whole: structured content is bounded itself.
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
-    def _format_json(self, value: Any) -> str:
-        json_value = to_json_value(value, self.budget.chars)
-        return json_value if isinstance(json_value, str) else format_json(json_value)
+    def _make_item_piece(self, value: Any, name: str = "", end: str = "") -> Piece:
+        """Make a text of an item that is data, among others that are more."""
+        json_value, is_partial = to_bounded_json(value, self.budget.chars)
+        text = json_value if isinstance(json_value, str) else format_json(json_value)
+        original = author_blocks.describe_whole_json(value) if is_partial else None
+        whole = author_blocks.describe_size(value) if is_partial else ""
+        return Piece(Text(f"{name}{text}{end}"), original, is_partial=is_partial, whole=whole)
+
+
+def _mark_repeated(pieces: Iterable[Piece]) -> list[Piece]:
+    """Mark texts that say what the structured content says."""
+    return [
+        replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
+        for piece in pieces
+    ]
+
+
+def _make_bytes_piece(data: bytes) -> Piece:
+    text = describe_bytes(data)
+    if not text.startswith("<"):
+        return make_text_piece(text or "[no bytes]")
+    form = FileFormat(".bin", "application/octet-stream", lambda: data, len(data))
+    original = Original("data", f"The whole data: {format_size(len(data))}", (form,), len(data))
+    return Piece(Text(text), original, is_partial=len(data) > MAX_HEX)
 
 
 def find_figures(value: Any) -> list[Any] | None:

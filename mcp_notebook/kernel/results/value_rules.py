@@ -11,10 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.custom_types import Conversion
+from mcp_notebook.kernel.safe.text import find_libraries
 
 _Renderer = TypeVar("_Renderer")
-_get_mro = type.__dict__["__mro__"].__get__
-_get_module = type.__dict__["__module__"].__get__
 
 
 @dataclass(frozen=True)
@@ -60,28 +59,3 @@ def match_rules(rules: Iterable[Rule[_Renderer]], value: Any) -> Iterator[Rule[_
                 continue
         if rule.accepts(value):
             yield rule
-
-
-def find_libraries(value: Any) -> frozenset[str]:
-    """Return the top-level modules of a value's classes, without the one of `object`.
-
-    A proxy that claims to be of another class counts as of both.
-    """
-    kind = type(value)
-    claimed = value.__class__
-    libraries = _find_libraries_of(kind)
-    if claimed is not kind and isinstance(claimed, type):
-        libraries += _find_libraries_of(claimed)
-    return frozenset(libraries)
-
-
-def _find_libraries_of(kind: type) -> list[str]:
-    # By `type` itself: a metaclass may answer anything. A class may have lost its module's name.
-    modules = []
-    for parent in _get_mro(kind)[:-1]:
-        try:
-            module = _get_module(parent)
-        except AttributeError:
-            continue
-        modules.append(str(module).partition(".")[0])
-    return modules

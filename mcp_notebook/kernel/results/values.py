@@ -10,12 +10,19 @@ from mcp_notebook.content import Result
 from mcp_notebook.kernel.results import library_values, object_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.files import is_path
+from mcp_notebook.kernel.results.iterators import is_result
 from mcp_notebook.kernel.results.plots import detect
 from mcp_notebook.kernel.results.self_shown import shows_itself
 from mcp_notebook.kernel.results.tables import render
 from mcp_notebook.kernel.results.value_renderer import PLAIN_TYPES, ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Rule
-from mcp_notebook.kernel.results.widgets import is_widget, render_widget
+from mcp_notebook.kernel.results.widgets import (
+    is_of_panel,
+    is_widget,
+    render_panel,
+    render_widget,
+)
+from mcp_notebook.kernel.safe.stand_ins import holds_rows, prints_itself, read_rows
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
@@ -32,6 +39,7 @@ _WINDOWS = tuple(
     f"pandas.api.typing.{name}"
     for name in ("Rolling", "Expanding", "ExponentialMovingWindow", "Window")
 )
+_PICTURED = ("shapely.geometry.base.BaseGeometry", "rdkit.Chem.rdchem.Mol")
 _PLOTS = frozenset({"plotly", "altair", "bokeh", "graphviz"})
 
 
@@ -39,11 +47,8 @@ def _is_any(value: Any, *paths: str) -> bool:
     return any(is_instance(value, path) for path in paths)
 
 
-def _has_rows(value: Any) -> bool:
-    """Tell whether a value is a row of SQLite, or a list of nothing else."""
-    if type(value) is not list:
-        return type(value) is not dict and is_instance(value, "sqlite3.Row")
-    return len(value) > 0 and all(is_instance(row, "sqlite3.Row") for row in value)
+def _is_array(value: Any) -> bool:
+    return is_instance(value, "numpy.ndarray") and not prints_itself(value)
 
 
 def _is_data(value: Any) -> bool:
@@ -148,13 +153,38 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         render=ValueRenderer.render_plot,
     ),
     Rule(
+        values="plot of lets-plot",
+        content="an image, if vl-convert or CairoSVG is installed; and a link to it as SVG",
+        libraries=frozenset({"lets_plot"}),
+        accepts=lambda value: callable(getattr(value, "to_svg", None)),
+        render=library_values.draw_lets_plot,
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="table or dataset of holoviews",
+        content="a table",
+        libraries=frozenset({"holoviews"}),
+        accepts=library_values.is_table_of_holoviews,
+        render=library_values.render_parts(library_values.read_elements),
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
         values="DuckDB relation",
-        content="a table of its rows, at most the first 1,000,000",
+        content="a table of its rows, at most the first 1,000,000; of `explain` the plan",
         libraries=frozenset({"duckdb", "_duckdb"}),
         accepts=lambda value: is_instance(value, "duckdb.DuckDBPyRelation"),
         render=library_values.render_parts(library_values.read_relation),
         is_rich=True,
         replaces_display=True,
+    ),
+    Rule(
+        values="DuckDB connection",
+        content="the rows of its last `execute` that were not fetched, at most the first 100,000",
+        libraries=frozenset({"duckdb", "_duckdb"}),
+        accepts=lambda value: is_instance(value, "duckdb.DuckDBPyConnection"),
+        render=library_values.render_parts(library_values.fetch_last_rows),
     ),
     Rule(
         values="`GroupBy` of pandas and polars, pandas `Resampler`",
@@ -173,11 +203,11 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="geometry of shapely",
-        content="its coordinates as WKT; by itself a picture, too",
-        libraries=frozenset({"shapely"}),
-        accepts=lambda value: is_instance(value, "shapely.geometry.base.BaseGeometry"),
-        render=library_values.render_geometry,
+        values="geometry of shapely; molecule of RDKit",
+        content="its coordinates as WKT, its SMILES; by itself a picture, too, if it shows one",
+        libraries=frozenset({"shapely", "rdkit"}),
+        accepts=lambda value: _is_any(value, *_PICTURED),
+        render=library_values.render_with_picture,
         is_rich=True,
         replaces_display=True,
     ),
@@ -200,19 +230,36 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="fitted model of statsmodels",
-        content="its summary",
+        values="fitted model of statsmodels, its predictions",
+        content="its summary; a table",
         libraries=frozenset({"statsmodels"}),
-        accepts=lambda value: callable(getattr(value, "summary", None)),
+        accepts=library_values.is_of_statsmodels,
         render=library_values.render_parts(library_values.summarize_fit),
         is_rich=True,
     ),
     Rule(
-        values="`sqlite3.Row`, list of them",
-        content="what a dict or a list of dicts becomes",
-        libraries=frozenset({"sqlite3", "builtins"}),
-        accepts=_has_rows,
-        render=library_values.render_parts(library_values.read_rows),
+        values="estimator of scikit-learn",
+        content="its parameters, and what it has learned: its attributes like `coef_`",
+        libraries=frozenset({"sklearn"}),
+        accepts=lambda value: is_instance(value, "sklearn.base.BaseEstimator"),
+        render=library_values.render_parts(library_values.describe_estimator),
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="result of SQLAlchemy that has not been fetched",
+        content="a table of its rows, at most the first 100,000",
+        libraries=frozenset({"sqlalchemy"}),
+        accepts=is_result,
+        render=library_values.render_parts(library_values.fetch_rows),
+        is_rich=True,
+    ),
+    Rule(
+        values="list of rows of SQLite or SQLAlchemy, or of objects that SQLAlchemy maps",
+        content="what a list of dicts becomes, by the names of the columns",
+        libraries=frozenset({"builtins"}),
+        accepts=holds_rows,
+        render=library_values.render_parts(lambda value: [read_rows(value)]),
     ),
     Rule(
         values="widget of ipywidgets",
@@ -220,6 +267,15 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         libraries=frozenset({"ipywidgets"}),
         accepts=is_widget,
         render=render_widget,
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="layout, pane, widget or template of panel",
+        content="the texts, tables, plots and values in it",
+        libraries=frozenset({"panel"}),
+        accepts=is_of_panel,
+        render=render_panel,
         is_rich=True,
         replaces_display=True,
     ),
@@ -246,7 +302,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         content="a table, if it is two-dimensional or structured; else shape, type and values as "
         "numpy abbreviates them",
         libraries=frozenset({"numpy"}),
-        accepts=lambda value: is_instance(value, "numpy.ndarray"),
+        accepts=_is_array,
         render=ValueRenderer.render_array,
         replaces_display=True,
     ),

@@ -1,9 +1,10 @@
 """What widgets show: the texts, pictures, outputs and values within boxes and tabs.
 
-Runs in the user's kernel, on the thread of the call. A widget's own text names it and is cut at 110
-characters; a user who looks at the notebook sees what is in it.
+Runs in the user's kernel, on the thread of the call. The own text of a widget of ipywidgets or
+panel names it and little more; a user who looks at the notebook sees what is in it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,13 @@ from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Position
 from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.text import is_instance, safe_repr
+from mcp_notebook.kernel.safe.text import get_type_name, is_instance, safe_repr
 
 MAX_DEPTH = 20
 """Boxes within boxes that are opened."""
 MAX_WIDGETS = 200
 """Widgets that are shown of one."""
+_TEMPLATE = "panel.template.base.BaseTemplate"
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -30,33 +32,55 @@ def is_widget(value: Any) -> bool:
     return is_instance(value, "ipywidgets.DOMWidget") and not is_bar
 
 
+def is_of_panel(value: Any) -> bool:
+    """Tell whether a value is a layout, pane, widget or template of panel."""
+    return is_instance(value, "panel.viewable.Viewable") or is_instance(value, _TEMPLATE)
+
+
 def render_widget(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece] | None:
     """Render what a widget shows; None if it has a representation besides its name."""
     if run_bounded(renderer.format, value)[0].keys() - {"text/plain", _VIEW}:
         return None
-    widgets = _WidgetParts(renderer, replace(position, depth=position.depth + 1))
-    pieces = list(widgets.render(value))
-    if widgets.left_out:
-        pieces.append(Piece(Text(f"[{widgets.left_out:,} more widgets are left out.]")))
-    return join_texts(pieces)
+    return _IpywidgetsParts(renderer, position).render_all(value)
 
 
-class _WidgetParts:
+def render_panel(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
+    """Render what a layout, pane or widget of panel shows."""
+    return _PanelParts(renderer, position).render_all(value)
+
+
+class _WidgetParts(ABC):
     """One rendering of a widget and of what is in it."""
 
     def __init__(self, renderer: ValueRenderer, position: Position) -> None:
         self._renderer = renderer
-        self._position = position
+        self._position = replace(position, depth=position.depth + 1)
         self._count = 0
-        self.left_out = 0
-        """Widgets that were not rendered."""
+        self._left_out = 0
 
-    def render(self, widget: Any, depth: int = 0) -> Iterator[Piece]:
-        """Yield what a widget shows, in order."""
+    def render_all(self, widget: Any) -> list[Piece]:
+        """Return what a widget shows, in order, and how many parts of it are left out."""
+        pieces = list(self._render(widget))
+        if self._left_out:
+            more = f"{self._left_out:,} more widgets are left out"
+            pieces.append(Piece(Text(f"[{more}: a result shows {MAX_WIDGETS} at most.]")))
+        return join_texts(pieces)
+
+    def _render(self, widget: Any, depth: int = 0) -> Iterator[Piece]:
         self._count += 1
         if self._count > MAX_WIDGETS or depth > MAX_DEPTH:
-            self.left_out += 1
-        elif is_instance(widget, "ipywidgets.Box"):
+            self._left_out += 1
+        else:
+            yield from self._render_part(widget, depth)
+
+    @abstractmethod
+    def _render_part(self, widget: Any, depth: int) -> Iterator[Piece]:
+        """Yield what one widget shows."""
+
+
+class _IpywidgetsParts(_WidgetParts):
+    def _render_part(self, widget: Any, depth: int) -> Iterator[Piece]:
+        if is_instance(widget, "ipywidgets.Box"):
             yield from self._render_box(widget, depth)
         elif is_instance(widget, "ipywidgets.HTML") or is_instance(widget, "ipywidgets.HTMLMath"):
             yield from render_mime_bundle({"text/html": widget.value}, self._renderer.budget)
@@ -77,10 +101,52 @@ class _WidgetParts:
         for index, child in enumerate(box.children):
             if index < len(titles) and titles[index]:
                 yield make_text_piece(f"{titles[index]}:")
-            yield from self.render(child, depth + 1)
+            yield from self._render(child, depth + 1)
 
     def _render_output(self, output: Mapping[str, Any]) -> list[Piece]:
         if "data" in output:
             return render_mime_bundle(output["data"], self._renderer.budget)
         lines = output.get("traceback") or ()
         return [make_text_piece(str(output.get("text") or "\n".join(lines)))]
+
+
+class _PanelParts(_WidgetParts):
+    def _render_part(self, widget: Any, depth: int) -> Iterator[Piece]:
+        inner = getattr(widget, "_pane", None)  # of what a function returns
+        if hasattr(widget, "objects") or is_instance(widget, _TEMPLATE):
+            yield from self._render_layout(widget, depth)
+        elif is_instance(widget, "panel.widgets.WidgetBase"):
+            yield from self._render_value(widget)
+        elif inner is not None:
+            yield from self._render(inner, depth + 1)
+        elif is_instance(widget, "panel.pane.HTML") and isinstance(widget.object, str):
+            yield from render_mime_bundle({"text/html": widget.object}, self._renderer.budget)
+        elif is_instance(widget, "panel.pane.PaneBase"):
+            yield from self._renderer.render(widget.object, self._position)
+        elif not is_instance(widget, "panel.Spacer"):
+            yield make_text_piece(safe_repr(widget))
+
+    def _render_layout(self, layout: Any, depth: int) -> Iterator[Piece]:
+        if title := getattr(layout, "title", None):
+            yield make_text_piece(f"{title}:")
+        if is_instance(layout, _TEMPLATE):
+            objects = [*getattr(layout, "sidebar", ()), *getattr(layout, "main", ())]
+        else:
+            objects = layout.objects
+        # Of a grid, by their places.
+        objects = list(objects.values()) if isinstance(objects, Mapping) else list(objects)
+        names = getattr(layout, "_names", ())  # of tabs
+        for index, child in enumerate(objects):
+            if index < len(names) and names[index]:
+                yield make_text_piece(f"{names[index]}:")
+            yield from self._render(child, depth + 1)
+
+    def _render_value(self, widget: Any) -> Iterator[Piece]:
+        # Before panel 1.9 a widget has no label.
+        label, value = getattr(widget, "label", None), getattr(widget, "value", None)
+        name = str(widget.name if label is None else label) or get_type_name(widget)
+        if isinstance(value, (str, int, float, bool, type(None))):
+            yield make_text_piece(f"{name}: {value}")
+        else:
+            yield make_text_piece(f"{name}:")
+            yield from self._renderer.render(value, self._position)

@@ -30,7 +30,10 @@ from mcp_notebook.kernel.safe.interrupter import (
     REPEAT_AFTER,
     AsyncInterrupter,
     Interrupter,
+    Shield,
     SignalInterrupter,
+    enter,
+    leave,
 )
 
 CONVERSION_SECONDS = 5.0
@@ -115,13 +118,14 @@ class deadline:  # noqa: N801 - used as the functions of contextlib are
         outer = _current.get()
         if outer is None or not outer.is_here():
             self._deadline = _Deadline(self._seconds)
+            enter(self._deadline)
             self._token = _current.set(self._deadline)
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._deadline is not None:
             _current.reset(self._token)
-            self._deadline.end()
+            self._deadline.remove()
 
 
 class _Deadline:
@@ -164,8 +168,9 @@ class _Deadline:
 
     def _run_timed(self, function: Callable[[Any], _Result], value: Any) -> _Result:
         if self._interrupter is None:
-            self._interrupter = _make_interrupter()
-            self._start_watch(self._interrupter)
+            with Shield():
+                self._interrupter = _make_interrupter()
+                self._start_watch(self._interrupter)
         used, began = self._clock[0], time.monotonic()
         self._clock = used, began
         try:
@@ -173,13 +178,17 @@ class _Deadline:
         finally:
             self._clock = used + time.monotonic() - began, None
 
-    def end(self) -> None:
-        """Stop nothing any more."""
+    def remove(self) -> None:
+        """Disarm the watch."""
         self._is_over = True
-        if self._ended is not None:
-            self._ended.set()
-        if self._interrupter is not None:
+        if self._interrupter is None:
+            leave(self)
+            return
+        with Shield():
+            if self._ended is not None:
+                self._ended.set()
             self._interrupter.remove()
+            leave(self)
 
     def _compute_time_left(self, clock: tuple[float, float | None]) -> float:
         used, began = clock

@@ -14,6 +14,9 @@ interrupts at random moments:
    raises nothing; an asynchronous exception that comes later is taken back.
 3. An interrupter that sent a signal does not put the old handler back before it has seen it.
 
+Code of ours that makes something which has to be undone (a descriptor, a file, a process, a
+handler) runs within a `Shield`, which holds back all interrupts of the thread until it is undone.
+
 A signal that comes just before a wait in C begins does not end that wait, and Python does not look
 at it before the wait ends: `interrupt` may have to be called again.
 """
@@ -26,7 +29,7 @@ import time
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 try:
     # Without the enumerations that the public function makes of what it takes and returns: ten
@@ -44,6 +47,41 @@ _SIGNAL_ARRIVES = 1.0
 """Seconds to wait for a signal that was sent to be seen; it takes microseconds."""
 
 
+class Scope(Protocol):
+    """Something of a thread's that has to be removed, also where an interrupt comes in between."""
+
+    def remove(self) -> None:
+        """Undo it; nothing happens the second time."""
+
+
+class _Thread(threading.local):
+    """What a thread has entered and not left, the outermost first."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+
+
+_here = _Thread()
+
+
+def enter(scope: Scope) -> None:
+    """Have a scope removed with the one that it lies in, if nobody does so before.
+
+    An interrupt may come as an ``__exit__`` begins, which then does nothing. The outermost scope
+    is left by code that nothing interrupts.
+    """
+    if scope not in _here.scopes:
+        _here.scopes.append(scope)
+
+
+def leave(scope: Scope) -> None:
+    """Forget a scope that is being removed, and remove those within it."""
+    while scope in _here.scopes:
+        last = _here.scopes.pop()
+        if last is not scope:
+            last.remove()
+
+
 class Interrupter(ABC):
     """Raises an exception in this thread's code between `open` and `close`.
 
@@ -56,24 +94,61 @@ class Interrupter(ABC):
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._is_open = False
+        self._is_held = False
+        """Whether an interrupt is noted, and raised when `lift` opens it again."""
+        self._is_due = False
+        """Whether one was noted."""
 
     def open(self) -> None:
         """Let interrupts raise from now on."""
+        enter(self)
         self._is_open = True
 
     def close(self) -> bool:
         """Let interrupts raise no more.
 
         Returns:
-            Whether one came while it closed; it is not raised.
+            Whether one came while it closed, or was held; it is not raised.
         """
+        was_held, self._is_held = self._is_held, False
+        was_interrupted = self._shut(is_held=False) or (was_held and self._is_due)
+        self._is_due = False
+        return was_interrupted
+
+    def hold(self) -> None:
+        """Note an interrupt from now on, in place of raising it; nothing happens if it is closed.
+
+        Raises:
+            BaseException: Another interrupter's, which came meanwhile.
+        """
+        if not self._is_open:
+            return
+        if self._shut(is_held=True):
+            self._is_due = True
+
+    def lift(self) -> None:
+        """Undo `hold`, and raise what was noted; nothing happens if it was closed meanwhile."""
+        with self._lock:
+            if not self._is_held:
+                return
+            self._is_held, self._is_open = False, True
+            is_due, self._is_due = self._is_due, False  # now, as no signal is noted any more
+        if is_due:
+            self._raise()
+
+    def _raise(self) -> None:
+        raise self._error
+
+    def _shut(self, *, is_held: bool) -> bool:
+        """Let interrupts raise no more, and return whether one came meanwhile."""
         was_interrupted = False
         other: BaseException | None = None
         while self._is_open:
             try:
                 with self._lock:
-                    self._take_back()
-                    self._is_open = False
+                    was_sent = self._take_back()
+                    self._is_due = was_sent and is_held
+                    self._is_open, self._is_held = False, is_held
             except self._error:  # it was on its way
                 was_interrupted = True
             except BaseException as error:  # noqa: BLE001 - of another interrupter; raised below
@@ -85,6 +160,7 @@ class Interrupter(ABC):
     def remove(self) -> None:
         """Interrupt nothing any more."""
         self.close()
+        leave(self)
 
     def run(self, function: Callable[..., _Result], *args: Any) -> _Result:
         """Run code that interrupts may stop.
@@ -110,6 +186,9 @@ class Interrupter(ABC):
             Whether that is due: not when the code has ended, nor when one is on its way.
         """
         with self._lock:
+            if self._is_held:
+                self._is_due = True
+                return True
             return self._is_open and self._send()
 
     @abstractmethod
@@ -117,8 +196,12 @@ class Interrupter(ABC):
         """Have the exception raised in the thread, and return whether that is due."""
 
     @abstractmethod
-    def _take_back(self) -> None:
-        """Forget what was sent and has not arrived; on the thread itself."""
+    def _take_back(self) -> bool:
+        """Forget what was sent; on the thread itself.
+
+        Returns:
+            Whether something was sent that may not have arrived.
+        """
 
 
 class AsyncInterrupter(Interrupter):
@@ -137,9 +220,11 @@ class AsyncInterrupter(Interrupter):
         raise_in(self._thread, self._error)
         return True
 
-    def _take_back(self) -> None:
-        if self._is_sent:  # else what is pending may be another interrupter's
+    def _take_back(self) -> bool:
+        was_sent, self._is_sent = self._is_sent, False
+        if was_sent:  # else what is pending may be another interrupter's
             _drop_pending()
+        return was_sent
 
 
 class SignalInterrupter(Interrupter):
@@ -198,6 +283,8 @@ class SignalInterrupter(Interrupter):
             # None: a handler that was not set from Python, which cannot be put back.
             if self._is_installed and self._previous is not None:
                 set_handler(self._signum, self._previous)
+            self._is_installed = False
+            leave(self)
 
     def _send(self) -> bool:
         now = time.monotonic()
@@ -220,12 +307,21 @@ class SignalInterrupter(Interrupter):
     def raise_unnoticed(self) -> None:
         """Raise in the code if its signal has come and Python has not noticed; from any thread."""
         with self._lock:
-            if self._is_open and not self.signal_count:
+            if self.signal_count:
+                return
+            if self._is_held:
+                self._is_due = True
+            elif self._is_open:
                 self._raised_at = time.monotonic()  # the handler, which comes later, raises nothing
                 raise_in(self._thread, self._error)
 
-    def _take_back(self) -> None:
+    def _raise(self) -> None:
+        self._raised_at = time.monotonic()
+        raise self._error
+
+    def _take_back(self) -> bool:
         """Do nothing: the handler raises only while the interrupter is open."""
+        return False
 
     def _handle(self, signum: int, frame: types.FrameType | None) -> None:
         self._is_seen = True
@@ -234,10 +330,66 @@ class SignalInterrupter(Interrupter):
                 self._previous(signum, frame)
             return
         self.signal_count += 1
-        now = time.monotonic()
-        if self._is_open and now - self._raised_at > REPEAT_AFTER:
-            self._raised_at = now
-            raise self._error
+        if time.monotonic() - self._raised_at <= REPEAT_AFTER:
+            return
+        if self._is_open:
+            self._raise()
+        if self._is_held:
+            self._is_due = True
+
+
+class Shield:
+    """A block that no interrupt of this thread reaches; one that came is raised at its end.
+
+    So what the block acquires it also releases, and what may be interrupted in between goes through
+    `run`::
+
+        with Shield() as shield:
+            resource = acquire()
+            try:
+                return shield.run(use, resource)
+            finally:
+                resource.close()
+    """
+
+    def __init__(self) -> None:
+        self._interrupters: list[Interrupter] = []
+
+    def __enter__(self) -> Self:
+        self._interrupters += [s for s in _here.scopes if isinstance(s, Interrupter)]
+        self._hold()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._lift()
+
+    def run(self, function: Callable[..., _Result], *args: Any) -> _Result:
+        """Run code within the block that interrupts may stop.
+
+        Args:
+            function: Runs the code. What it returns is lost if an interrupt comes as it ends.
+            args: Its arguments.
+        """
+        try:
+            try:
+                self._lift()
+                return function(*args)
+            finally:
+                self._hold()
+        except BaseException:
+            self._hold()  # again: it may just have been there that something was raised
+            raise
+
+    # Inner interrupters are held first and lifted last: an error of an outer one that comes in
+    # between leaves their code as well, and they close.
+
+    def _hold(self) -> None:
+        for interrupter in reversed(self._interrupters):
+            interrupter.hold()
+
+    def _lift(self) -> None:
+        for interrupter in self._interrupters:
+            interrupter.lift()
 
 
 def raise_in(thread: int, error: type[BaseException]) -> None:

@@ -4,11 +4,16 @@ Runs in the user's kernel, on the thread of the call. Pure functions. No library
 value of one can only exist where the user has imported it.
 """
 
+import math
+import struct
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from numbers import Real
 from types import NoneType
 from typing import Any
 
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.moments import restore_nanoseconds
 from mcp_notebook.kernel.safe.text import is_instance
 
@@ -18,6 +23,12 @@ _MISSING = (
 )
 _PANDAS_ARRAYS = ("pandas.Index", "pandas.api.extensions.ExtensionArray")
 _RELATION = "duckdb.DuckDBPyRelation"
+_FLOAT_CODES = {2: "e", 4: "f"}
+"""The letter of `struct` by the bytes of a float."""
+_DIGITS = {"e": (3, 5), "f": (6, 9)}
+"""Digits that each of them keeps, and that tell any two apart."""
+_MANY = 50
+"""Floats of a list from which numpy is faster."""
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
 
 
@@ -49,14 +60,64 @@ def list_elements(array: Any) -> Any:
     """Return the nested lists of an array or series; moments and durations are Python's.
 
     They have their nanoseconds (`safe.moments`), of which the libraries' own lists have none, or
-    make bare ints.
+    make bare ints; and floats have no more digits than theirs (`shorten_floats`).
     """
     if is_instance(array, "polars.Series"):
-        return _list_polars(array)
+        return shorten_floats(_list_polars(array), array.dtype)
     if is_plain_series(array):
         is_pandas = any(is_instance(array, path) for path in _PANDAS_ARRAYS)
-        return list(array) if is_pandas else _list_arrow(array)
-    return _list_times(array) if array.dtype.kind in "mM" else array.tolist()
+        if is_pandas:
+            return shorten_floats(list(array), array.dtype)
+        return shorten_floats(_list_arrow(array), array.type)
+    if array.dtype.kind in "mM":
+        return _list_times(array)
+    return shorten_floats(array.tolist(), array.dtype)
+
+
+def shorten_floats(values: Any, dtype: Any) -> Any:
+    """Return floats of 16 or 32 bits with the digits that they have: 0.1, not 0.10000000149011612.
+
+    Args:
+        values: What a column or array of a library is as a list, or one of its values.
+        dtype: Its type, of numpy, pandas, polars or Arrow.
+    """
+    code = _find_float_code(dtype)
+    return values if code is None else _shorten(values, code)
+
+
+def _find_float_code(dtype: Any) -> str | None:
+    """Return the letter of `struct` for the floats of a type, None if they are of 64 bits or none.
+
+    Lists of vectors are of such a type, too, unless there are other floats beside them.
+    """
+    kind = getattr(dtype, "kind", None)  # of numpy and pandas
+    if kind is not None:
+        return _FLOAT_CODES.get(getattr(dtype, "itemsize", 0)) if kind == "f" else None
+    name = str(dtype).lower()
+    if "float" not in name or "float64" in name or "double" in name:
+        return None
+    return "e" if "float16" in name or "halffloat" in name else "f"
+
+
+def _shorten(value: Any, code: str) -> Any:
+    if isinstance(value, list):
+        numpy = find_imported("numpy")
+        if numpy is not None and len(value) > _MANY and set(map(type, value)) == {float}:
+            texts = numpy.array(value, code).astype("S32")  # which it shortens at once
+            return texts.astype("d").tolist()
+        return [_shorten(item, code) for item in value]
+    if isinstance(value, dict):
+        return {name: _shorten(item, code) for name, item in value.items()}
+    if not isinstance(value, (float, Real)) or isinstance(value, int) or not math.isfinite(value):
+        return value
+    plain = float(value)
+    fewest, most = _DIGITS[code]
+    for digits in range(fewest, most + 1):
+        with suppress(OverflowError):  # the largest ones, rounded up
+            short = float(f"{plain:.{digits}g}")
+            if struct.unpack(code, struct.pack(code, short))[0] == plain:
+                return short
+    return plain
 
 
 def list_records(table: Any) -> list[dict[Any, Any]]:
@@ -168,5 +229,6 @@ def _read_pandas_columns(table: Any) -> dict[Any, list[Any]]:
             columns[find_free_name(name, columns)] = list(frame.index.get_level_values(level))
     for position in range(frame.shape[1]):
         name = find_free_name(frame.columns[position], columns)
-        columns[name] = frame.iloc[:, position].tolist()
+        column = frame.iloc[:, position]
+        columns[name] = shorten_floats(column.tolist(), column.dtype)
     return columns

@@ -5,6 +5,7 @@ object (its repr, its message) never fail on what that code does.
 """
 
 import base64
+import collections
 import re
 import sys
 from collections.abc import Sequence
@@ -24,10 +25,24 @@ _LONG = 2**8
 _SLICE = 2**16
 """Characters that are looked at together: they fit into the processor's cache."""
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
-_MAX_HEX = 16
+MAX_HEX = 16
 """Bytes that are written out of data that is not text."""
 _NEAR = 200
 """Characters that are given up to cut at the end of a line."""
+_ADDRESS = re.compile(r"<.* at (?:0x)?[0-9a-fA-F]{6,}>", re.DOTALL)
+"""The repr of an object that says little more than where in memory it is."""
+_GENERAL = frozenset(
+    {"builtins", "collections", "pydantic.main", "pydantic._internal._repr", "msgspec._core"}
+)
+"""Modules whose classes have reprs that say nothing particular of the classes derived from them."""
+_GENERATED = ("<string>", "<attrs generated", collections.__file__)
+"""Beginnings of the file names of reprs that dataclasses, attrs and named tuples generate."""
+get_mro = type.__dict__["__mro__"].__get__
+"""A class's ``__mro__``, by `type` itself: a metaclass may answer anything."""
+_get_members = type.__dict__["__dict__"].__get__
+_get_module = type.__dict__["__module__"].__get__
+_GAPS = (" ", "\n", "\t", ",", ";", "|")
+"""Between two words, numbers or items."""
 
 
 # -- cleaning --------------------------------------------------------------------------------------
@@ -77,29 +92,59 @@ def is_sendable(text: str) -> bool:
 # -- cutting ---------------------------------------------------------------------------------------
 
 
-def cut_text(text: str, size: int, note: str = "", *, is_clean: bool = True) -> str:
+def cut_text(
+    text: str, size: int, note: str = "", *, whole: str = "", is_clean: bool = True
+) -> str:
     """Cut a text in the middle to at most `size` characters, and say there how much is left out.
+
+    A cut is at the end of a line, or between two words, numbers or items: half of a number would be
+    a wrong one. Only a word that is longer than a fourth of what is kept is cut itself. Without
+    room for both ends, the text's beginning is kept, and ``[+4,800]`` says how much follows.
 
     Args:
         text: A text of any length; only what is kept of it is copied.
         size: Characters of the result.
         note: What else is said at the cut.
+        whole: What the text shows only a part of, in place of the number of characters: "9 items".
         is_clean: Whether the text is clean already; if not, what is kept of it is cleaned.
     """
     tidy = str if is_clean else clean_text
     if len(text) <= size:
         return tidy(text)
     total = len(text), text.count("\n") + 1
-    longest = len(_format_marker(*total, total, note))
+    longest = len(_format_marker(*total, total, note, whole))
     room = size - longest
     if room < longest:
-        return tidy(text[: max(size, 0)])
+        return _keep_beginning(text, size, whole, is_clean=is_clean)
     head, tail = _choose_ends(text, room, is_clean=is_clean)
-    marker = _format_marker(tail - head, text.count("\n", head, tail), total, note)
+    marker = _format_marker(tail - head, text.count("\n", head, tail), total, note, whole)
     return f"{tidy(text[:head])}{marker}{tidy(text[tail:])}"
 
 
-def _format_marker(characters: int, lines: int, total: tuple[int, int], note: str) -> str:
+def format_rest(left_out: int | None) -> str:
+    """Return what stands at the end of a text for what is left out of it.
+
+    Args:
+        left_out: Characters; None: unknown.
+    """
+    return " [+more]" if left_out is None else f" [+{left_out:,}]"
+
+
+def _keep_beginning(text: str, size: int, whole: str, *, is_clean: bool) -> str:
+    tidy = str if is_clean else clean_text
+    room = size - len(format_rest(None if whole else len(text)))
+    if room <= 0:
+        return tidy(text[: max(size, 0)])
+    head = find_gap_before(text, room, room // 2)
+    head = head if is_clean else escape_around(text, head)[0]
+    return tidy(text[:head]) + format_rest(None if whole else len(text) - head)
+
+
+def _format_marker(
+    characters: int, lines: int, total: tuple[int, int], note: str, whole: str
+) -> str:
+    if whole:
+        return f"\n[... the middle of {whole} left out{note} ...]\n"
     of_lines = f", {lines:,} of {total[1]:,} lines," if lines else ""
     return f"\n[... {characters:,} of {total[0]:,} characters{of_lines} left out{note} ...]\n"
 
@@ -108,13 +153,34 @@ def _choose_ends(text: str, room: int, *, is_clean: bool) -> tuple[int, int]:
     """Return where the part to leave out begins and ends: at ends of lines, if they are near."""
     tail_size = room // 2
     head, tail = room - tail_size, len(text) - tail_size
-    near = min(_NEAR, room // 8)
+    near, reach = min(_NEAR, room // 8), room // 4
     line_end, line_start = text.rfind("\n", head - near, head), text.find("\n", tail, tail + near)
-    head = line_end if line_end > 0 else head
-    tail = line_start + 1 if line_start >= 0 else tail
+    head = line_end if line_end > 0 else find_gap_before(text, head, reach)
+    tail = line_start + 1 if line_start >= 0 else find_gap_after(text, tail, reach)
     return (
         (head, tail) if is_clean else (escape_around(text, head)[0], escape_around(text, tail)[1])
     )
+
+
+def find_gap_before(text: str, end: int, reach: int) -> int:
+    """Return where to end a text so that no word is cut: between two, at most `reach` before."""
+    start = max(end - reach, 0)
+    gap = max(text.rfind(mark, start, end + 1) for mark in _GAPS[:3])
+    if gap > 0:
+        return gap
+    # What follows is a word of its own only behind such a mark, which stays with what precedes it.
+    gap = max(text.rfind(mark, start, end) for mark in _GAPS)
+    return gap + 1 if gap >= 0 else end
+
+
+def find_gap_after(text: str, start: int, reach: int) -> int:
+    """Return where to begin a text so that no word is cut: as `find_gap_before`."""
+    end = min(start + reach, len(text))
+    for marks in (_GAPS[:3], _GAPS):
+        found = [at for mark in marks if (at := text.find(mark, max(start - 1, 0), end)) >= 0]
+        if found:
+            return min(found) + 1
+    return start
 
 
 def compute_share(lengths: Sequence[int], total: int) -> int:
@@ -138,16 +204,22 @@ def encode_bytes(data: bytes) -> str:
         return base64.b64encode(data).decode("ascii")
 
 
-def describe_bytes(data: bytes) -> str:
-    """Return bytes as text where they are text, else their length and beginning."""
+def decode_text(data: bytes) -> str | None:
+    """Return bytes as text; None if they are not text."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        text = None
-    if text is not None and _is_clean(text):
+        return None
+    return text if _is_clean(text) else None
+
+
+def describe_bytes(data: bytes) -> str:
+    """Return bytes as text where they are text, else their length and beginning."""
+    text = decode_text(data)
+    if text is not None:
         return text
-    more = " ..." if len(data) > _MAX_HEX else ""
-    return f"<{len(data):,} bytes: {data[:_MAX_HEX].hex(' ')}{more}>"
+    more = " ..." if len(data) > MAX_HEX else ""
+    return f"<{len(data):,} bytes: {data[:MAX_HEX].hex(' ')}{more}>"
 
 
 # -- what objects say about themselves -------------------------------------------------------------
@@ -156,7 +228,8 @@ def describe_bytes(data: bytes) -> str:
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     """Return an object's repr, bounded in size and time; a sentence if it has none that works.
 
-    An object whose class defines only ``__str__`` is represented by that.
+    An object whose class defines only ``__str__``, or a ``__repr__`` that ends in an address beside
+    it, is represented by that.
     """
 
     def describe_failure(error: BaseException) -> str:
@@ -171,14 +244,57 @@ def safe_repr(value: Any, size: int = MAX_REPR) -> str:
     )
 
 
-def has_only_str(value: Any) -> bool:
-    """Tell whether an object's class defines ``__str__``, but no ``__repr__``."""
-    kind: Any = type(value)
-    return kind.__repr__ is object.__repr__ and kind.__str__ is not object.__str__
+def find_member(kind: type, name: str) -> Any:
+    """Return what a class or one of its parents has by a name, None for nothing.
+
+    No metaclass is asked, which may answer anything.
+    """
+    for parent in get_mro(kind):
+        members = _get_members(parent)
+        if name in members:
+            return members[name]
+    return None
+
+
+def is_written(kind: type, name: str) -> bool:
+    """Tell whether somebody wrote a class's ``__repr__`` or ``__str__``, or how IPython prints it.
+
+    What `object`, a built-in class, a dataclass, attrs or pydantic has in its place lists
+    internals, and so says less than anything that was written.
+    """
+    names = {name, "_repr_pretty_"} if name == "__repr__" else {name}
+    for parent in get_mro(kind):
+        members = _get_members(parent)
+        if found := names & members.keys():
+            return "_repr_pretty_" in found or not _is_generated(parent, members[name])
+    return False
+
+
+def _is_generated(owner: type, method: Any) -> bool:
+    if owner.__module__ in _GENERAL:
+        return True
+    function = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return str(file).startswith(_GENERATED)
+
+
+def str_says_more(value: Any, text: str) -> bool:
+    """Tell whether an object's class wrote a ``__str__`` that says more than its repr.
+
+    Args:
+        value: The object.
+        text: Its repr: an address, the fields that a dataclass lists, or what somebody wrote.
+    """
+    kind = type(value)
+    if not is_written(kind, "__str__"):
+        return False
+    lists_fields = text.startswith(f"{get_type_name(value)}(") and not is_written(kind, "__repr__")
+    return lists_fields or _ADDRESS.fullmatch(text) is not None
 
 
 def _represent(value: Any) -> str:
-    return str(value) if has_only_str(value) else repr(value)
+    text = repr(value)
+    return str(value) if str_says_more(value, text) else text
 
 
 def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
@@ -214,3 +330,27 @@ def is_instance(value: Any, path: str) -> bool:
     kind = getattr(sys.modules.get(module), name, None)
     # A module that another thread is importing just now has no such name yet.
     return isinstance(kind, type) and isinstance(value, kind)
+
+
+def find_libraries(value: Any) -> frozenset[str]:
+    """Return the top-level modules of a value's classes, without the one of `object`.
+
+    A proxy that claims to be of another class counts as of both.
+    """
+    kind = type(value)
+    claimed = value.__class__
+    libraries = _find_libraries_of(kind)
+    if claimed is not kind and isinstance(claimed, type):
+        libraries += _find_libraries_of(claimed)
+    return frozenset(libraries)
+
+
+def _find_libraries_of(kind: type) -> list[str]:
+    modules = []
+    for parent in get_mro(kind)[:-1]:
+        try:
+            module = _get_module(parent)
+        except AttributeError:  # a class may have lost its module's name
+            continue
+        modules.append(str(module).partition(".")[0])
+    return modules

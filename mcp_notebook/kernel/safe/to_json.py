@@ -14,18 +14,26 @@ bool, int, str                        as they are (an int too long to    strings
                                       print: a sentence)                 characters and ANSI codes
 float                                 as it is; "NaN", "Infinity",       null for these three
                                       "-Infinity" as strings
-numpy scalar                          its Python value; its text where
-                                      it has none (datetime64)
+numpy scalar                          its Python value, with the digits of
+                                      its own type (0.1); its text where
+                                      it has none (datetime64); an object
+                                      of its fields if it is structured
 date, time, datetime, ``Timestamp``   ISO 8601 text, with all
 timedelta                             nanoseconds ("P1DT2H")
 Decimal, UUID, Path, IP address       text
 pandas' ``Period``, ``Interval``      text ("2020-01", "(0, 1]")
 bytes, bytearray                      their text if they are UTF-8,      else base64 of all
-                                      else their length and beginning
+                                      else their length and beginning;
+                                      in a file base64 of all
 pydantic model                        what ``model_dump()`` says         under its aliases
-dataclass, named tuple, sqlite3.Row   an object of its fields
+record: dataclass, named tuple,       an object of its fields; the text
+attrs class, msgspec struct           that its class wrote, if any of
+                                      them is private
+row of SQLite or SQLAlchemy, object   an object of its columns
+that SQLAlchemy maps
 mapping                               an object; keys become text by
-                                      these same rules
+                                      these same rules; of a ``Counter``
+                                      the most common first
 list, tuple, set, deque, range, view  an array
 numpy array                           nested arrays; its shortened repr  nested arrays
                                       above 1,000 elements
@@ -33,14 +41,16 @@ DataFrame, Series; polars, pyarrow    its repr (within a larger value)   an arra
 tables; structured numpy array;                                          row, pandas' index among
 DuckDB relation                                                          them unless it only counts
 pl.Series; arrays of Arrow, pandas    its repr                           an array
-geometry of shapely                   WKT
-anything else                         its repr, or its str if only that
-                                      was written; bounded
+other objects that                    what the table says: WKT, SMILES,
+`safe.stand_ins` knows                the source of an ``HTML``...
+anything else                         its repr; its str if only that was
+                                      written, or the repr is an address;
+                                      bounded
 ====================================  =================================  =======================
 
-In text, long collections keep their beginning and end, with a sentence between. Structured content
-is never cut: what is too large is refused. What is nested too deep, or contains itself, becomes
-"..." in text and is refused in structured content.
+In text, long collections keep their beginning and end, with a sentence between. For structured
+content, a value is converted whole, or refused as too large. What is nested too deep, or contains
+itself, becomes "..." in text and is refused in structured content.
 
 Where a return annotation says what a part is, `kernel.schemas.return_types` converts it by the
 annotation (a named tuple is an array there, a model has its own serializers), and these rules are
@@ -49,10 +59,10 @@ for the rest.
 
 import json
 import math
-from collections import deque
-from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
+from base64 import b64encode
+from collections import Counter, deque
+from collections.abc import ItemsView, Iterable, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -66,6 +76,14 @@ from pydantic_core import to_jsonable_python
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
+from mcp_notebook.kernel.safe.stand_ins import (
+    Reader,
+    find_reader,
+    has_stand_in,
+    is_record,
+    list_fields,
+    prints_itself,
+)
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
     is_pandas_text,
@@ -73,11 +91,13 @@ from mcp_notebook.kernel.safe.tabular_data import (
     is_plain_table,
     list_elements,
     list_records,
-    name_fields,
+    shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import (
+    MAX_HEX,
     clean_text,
     cut_text,
+    decode_text,
     describe_bytes,
     describe_slow_value,
     encode_bytes,
@@ -94,6 +114,10 @@ MAX_STRUCTURED_DEPTH = 100
 MIN_TEXT = 200
 """Characters of a text that are kept however much came before it."""
 _ONE_LINE = 100
+_GAPS = ("...", "…")
+"""In the repr of an array or a table: elements are left out."""
+_CUT = " left out"
+"""In the repr of an object that was cut: by `cut_text`, and so by `safe_repr`."""
 
 _AS_TEXT = (
     *(date, time, timedelta, Decimal, UUID, PurePath),
@@ -122,10 +146,11 @@ def is_jsonable(value: Any) -> bool:
     return (
         value is None
         or isinstance(value, _JSONABLE)
-        or _is_dataclass(value)
+        or is_record(value)
         or is_instance(value, "numpy.generic")
         or is_missing(value)
         or is_pandas_text(value)
+        or has_stand_in(value)
     )
 
 
@@ -165,6 +190,17 @@ def to_structured(value: Any, max_items: int) -> Any:
     return _ExactConversion(max_items).convert(value)
 
 
+def to_whole_json(value: Any, max_items: int) -> tuple[Any, bool]:
+    """Do the same as `to_bounded_json` for a file: arrays and tables are whole, of any size.
+
+    Args:
+        value: Anything.
+        max_items: As for `to_bounded_json`.
+    """
+    conversion = _WholeConversion(max_items)
+    return conversion.convert(value), conversion.is_partial
+
+
 def format_json(value: Any) -> str:
     """Write a JSON value compactly: on one line if short, else a line for each of its items."""
     line = _dump_json(value)
@@ -178,6 +214,14 @@ def format_json(value: Any) -> str:
     return line
 
 
+def format_json_lines(value: Any) -> str:
+    """Write a JSON value for a file: as `format_json`, but each item of a long list has a line."""
+    text = format_json(value)
+    if isinstance(value, list) and "\n" not in text and len(text) > _ONE_LINE:
+        return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
+    return text
+
+
 class _Conversion:
     """One conversion: the values around the current one, to see cycles, and what may still come."""
 
@@ -189,6 +233,8 @@ class _Conversion:
         self._items_left = max_items
         self._chars_left = max_items
         self._ancestors: set[int] = set()
+        self._readers: dict[type, Reader | None] = {}
+        """What reads the objects of each class that has come so far."""
 
     def convert(self, value: Any) -> Any:
         # Not `run_guarded`: this runs for each element of each value.
@@ -219,10 +265,28 @@ class _Conversion:
         return plain
 
     def _convert_bytes(self, value: bytes) -> str:
-        return describe_bytes(value)
+        text = decode_text(value)
+        self.is_partial = self.is_partial or (text is None and len(value) > MAX_HEX)
+        return describe_bytes(value) if text is None else text
 
-    def _convert_too_deep(self, _value: Any) -> Any:
+    def _dump_model(self, value: BaseModel) -> Any:
+        return value.model_dump()
+
+    def _convert_too_deep(self, value: Any) -> Any:
+        if id(value) not in self._ancestors:  # else there is no end to it
+            self.is_partial = True
         return "..."
+
+    def _convert_large(self, value: Any) -> Any:
+        """Convert an array, or a table within a larger value."""
+        text = safe_repr(value)
+        self.is_partial = self.is_partial or any(mark in text for mark in _GAPS)
+        return text
+
+    def _convert_repr(self, value: Any) -> str:
+        text = safe_repr(value)
+        self.is_partial = self.is_partial or _CUT in text
+        return text
 
     def _convert_in_time(self, value: Any) -> Any:
         if type(value) in _BUILT_IN:
@@ -261,9 +325,13 @@ class _Conversion:
         return self._convert_nested(value)
 
     def _convert_numpy_scalar(self, value: Any) -> Any:
+        if value.dtype.names:
+            return self._convert_pairs([(name, value[name]) for name in value.dtype.names])
+        if value.dtype.kind == "c":
+            return str(value)
         if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
             return str(value)  # item() would be nanoseconds as an int
-        item = value.item()
+        item = shorten_floats(value.item(), value.dtype)
         return str(value) if type(item) is type(value) else self.convert(item)
 
     def _convert_nested(self, value: Any) -> Any:
@@ -276,29 +344,42 @@ class _Conversion:
             self._ancestors.discard(id(value))
 
     def _convert_container(self, value: Any) -> Any:  # noqa: PLR0911 - as `_convert_scalar`
+        if type(value) in _BUILT_IN:
+            is_dict = type(value) is dict
+            return self._convert_mapping(value) if is_dict else self._convert_array(value)
+        reader = self._find_reader(value)
+        if reader is not None:
+            return self.convert(reader(value))
         if isinstance(value, BaseModel):
-            return self.convert(value.model_dump())
-        if _is_dataclass(value):
-            pairs = [(item.name, getattr(value, item.name)) for item in fields(value)]
-            return self._convert_pairs(pairs)
+            return self.convert(self._dump_model(value))
         if isinstance(value, Mapping):
             return self._convert_mapping(value)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return self._convert_pairs(list(zip(value._fields, value, strict=False)))
+        named = list_fields(value)
+        if named is not None:
+            return self._convert_pairs(named)
         if isinstance(value, _ARRAYS):
             return self._convert_array(value)
-        if is_instance(value, "numpy.ndarray") and value.size <= MAX_ARRAY:
+        is_array = is_instance(value, "numpy.ndarray") and not prints_itself(value)
+        if is_array and value.size <= MAX_ARRAY:
+            if value.dtype.names:  # whose elements have names of their own
+                return self.convert(list(value) if value.ndim else value[()])
             return self.convert(list_elements(value))
-        if is_instance(value, "sqlite3.Row"):
-            return self.convert(name_fields(value))
-        if is_instance(value, "shapely.geometry.base.BaseGeometry"):
-            return self._convert_text(str(value))
-        return safe_repr(value)
+        if _is_array_or_table(value):
+            return self._convert_large(value)
+        return self._convert_repr(value)
+
+    def _find_reader(self, value: Any) -> Reader | None:
+        kind = type(value)
+        if value.__class__ is not kind:  # a proxy, which may be of another class each time
+            return find_reader(value)
+        if kind not in self._readers:
+            self._readers[kind] = find_reader(value)
+        return self._readers[kind]
 
     def _convert_mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
         size, left_out = self._take_items(len(value))
         pairs: list[tuple[Any, Any]] = []
-        for key in value:  # without a copy: it may be huge
+        for key in _list_keys(value, size):  # without a copy: it may be huge
             if len(pairs) == size:
                 break
             pairs.append((key, value[key]))
@@ -335,6 +416,28 @@ class _Conversion:
         return [*first, note, *last]
 
 
+class _WholeConversion(_Conversion):
+    """The conversion for files: what a text abbreviates is whole, as far as the bound goes."""
+
+    _max_depth = MAX_STRUCTURED_DEPTH
+
+    def _convert_bytes(self, value: bytes) -> str:
+        text = decode_text(value)
+        return self._convert_text(b64encode(value).decode("ascii") if text is None else text)
+
+    def _convert_large(self, value: Any) -> Any:
+        shape = getattr(value, "shape", None)
+        if math.prod((len(value),) if shape is None else shape) > self._items_left:
+            return super()._convert_large(value)
+        is_array = is_instance(value, "numpy.ndarray") and not is_plain_table(value)
+        if is_array or is_plain_series(value):
+            return self.convert(list_elements(value))
+        return self.convert(list_records(value))
+
+    def _convert_repr(self, value: Any) -> str:
+        return self._convert_text(safe_repr(value, max(self._chars_left, MIN_TEXT)))
+
+
 class _ExactConversion(_Conversion):
     """The conversion for programs: what it cannot convert whole it refuses."""
 
@@ -350,6 +453,9 @@ class _ExactConversion(_Conversion):
     def _convert_bytes(self, value: bytes) -> str:
         return encode_bytes(value)
 
+    def _dump_model(self, value: BaseModel) -> Any:
+        return value.model_dump(by_alias=True)
+
     def _convert_too_deep(self, value: Any) -> Any:
         why = "contains itself" if id(value) in self._ancestors else "is nested too deep"
         raise TooDeep(f"a {type(value).__name__} in it {why}")
@@ -360,8 +466,8 @@ class _ExactConversion(_Conversion):
         return self._convert_container(value)
 
     def _convert_container(self, value: Any) -> Any:
-        if isinstance(value, BaseModel):
-            return self.convert(value.model_dump(by_alias=True))
+        if type(value) in _BUILT_IN:
+            return super()._convert_container(value)
         if is_instance(value, "numpy.ndarray") and not value.dtype.names:
             if value.size > self._items_left:
                 raise TooLarge
@@ -387,6 +493,16 @@ class _ExactConversion(_Conversion):
         return count, left_out
 
 
+def _list_keys(value: Mapping[Any, Any], most: int) -> Iterable[Any]:
+    """Return the keys of a mapping; of a `Counter` the most common first, as its repr has them."""
+    if not isinstance(value, Counter):
+        return value
+    try:
+        return [key for key, _ in value.most_common(most)]
+    except TypeError:  # counts that cannot be compared
+        return value
+
+
 def _convert_integer(value: int) -> int | str:
     plain = int(value)
     try:
@@ -396,5 +512,11 @@ def _convert_integer(value: int) -> int | str:
     return plain
 
 
-def _is_dataclass(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
+def _is_array_or_table(value: Any) -> bool:
+    """Tell whether a value has elements that its repr may leave out."""
+    paths = ("numpy.ndarray", "pandas.DataFrame", "pandas.Series")
+    return (
+        any(is_instance(value, path) for path in paths)
+        or is_plain_table(value)
+        or is_plain_series(value)
+    )

@@ -13,6 +13,7 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
   `secrets` also removes the secrets of a call from texts
+- `recursion`: what clients get of a schema that contains itself
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
 - `finite_numbers`: what of an answer JSON does not have
 - `validation_messages`: values and problems in words; `schema_words`: schemas; `docstrings`: how

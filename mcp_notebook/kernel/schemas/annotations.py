@@ -1,7 +1,8 @@
-"""Type hints as pydantic takes them: strings evaluated, attrs classes and TypedDict translated.
+"""Type hints as pydantic takes them: strings evaluated, and translated what it does not know.
 
-Runs in the user's kernel, at definition, on any thread; instances of attrs classes are made
-wherever a call runs. attrs is never imported: a class tells its fields itself.
+Runs in the user's kernel, at definition, on any thread; instances of attrs classes and msgspec
+structs are made wherever a call runs. Neither library is imported: a class tells its fields itself,
+and who has a struct has imported msgspec.
 """
 
 import builtins
@@ -10,18 +11,29 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
-from pydantic import GetCoreSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 FIELD_HINTS = "mcp_notebook_hints"
-"""In the metadata of the schema of an attrs class: its fields' hints, as clients name them."""
+"""In the metadata of the schema of such a class: its fields' hints, as clients name them."""
+_BYTES = (bytearray, memoryview)
+_LISTED = (collections.abc.Collection, collections.abc.Container, collections.abc.Reversible)
+"""What a list is one of, and pydantic does not know."""
+UNPACK = (typing.Unpack, typing_extensions.Unpack)
+"""Around the TypedDict of ``**kwargs``."""
+_NO_DEFAULT = object()
+_LIMITS = (
+    *("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length"),
+    *("title", "description", "examples"),
+)
+"""What msgspec's `Meta` and pydantic's `Field` call by the same names."""
 
 
 def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
@@ -55,6 +67,8 @@ def resolve_known_names(annotation: Any, namespace: dict[str, Any]) -> tuple[Any
     names = _KnownNames(namespace)
     try:
         return resolve_hint(annotation, names), tuple(names.missing)
+    except NameError as error:  # of a `type` statement, which knows the names of its own module
+        return Any, (*names.missing, str(error.name))
     except Exception:  # noqa: BLE001 - the author's expression, with something else in it
         return Any, tuple(names.missing)
 
@@ -76,19 +90,28 @@ class _KnownNames(dict[str, Any]):
 def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     """Return the annotation with what pydantic does not know in a form that it does.
 
-    These are attrs classes, and before Python 3.12 ``typing.TypedDict``: authors should not have to
-    know that pydantic wants the one of ``typing_extensions``.
+    These are attrs classes and msgspec structs, ``bytearray`` and ``memoryview``, the abstract
+    collections that a list is one of, numpy's ``ArrayLike``, and before Python 3.12
+    ``typing.TypedDict``: authors should not have to know that pydantic wants the one of
+    ``typing_extensions``.
 
     Raises:
-        TypeError: For one that contains itself, which cannot be translated.
+        TypeError: For a class that contains itself, which cannot be translated.
+        Exception: As `read_alias`.
     """
-    if _is_attrs_class(annotation):
-        return _translate_attrs(annotation, within)
-    if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
-        return _translate_typed_dict(annotation, within)
+    annotation = _translate_array_like(annotation)
+    translated = _translate_unknown(annotation, within)
+    if translated is not None:
+        return translated
+    value = read_alias(annotation)
+    if value is not annotation:
+        # One that names itself, as a tree does, ends here.
+        named = any(annotation is outer for outer in within)
+        changed = value if named else translate_hint(value, (*within, annotation))
+        return annotation if changed == value else changed
     arguments = get_args(annotation)
     origin = get_origin(annotation)
-    if not arguments or origin is typing.Literal:
+    if not arguments or origin in (typing.Literal, *UNPACK):
         return annotation
     if origin is Annotated:
         base, *extras = arguments
@@ -100,15 +123,70 @@ def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     return Union[changed] if origin in (Union, types.UnionType) else origin[changed]  # noqa: UP007
 
 
-def _translate_attrs(annotation: Any, within: tuple[Any, ...]) -> Any:
+def _translate_unknown(annotation: Any, within: tuple[Any, ...]) -> Any:
+    """Return what pydantic knows in place of a type that it does not know; None for any other."""
+    if _is_attrs_class(annotation) or _is_struct(annotation):
+        return _translate_class(annotation, within)
+    if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
+        return _translate_typed_dict(annotation, within)
+    kind = get_origin(annotation) or annotation
+    if any(kind is known for known in _BYTES):
+        return Annotated[bytes, BeforeValidator(_simplify_default), AfterValidator(kind)]
+    if any(kind is known for known in _LISTED):
+        items = [translate_hint(argument, within) for argument in get_args(annotation)]
+        base = types.GenericAlias(list, tuple(items)) if items else list
+        return Annotated[base, BeforeValidator(_simplify_default)]
+    return None
+
+
+def is_alias(annotation: Any) -> bool:
+    """Tell whether a type hint is a name that a ``type`` statement gave to another."""
+    return is_instance(annotation, "typing.TypeAliasType") or isinstance(
+        annotation, typing_extensions.TypeAliasType
+    )
+
+
+def read_alias(annotation: Any) -> Any:
+    """Return the type hint that such a name was given to; any other as it is.
+
+    Raises:
+        Exception: As `resolve_hint`; the statement's expression is evaluated here.
+    """
+    return annotation.__value__ if is_alias(annotation) else annotation
+
+
+def _simplify_default(value: Any) -> Any:
+    """Return a default as what clients send for it: a list, or bytes."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return list(value) if isinstance(value, (tuple, set, frozenset)) else value
+
+
+def _translate_class(annotation: Any, within: tuple[Any, ...]) -> Any:
     if annotation in within:
-        raise TypeError(f"{annotation.__name__}, an attrs class, contains itself")
+        kind = "a msgspec struct" if _is_struct(annotation) else "an attrs class"
+        raise TypeError(f"{annotation.__name__}, {kind}, contains itself")
     ancestors = (*within, annotation)
     hints = [
-        (name, translate_hint(hint, ancestors))
+        (name, translate_hint(_read_limits(hint), ancestors))
         for name, hint in get_type_hints(annotation, include_extras=True).items()
     ]
-    return Annotated[annotation, _AttrsSchema(annotation, tuple(hints))]
+    return Annotated[annotation, _ClassSchema(annotation, tuple(hints))]
+
+
+def _translate_array_like(annotation: Any) -> Any:
+    """Return a type hint with numpy's array in place of its ``ArrayLike``."""
+    alias = getattr(sys.modules.get("numpy.typing"), "ArrayLike", None)
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    if alias is None or array is None:
+        return annotation
+    if annotation is alias or annotation == alias:
+        return array
+    options, parts = get_args(annotation), get_args(alias)
+    # A union with it, `ArrayLike | None`, is one of all its parts.
+    if not parts or not all(part in options for part in parts):
+        return annotation
+    return Union[(array, *(option for option in options if option not in parts))]
 
 
 def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
@@ -132,7 +210,7 @@ def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
     return translated
 
 
-# -- attrs classes --------------------------------------------------------------------------------
+# -- attrs classes and msgspec structs ------------------------------------------------------------
 
 
 def _is_attrs_class(annotation: Any) -> bool:
@@ -141,9 +219,66 @@ def _is_attrs_class(annotation: Any) -> bool:
     return inspect.isclass(annotation) and isinstance(fields, tuple)
 
 
+def _is_struct(annotation: Any) -> bool:
+    """Tell whether a type hint is a class of msgspec's."""
+    return inspect.isclass(annotation) and hasattr(annotation, "__struct_config__")
+
+
+def _read_limits(hint: Any) -> Any:
+    """Return a type hint with msgspec's limits, ``Meta(ge=1)``, in pydantic's words."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    base, *extras = get_args(hint)
+    return Annotated[(base, *map(_read_meta, extras))]
+
+
+def _read_meta(extra: Any) -> Any:
+    if not is_instance(extra, "msgspec.Meta"):
+        return extra
+    limits = {name: getattr(extra, name) for name in _LIMITS}
+    return Field(**{name: limit for name, limit in limits.items() if limit is not None})
+
+
 @dataclass(frozen=True)
-class _AttrsSchema:
-    """Tells pydantic, from within ``Annotated``, what an attrs class takes.
+class _Member:
+    """A field of a class, as its constructor takes it."""
+
+    name: str
+    """The attribute."""
+    alias: str
+    """What clients call it."""
+    parameter: str
+    """What the constructor calls it."""
+    default: Any = _NO_DEFAULT
+    """`_NO_DEFAULT` also if it is made anew for each instance."""
+    required: bool = True
+
+
+def _list_members(kind: Any) -> Iterator[_Member]:
+    """Yield the fields that a class's constructor takes."""
+    if _is_struct(kind):
+        yield from _list_struct_members(kind)
+        return
+    for item in kind.__attrs_attrs__:
+        if item.init:
+            required = type(item.default).__name__ == "_Nothing"
+            # A factory makes a value anew for each instance, and may do anything: not told.
+            is_made = required or hasattr(item.default, "takes_self")
+            alias = getattr(item, "alias", None) or item.name.lstrip("_")
+            default = _NO_DEFAULT if is_made else item.default
+            yield _Member(item.name, alias, alias, default, required)
+
+
+def _list_struct_members(kind: Any) -> Iterator[_Member]:
+    msgspec: Any = sys.modules["msgspec"]
+    for item in msgspec.structs.fields(kind):
+        default = _NO_DEFAULT if item.default is msgspec.NODEFAULT else item.default
+        yield _Member(item.name, item.encode_name, item.name, default, item.required)
+
+
+@dataclass(frozen=True)
+class _ClassSchema:
+    """Tells pydantic, from within ``Annotated``, what an attrs class or a msgspec struct takes.
 
     Args:
         kind: The class.
@@ -153,6 +288,13 @@ class _AttrsSchema:
     kind: type
     hints: tuple[tuple[str, Any], ...]
 
+    @property
+    def tag(self) -> tuple[str, Any] | None:
+        """The field by which msgspec tells structs of a union apart, and what it holds."""
+        config = getattr(self.kind, "__struct_config__", None)
+        tag = getattr(config, "tag", None)
+        return None if config is None or tag is None else (config.tag_field, tag)
+
     def __get_pydantic_core_schema__(
         self,
         source: Any,
@@ -161,18 +303,17 @@ class _AttrsSchema:
         """Return the schema of an object with the class's fields, made an instance."""
         hints = dict(self.hints)
         fields, names, hints_by_alias = {}, {}, {}
-        for item in self.kind.__attrs_attrs__:  # type: ignore[attr-defined]
-            if not item.init:
-                continue
+        for item in _list_members(self.kind):
             hint = hints.get(item.name, Any)
             schema = handler.generate_schema(hint)
-            required = type(item.default).__name__ == "_Nothing"
-            # A factory makes a value anew for each instance, and may do anything: not told.
-            if not required and not hasattr(item.default, "takes_self"):
+            if item.default is not _NO_DEFAULT:
                 schema = core_schema.with_default_schema(schema, default=item.default)
-            name = getattr(item, "alias", None) or item.name.lstrip("_")
-            fields[name] = core_schema.typed_dict_field(schema, required=required)
-            names[name], hints_by_alias[name] = item.name, hint
+            fields[item.alias] = core_schema.typed_dict_field(schema, required=item.required)
+            names[item.alias], hints_by_alias[item.alias] = item.name, hint
+        if self.tag is not None:
+            fields[self.tag[0]] = core_schema.typed_dict_field(
+                core_schema.literal_schema([self.tag[1]])
+            )
         fields_schema = core_schema.typed_dict_schema(
             fields, extra_behavior="forbid", metadata={FIELD_HINTS: hints_by_alias}
         )
@@ -180,6 +321,8 @@ class _AttrsSchema:
         def serialize(value: Any, write: Callable[[Any], Any]) -> Any:
             if isinstance(value, self.kind):
                 value = {alias: getattr(value, name) for alias, name in names.items()}
+                if self.tag is not None:
+                    value[self.tag[0]] = self.tag[1]
             return write(value)
 
         return core_schema.no_info_wrap_validator_function(
@@ -194,8 +337,11 @@ class _AttrsSchema:
         if isinstance(value, self.kind):  # a default
             return value
         members = fields(value)
+        if self.tag is not None:
+            del members[self.tag[0]]
+        names = {item.alias: item.parameter for item in _list_members(self.kind)}
         try:
-            return self.kind(**members)
+            return self.kind(**{names[alias]: member for alias, member in members.items()})
         except Exception as error:
             # The class's own validators raise TypeError, too, which pydantic lets through.
             raise PydanticCustomError(

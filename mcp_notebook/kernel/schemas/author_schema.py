@@ -1,9 +1,10 @@
 """A tool's arguments by a JSON Schema that its author wrote.
 
 Runs in the user's kernel: at definition, validation wherever a call runs. Takes the place of what
-`input_schema` reads from a signature: the schema is published exactly as given, and the function
-gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in the schema
-is only an annotation, as in JSON Schema: an argument that is left out gets the function's default.
+`input_schema` reads from a signature: the schema is published as given (but see `recursion`), and
+the function gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in
+the schema is only an annotation, as in JSON Schema: an argument that is left out gets the
+function's default.
 """
 
 import heapq
@@ -22,6 +23,7 @@ from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
 from mcp_notebook.kernel.schemas.json_texts import (
     MAX_LAYERS,
     list_schema_text_places,
+    misses_container,
     read_json_texts,
 )
 from mcp_notebook.kernel.schemas.markers import find_header_problem
@@ -33,6 +35,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     describe_sent,
     explain_arguments,
     explain_unknown,
+    find_json_error,
     format_path,
     format_value,
     get_part,
@@ -75,6 +78,9 @@ class AuthorSchema:
     """How the function takes its arguments."""
     _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
+
+    def prepare(self) -> None:
+        """Do nothing: all that `validate` needs is built at definition."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, as they came.
@@ -228,6 +234,8 @@ def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
     if "propertyNames" in error.absolute_schema_path:
         name = MASK if visible == MASK else format_value(value)
         came = f"{format_path(path)}: got a member named {name}"
+    if misses_container(error) and visible != MASK and (broken := find_json_error(value)):
+        came = f"{came}; {broken}"
     if schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
         yield explain_unknown(path, root) if extra else f"{came}; not allowed here."

@@ -21,7 +21,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origi
 import typing_extensions
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.schemas.annotations import is_alias
 from mcp_notebook.kernel.schemas.signatures import NO_ANNOTATION
 
 _DISPLAYED = (Result, Text, Image, Audio, Resource, ResourceLink)
@@ -101,9 +101,7 @@ def _unwrap(annotation: Any) -> Any:
             annotation = get_args(annotation)[0]
         elif get_origin(annotation) in _AWAITED and get_args(annotation):
             annotation = get_args(annotation)[-1]
-        elif is_instance(annotation, "typing.TypeAliasType") or isinstance(
-            annotation, typing_extensions.TypeAliasType
-        ):
+        elif is_alias(annotation):
             annotation = annotation.__value__
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__

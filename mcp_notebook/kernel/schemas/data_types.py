@@ -23,10 +23,11 @@ from pydantic_core import (
     core_schema,
 )
 
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.columns import Columns
-from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.core_schemas import VALUE_KEYS, build_alone, rewrite, walk_schemas
 from mcp_notebook.kernel.schemas.dtypes import (
     LARGEST_FLOATS,
     describe_long_integer,
@@ -70,6 +71,24 @@ def refuse_foreign_types(schema: Any) -> None:
             raise PydanticSchemaGenerationError(f"{kind} has no schema")
 
 
+def refuse_classes(schema: Any) -> None:
+    """Refuse a core schema of which a part takes classes, unless the author's code makes them.
+
+    Raises:
+        PydanticSchemaGenerationError: Clients send values; every one of them would be refused.
+    """
+    waiting = [schema]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if item.get("type") == "is-subclass":
+                raise PydanticSchemaGenerationError("a class cannot be sent")
+            if item.get("type") not in ("function-before", "function-wrap"):
+                waiting += [part for key, part in item.items() if key not in VALUE_KEYS]
+        elif isinstance(item, (list, tuple)):
+            waiting += item
+
+
 def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     if changed["type"] != "is-instance" or not isinstance(changed.get("cls"), type):
         return changed
@@ -97,9 +116,9 @@ def make_data_schema(kind: type, dtype: Any = None) -> Any:
     module = kind.__module__.partition(".")[0]
     if module == "pandas":
         return _make_moment_schema(kind)
-    if module != "numpy" or "numpy" not in sys.modules:
+    numpy = find_imported("numpy")
+    if module != "numpy" or numpy is None:
         return None
-    numpy: Any = sys.modules["numpy"]
     if kind is numpy.ndarray:
         return _make_array_schema(numpy, dtype)
     if not issubclass(kind, numpy.generic):
@@ -113,10 +132,10 @@ def make_data_schema(kind: type, dtype: Any = None) -> Any:
 
 def keep_dtypes(annotation: Any) -> Any:
     """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
-    numpy: Any = sys.modules.get("numpy")
+    numpy = find_imported("numpy")
     if numpy is not None and hasattr(get_origin(annotation), "__value__"):
         # numpy 1 does not load `numpy.typing`; who has its alias has loaded it.
-        alias = getattr(sys.modules.get("numpy.typing"), "NDArray", None)
+        alias = getattr(find_imported("numpy.typing"), "NDArray", None)
         annotation = _expand_alias(annotation, alias)
     arguments, origin = get_args(annotation), get_origin(annotation)
     if not arguments:
@@ -164,7 +183,7 @@ class ArrayDtype:
 
 
 def _make_moment_schema(kind: Any) -> Any:
-    pandas: Any = sys.modules.get("pandas")
+    pandas = find_imported("pandas")
     if kind is getattr(pandas, "Timestamp", None):
         return _convert_after(kind, keep_digits(core_schema.datetime_schema(), "ns"))
     if kind is getattr(pandas, "Timedelta", None):

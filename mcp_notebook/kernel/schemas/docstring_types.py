@@ -14,6 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args
 
+from mcp_notebook.kernel.safe.libraries import find_imported
+
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("int", "integer", "ints", "integers"), int),
     **dict.fromkeys(("float", "floats", "number", "numbers", "scalar", "double"), float),
@@ -57,7 +59,7 @@ def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
         namespace: The globals of the function.
     """
     words: dict[str, Any] = {}
-    imported = [name for name in _FRAMES if hasattr(sys.modules.get(name), "DataFrame")]
+    imported = [name for name in _FRAMES if hasattr(find_imported(name), "DataFrame")]
     # By identity: the notebook's variables may be objects that cannot be asked anything.
     variables = set(map(id, list(namespace.values())))
     near = [name for name in imported if id(sys.modules[name]) in variables] or imported
@@ -70,7 +72,7 @@ def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
         for kind in ("Timestamp", "Timedelta"):
             known_class = getattr(sys.modules["pandas"], kind)
             words |= {f"{prefix}{kind}".lower(): known_class for prefix in ("pandas.", "pd.")}
-    if (array := getattr(sys.modules.get("numpy"), "ndarray", None)) is not None:
+    if (array := getattr(find_imported("numpy"), "ndarray", None)) is not None:
         words |= dict.fromkeys(("ndarray", "np.ndarray", "numpy.ndarray", "numpy array"), array)
         words |= dict.fromkeys(("array", "np.array", "numpy.array"), array)
         # What numpy.asarray takes: a number, too.

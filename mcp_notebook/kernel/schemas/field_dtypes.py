@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type
 
 from pydantic import BaseModel
 
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.schemas.annotations import FIELD_HINTS
 from mcp_notebook.kernel.schemas.core_schemas import rewrite, walk_schemas
 from mcp_notebook.kernel.schemas.data_types import DTYPE, ArrayDtype, keep_dtypes
@@ -21,7 +22,7 @@ _FIELDS = frozenset({"model-fields", "dataclass-args", "typed-dict", "named-tupl
 
 def keep_field_dtypes(schema: Any) -> Any:
     """Return a core schema in which arrays in classes say the dtype of their field's hint."""
-    if "numpy" not in sys.modules:
+    if find_imported("numpy") is None:
         return schema
     # With Python 3.12 and numpy 2.5, `NDArray` is a type alias: fields may refer to what it is.
     references = {part.get("ref") for part in walk_schemas(schema) if _is_array(part)} - {None}

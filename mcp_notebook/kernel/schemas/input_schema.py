@@ -43,6 +43,7 @@ from mcp_notebook.kernel.schemas.parameter_checks import (
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, Parameter, make_parameter
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
+from mcp_notebook.kernel.schemas.sentinels import Omitted
 from mcp_notebook.kernel.schemas.signatures import (
     HintedParameter,
     find_callable_namespace,
@@ -86,6 +87,20 @@ class FunctionSchema:
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if clients pass its fields."""
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether the function takes what clients pass by the names under which they pass it."""
+        by_position = self.binding.positional or self.binding.rest
+        return not (self.injected or by_position or self._flat)
+
+    def prepare(self) -> None:
+        """Build what `validate` needs, which is done once.
+
+        Raises:
+            DefinitionError: It cannot be built.
+        """
+        self._make_validator()
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -306,7 +321,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
             for item in signature.parameters
             if item.seen_as == "argument"
             and item.default is not NO_DEFAULT
-            and not isinstance(item.default, FieldInfo)
+            and not isinstance(item.default, FieldInfo | Omitted)
         },
     )
 

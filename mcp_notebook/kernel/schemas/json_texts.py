@@ -10,22 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from mcp_notebook.kernel.schemas.validation_messages import follow_path
+from mcp_notebook.kernel.schemas.validation_messages import (
+    CONTAINER_ERRORS,
+    follow_path,
+    looks_like_json,
+)
 from mcp_notebook.limits import DEFAULT_LIMITS
 
 MAX_LAYERS = 3
 """Texts within texts that are read."""
 MAX_VALUES = DEFAULT_LIMITS.max_argument_values
 """Values and names in all texts that are read at once: the bridge has counted a text as one."""
-_CONTAINER_ERRORS = frozenset(
-    {
-        *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
-        *("sequence_str", "dict_type", "mapping_type", "model_type", "model_attributes_type"),
-        *("dataclass_type", "arguments_type", "named_tuple_type", "deque_type"),
-        *("ordered_dict_type", "counter_type"),
-    }
-)
-"""pydantic's errors of values that are no list or no object."""
 _CONTAINERS = ("array", "object")
 
 Place = tuple[int | str, ...]
@@ -40,15 +35,14 @@ def list_text_places(error: ValidationError, arguments: Mapping[str, Any]) -> It
         arguments: What it was given.
     """
     for problem in error.errors(include_url=False, include_context=False):
-        if problem["type"] in _CONTAINER_ERRORS and isinstance(problem["input"], str):
+        if problem["type"] in CONTAINER_ERRORS and isinstance(problem["input"], str):
             yield tuple(follow_path(problem["loc"], arguments, absent=False))
 
 
 def list_schema_text_places(errors: Iterable[Any]) -> Iterator[Place]:
     """Yield the same for errors of `jsonschema`."""
     for error in errors:
-        causes = [error, *(error.context or ())]
-        if isinstance(error.instance, str) and any(map(_misses_container, causes)):
+        if isinstance(error.instance, str) and misses_container(error):
             yield tuple(error.absolute_path)
 
 
@@ -72,7 +66,12 @@ def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> di
     return None if changed is arguments else changed
 
 
-def _misses_container(error: Any) -> bool:
+def misses_container(error: Any) -> bool:
+    """Tell whether an error of `jsonschema` is of a value that could be a list or an object."""
+    return any(map(_wants_container, [error, *(error.context or ())]))
+
+
+def _wants_container(error: Any) -> bool:
     allowed = error.validator_value if error.validator == "type" else ()
     return any(name in ([allowed] if isinstance(allowed, str) else allowed) for name in _CONTAINERS)
 
@@ -100,15 +99,11 @@ def _count_values(value: Any, tree: Mapping[int | str, Any]) -> int:
     """Return how many values and names the texts at places have at most."""
     if tree:
         return sum(_count_values(value[part], branch) for part, branch in tree.items())
-    return sum(map(value.count, ",:[{")) if _looks_like_json(value) else 0
-
-
-def _looks_like_json(text: str) -> bool:
-    return text.lstrip().startswith(("[", "{"))
+    return sum(map(value.count, ",:[{")) if looks_like_json(value) else 0
 
 
 def _read(text: str) -> Any:
-    if not _looks_like_json(text):
+    if not looks_like_json(text):
         return text
     try:
         return from_json(text, allow_inf_nan=False)

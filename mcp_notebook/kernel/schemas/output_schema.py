@@ -4,12 +4,13 @@ Runs in the user's kernel: `make_output_schema` at definition, on the thread tha
 `OutputSchema` wherever a call ran. It is never changed, so that calls on several threads share it.
 
 A root that is not an object is published as the property ``result`` of one, for clients of every
-era. A result that does not match is an error, never sent; so is one that is too large.
+era. A result that does not match is an error, never sent. Of one that is too large, a part is sent
+that matches, if there is one.
 """
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -33,11 +34,15 @@ from mcp_notebook.kernel.schemas.signatures import (
     read_return_annotation,
 )
 from mcp_notebook.kernel.schemas.structured_data import (
+    MAX_WHOLE,
     RETURN_LESS,
+    Cut,
     check_parts,
     check_size,
     convert_plain_data,
     make_size_error,
+    shorten_data,
+    take_first,
 )
 from mcp_notebook.kernel.schemas.validation_messages import explain_value, format_value
 from mcp_notebook.wording import count
@@ -77,9 +82,38 @@ class OutputSchema:
         data = self._convert_value(value, max_chars)
         structured = {WRAP: data} if self.is_wrapped else data
         check_size(structured, max_chars, RETURN_LESS)
-        if self.validates and not (self._returns is not None and self._returns.is_proven):
+        if self._is_compared:
             self._compare(structured)
         return structured
+
+    def convert_part(self, value: Any, max_chars: int) -> tuple[Any, list[Cut]]:
+        """Return as much of a result's structured content as may be sent, and what was cut.
+
+        Args:
+            value: What the function returned, which has too much.
+            max_chars: Characters of JSON that may be sent.
+
+        Raises:
+            InvalidResult: There is no part that matches the schema, or it cannot become data.
+        """
+        part = take_first(value, max_chars)  # of which each item takes a character at least
+        most = max_chars * MAX_WHOLE
+        check_parts(part, most, RETURN_LESS)
+        data = self._convert_value(part, most)
+        structured, cuts = shorten_data({WRAP: data} if self.is_wrapped else data, max_chars)
+        self._compare(structured)
+        if part is not value and cuts and cuts[0].path == ((WRAP,) if self.is_wrapped else ()):
+            cuts[0] = replace(cuts[0], total=len(value))
+        return structured, cuts
+
+    def prepare(self) -> None:
+        """Build what `convert` needs, which is done once."""
+        if self._is_compared:
+            self.comparison  # noqa: B018 - it is kept
+
+    @property
+    def _is_compared(self) -> bool:
+        return self.validates and not (self._returns is not None and self._returns.is_proven)
 
     @functools.cached_property
     def comparison(self) -> Any:

@@ -6,7 +6,7 @@ type hints and validators of the author's do.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -15,6 +15,7 @@ from pydantic_core import SchemaValidator
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.annotations import read_alias
 from mcp_notebook.kernel.schemas.markers import find_header_problem
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters import Parameter, build_schema
@@ -114,14 +115,42 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             hint = format_hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: use a type that JSON has (str, float, list, "
-                "...) and convert it inside, or say what clients send, `Annotated[..., "
-                "WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert it."
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}"
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "
         f"({describe_error(error)}): simplify their type hints."
     )
+
+
+def _describe_way_out(annotation: Any) -> str:
+    if _takes_class(annotation):
+        return (
+            "a class cannot be sent. Take its name, `Literal['int', 'float']`, and find the class "
+            "by it inside."
+        )
+    return (
+        "use a type that JSON has (str, float, list, ...) and convert it inside, or say what "
+        "clients send, `Annotated[..., WithJsonSchema({...})]`, with a `BeforeValidator(...)` to "
+        "convert it."
+    )
+
+
+def _takes_class(annotation: Any) -> bool:
+    waiting: list[Any] = [annotation]
+    seen: list[Any] = []
+    while waiting:
+        hint = waiting.pop()
+        if any(hint is other for other in seen):  # an alias may name itself
+            continue
+        seen.append(hint)
+        origin = get_origin(hint)
+        if type in (hint, origin):
+            return True
+        waiting += [read_alias(hint), read_alias(origin)]
+        if origin is not Literal:
+            waiting += get_args(hint)
+    return False
 
 
 def _describe_reason(error: Exception) -> str:

@@ -23,6 +23,7 @@ from mcp_notebook.kernel.schemas.core_schemas import build_alone
 from mcp_notebook.kernel.schemas.data_types import (
     keep_dtypes,
     offer_data_types,
+    refuse_classes,
     refuse_foreign_types,
 )
 from mcp_notebook.kernel.schemas.field_dtypes import keep_field_dtypes
@@ -136,14 +137,15 @@ def _make_core_schema(annotation: Any) -> Any:
         Exception: As `build_schema`.
     """
     try:
-        return offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
+        schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
     except PydanticSchemaGenerationError:
         if not typing_extensions.is_typeddict(annotation):
             raise
-    # pydantic then names a class that it does not know, in place of failing.
-    annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
-    schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
-    refuse_foreign_types(schema)
+        # pydantic then names a class that it does not know, in place of failing.
+        annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
+        schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
+        refuse_foreign_types(schema)
+    refuse_classes(schema)
     return schema
 
 

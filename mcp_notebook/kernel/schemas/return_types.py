@@ -22,6 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
+from mcp_notebook.kernel.safe.stand_ins import is_record, name_parts
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
     is_pandas_text,
@@ -29,6 +30,7 @@ from mcp_notebook.kernel.safe.tabular_data import (
     is_plain_table,
     list_elements,
     list_records,
+    shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import to_structured
@@ -178,6 +180,9 @@ def _choose_check(kind: str) -> Callable[[Any], Any] | None:
         "float": _convert_float,
         "str": _convert_text,
         "dict": _convert_mapping,
+        "typed-dict": _convert_mapping,
+        "model": _convert_row,
+        "dataclass": _convert_row,
     }
     return checks.get(kind)
 
@@ -207,7 +212,7 @@ def _convert_scalar(value: Any) -> Any:
         return value
     if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
         return list_elements(value.reshape(1))[0]
-    return value.item()
+    return shorten_floats(value.item(), value.dtype)
 
 
 def _convert_missing(value: Any) -> Any:
@@ -235,13 +240,17 @@ def _convert_list(value: Any) -> Any:
         return list_records(value)
     if is_instance(value, "numpy.ndarray") or is_plain_series(value):
         return list_elements(value)
-    return value.tolist() if is_instance(value, "pandas.Series") else value
+    is_series = is_instance(value, "pandas.Series")
+    return shorten_floats(value.tolist(), value.dtype) if is_series else value
 
 
 def _convert_mapping(value: Any) -> Any:
-    """Return a Series as a dict of its labels, none of which may be lost."""
-    if not is_instance(value, "pandas.Series"):
+    """Return as a dict a record, a row of a database, or a Series: no label may be lost."""
+    if type(value) is dict:
         return value
+    if not is_instance(value, "pandas.Series"):
+        named = name_parts(value)
+        return value if named is None else named
     if not value.index.is_unique:
         message = (
             "labels of the Series repeat, as {label} does, and keys cannot: combine "
@@ -250,6 +259,12 @@ def _convert_mapping(value: Any) -> Any:
         label = safe_repr(value.index[value.index.duplicated()][0])
         raise PydanticCustomError("same_labels", message, {"label": label})
     return value.to_dict()
+
+
+def _convert_row(value: Any) -> Any:
+    """Return a row of a database as a dict, of which a model can be made."""
+    named = None if isinstance(value, Mapping) or is_record(value) else name_parts(value)
+    return value if named is None else named
 
 
 def _convert_whole_mapping(value: Any, validate: Callable[[Any], Any]) -> Any:

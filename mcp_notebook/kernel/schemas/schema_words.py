@@ -3,8 +3,10 @@
 Runs in the user's kernel: on cards, and when a value is refused. Pure.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_notebook.kernel.schemas.schema_parts import Part, Schema, resolve
 
@@ -40,7 +42,7 @@ class Words:
         return self.kinds.get(kind, kind)
 
 
-JSON_WORDS = Words()
+JSON_WORDS = Words(kinds={"boolean": "true | false"})
 """For models, which know JSON."""
 PLAIN_WORDS = Words(
     kinds={
@@ -72,15 +74,17 @@ def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> st
     """
     target = resolve(schema, root)
     if "const" in target:
-        return repr(target["const"])
+        return _show_value(target["const"], words)
     if "enum" in target:
-        return join_items([repr(value) for value in target["enum"]], words.either, MAX_VALUES)
+        values = [_show_value(value, words) for value in target["enum"]]
+        return join_items(values, words.either, MAX_VALUES)
     options = target.get("anyOf") or target.get("oneOf")
     if options:
         # "$ref" in an option is named, not followed: a tree contains itself.
-        return words.either.join(
-            dict.fromkeys(_describe_option(option, root, words) for option in options)
-        )
+        phrases = [_describe_option(option, root, words) for option in options]
+        if _is_table(options):
+            phrases[:2] = f"{phrases[0]} (rows)", f"{phrases[1]} (columns)"
+        return words.either.join(dict.fromkeys(phrases))
     if target.get("type") == "array":
         return _describe_array(target, root, words)
     if target.get("type") == "object":
@@ -90,6 +94,27 @@ def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> st
     phrase = words.either.join(words.name(str(item)) for item in kinds)
     name = target.get("contentEncoding") or target.get("format") or ""
     return _FORMATS.get(name, phrase) + _describe_bounds(target)
+
+
+def _show_value(value: Any, words: Words) -> str:
+    """Return a value of an enumeration; texts are in quotes, as in Python."""
+    is_json = words is JSON_WORDS and (value is None or isinstance(value, bool))
+    return json.dumps(value) if is_json else repr(value)
+
+
+def _is_table(options: Sequence[Any]) -> bool:
+    """Return whether alternatives are those of a frame: its rows, or its columns."""
+    match options[:2]:
+        case [{"type": "array", "items": {"type": "object"} as row}, {"type": "object"} as table]:
+            columns: Mapping[str, Any] = table.get(
+                "properties", {"": table.get("additionalProperties")}
+            )
+            names = row.get("properties", {"": None}).keys()
+            return names == columns.keys() and all(
+                isinstance(item, Mapping) and item.get("type") == "array"
+                for item in columns.values()
+            )
+    return False
 
 
 def _describe_option(schema: Part, root: Schema, words: Words) -> str:

@@ -9,6 +9,12 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 
+class Omitted(Enum):
+    """The default of what is left out of a call that has no value for it."""
+
+    OMITTED = "omitted"
+
+
 def drop_sentinel(annotation: Any, default: Any) -> Any:
     """Return a type hint without the sentinel that is the parameter's default.
 

@@ -10,11 +10,28 @@ import sysconfig
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpecArgs,
+    ParamSpecKwargs,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import typing_extensions
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.annotations import resolve_hint, resolve_known_names
+from mcp_notebook.kernel.schemas.annotations import (
+    UNPACK,
+    resolve_hint,
+    resolve_known_names,
+    translate_hint,
+)
 from mcp_notebook.kernel.schemas.argument_binding import (
     Binding,
     inspect_parameters,
@@ -23,6 +40,7 @@ from mcp_notebook.kernel.schemas.argument_binding import (
 from mcp_notebook.kernel.schemas.docstrings import parse_docstring
 from mcp_notebook.kernel.schemas.markers import is_hidden
 from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT
+from mcp_notebook.kernel.schemas.sentinels import Omitted
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,54 @@ def read_parameters(
     """
     plain = _unwrap(function)
     return [
-        _read_parameter(item, plain, name, hidden_types)
-        for item in _list_parameters(function, name)
+        *(
+            _read_parameter(item, plain, name, hidden_types)
+            for item in _list_parameters(function, name)
+        ),
+        *_read_typed_keywords(function),
     ]
+
+
+def _read_typed_keywords(function: Callable[..., Any]) -> list[HintedParameter]:
+    """Return what ``**kwargs: Unpack[...]`` of a TypedDict takes, as parameters."""
+    item = _find_keywords(function)
+    kind = None if item is None else _find_typed_dict(item, function)
+    if kind is None:
+        return []
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        HintedParameter(
+            key,
+            translate_hint(_strip_presence(hint)),
+            NO_DEFAULT if key in kind.__required_keys__ else Omitted.OMITTED,
+            "argument",
+        )
+        for key, hint in hints.items()
+    ]
+
+
+def _find_keywords(function: Callable[..., Any]) -> inspect.Parameter | None:
+    """Return the parameter of a callable that takes any keywords."""
+    parameters = inspect_parameters(function)
+    return next((item for item in parameters if item.kind is item.VAR_KEYWORD), None)
+
+
+def _find_typed_dict(item: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the TypedDict that says which keywords a parameter takes; None if none does."""
+    try:
+        hint = resolve_known_names(item.annotation, find_callable_namespace(function))[0]
+    except Exception:  # noqa: BLE001 - the author's expression
+        return None
+    arguments = get_args(hint) if get_origin(hint) in UNPACK else ()
+    return arguments[0] if arguments and typing_extensions.is_typeddict(arguments[0]) else None
+
+
+def _strip_presence(hint: Any) -> Any:
+    """Return the type of a TypedDict's key, without whether it must be there."""
+    words = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly)
+    while get_origin(hint) in words:
+        (hint,) = get_args(hint)
+    return hint
 
 
 def _read_parameter(
@@ -211,14 +274,16 @@ def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Pa
             "function, `def my_tool(...): return ...`."
         ) from None
     free = [item for item in parameters if item.name not in fixed]
-    _check_open(free, name)
+    _refuse_lost_parameters(free, name)
+    if not _read_typed_keywords(function):
+        _check_open(free, name)
     return [item for item in free if item.kind is not item.VAR_KEYWORD]
 
 
 def find_open_keywords(function: Callable[..., Any]) -> str | None:
     """Return the name of a callable's ``**kwargs``, which clients are not told of."""
-    names = [item.name for item in inspect_parameters(function) if item.kind is item.VAR_KEYWORD]
-    return names[0] if names else None
+    item = _find_keywords(function)
+    return None if item is None or _read_typed_keywords(function) else item.name
 
 
 def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
@@ -227,6 +292,21 @@ def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
         return ()
     parameters = inspect.signature(function.func).parameters
     return (*function.keywords, *list(parameters)[: len(function.args)])
+
+
+def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) -> None:
+    """Refuse a decorator's wrapper that takes what its function takes, and does not say what."""
+    for item in parameters:
+        text = item.annotation if isinstance(item.annotation, str) else ""
+        if isinstance(item.annotation, ParamSpecArgs | ParamSpecKwargs) or (
+            item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+            and text.endswith((".args", ".kwargs"))
+        ):
+            raise DefinitionError(
+                f"`{name}`: a decorator hides what it takes behind `{item.name}`: write "
+                "`@functools.wraps(function)` above the decorator's inner function. If that adds "
+                "or removes parameters, set its `__signature__` to what callers pass."
+            )
 
 
 def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:

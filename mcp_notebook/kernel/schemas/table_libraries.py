@@ -5,7 +5,6 @@ from `sys.modules`: it is never imported here.
 """
 
 import datetime as dt
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,6 +14,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.schemas.column_shapes import NO_SHAPE, Shape, is_kept, to_plain
 from mcp_notebook.kernel.schemas.column_types import Column
 from mcp_notebook.kernel.schemas.dtypes import (
@@ -76,7 +76,7 @@ class TableLibrary:
 def find_library(kind: Any) -> TableLibrary | None:
     """Return how values of a class are made; None if it is no table and no series."""
     module, name = getattr(kind, "__module__", ""), getattr(kind, "__name__", "")
-    library = sys.modules.get(str(module).partition(".")[0])
+    library = find_imported(str(module).partition(".")[0])
     if library is None or getattr(library, name, None) is not kind:
         return None
     build = _BUILDERS.get((library.__name__, name))

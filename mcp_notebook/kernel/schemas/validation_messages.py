@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, core_schema, to_jsonable_python
+from pydantic_core import ErrorDetails, core_schema, from_json, to_jsonable_python
 
 from mcp_notebook.kernel.schemas.schema_parts import (
     Part,
@@ -45,6 +45,17 @@ _TAGS = frozenset({"union_tag_invalid", "union_tag_not_found"})
 """Types of error of an object that could be of several types, told by one of its fields."""
 _OF_BYTES = frozenset({"bytes_too_short", "bytes_too_long"})
 """Types of error whose bounds are bytes, where the schema's are characters of base64."""
+CONTAINER_ERRORS = frozenset(
+    {
+        *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
+        *("sequence_str", "dict_type", "mapping_type", "model_type", "model_attributes_type"),
+        *("dataclass_type", "arguments_type", "named_tuple_type", "deque_type"),
+        *("ordered_dict_type", "counter_type"),
+    }
+)
+"""Types of error of a value that is no list or no object."""
+_KEY = "[key]"
+"""What pydantic's location of a problem ends with if the problem is a dict's key."""
 _WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 
@@ -124,6 +135,9 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
             text = "missing" if problem["type"] == "missing" else "not allowed"
         elif problem["type"] == MORE_PROBLEMS:
             text = problem["msg"]
+        elif problem["loc"][-1:] == (_KEY,):
+            path = tuple(follow_path(problem["loc"][:-2], value, absent=False))
+            text = _explain_key(problem)
         else:
             came = f"got {format_value(problem['input'])} ({_name_type(problem['input'])})"
             text = f"{came}; {_explain_reason(problem, part, schema)}"
@@ -177,8 +191,13 @@ def _explain_problem(
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
     if kind == MORE_PROBLEMS:
         return f"{name}: {problem['msg']}."
+    if problem["loc"][-1:] == (_KEY,):
+        path = tuple(follow_path(problem["loc"][:-2], arguments, absent=False))
+        is_open = visible is None or get_part(visible, path) != MASK
+        text = _explain_key(problem) if is_open else "a validator refuses the name of a member"
+        return f"{format_path(path)}: {text}."
     # Of bytes, the text that was sent: what is refused may be what it stands for.
-    is_text = isinstance(problem["input"], bytes) and problem["loc"][-1] != "[key]"
+    is_text = isinstance(problem["input"], bytes)
     value = get_part(arguments, path) if is_text else problem["input"]
     reason = _explain_reason(problem, part, root)
     if visible is not None and (open_part := get_part(visible, path)) is not value:
@@ -219,15 +238,41 @@ def _explain_secret(problem: ErrorDetails, part: Schema, root: Schema) -> str:
 def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
     """Return what is allowed in place of a value, or pydantic's reason where that says no more."""
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    is_key = bool(problem["loc"]) and problem["loc"][-1] == "[key]"
     is_known = problem["type"] in _SCHEMA_ERRORS or "<class '" in message
     value = problem["input"]
     if isinstance(value, _WRITTEN_AS_TEXT) and not problem["type"].endswith("_type"):
         value = to_jsonable_python(value)
     is_silent = problem["type"] in _OF_BYTES or is_allowed(value, part, root)
-    if not part or is_key or not is_known or is_silent:
+    if not part or not is_known or is_silent:
         return shorten_message(message)
-    return f"allowed: {describe_schema(part, root)}"
+    allowed = f"allowed: {describe_schema(part, root)}"
+    broken = find_json_error(value) if problem["type"] in CONTAINER_ERRORS else None
+    return f"{broken}; {allowed}" if broken else allowed
+
+
+def _explain_key(problem: ErrorDetails) -> str:
+    """Say why a dict cannot have a member of this name."""
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    reason = shorten_message(message.removeprefix("Input ").removeprefix("String "))
+    says = f"; its name {reason}" if reason.startswith("should ") else f"; {reason}"
+    return f"got a member named {format_value(problem['input'])}{says}"
+
+
+def looks_like_json(text: str) -> bool:
+    """Return whether a text may be an object or an array in JSON."""
+    return text.lstrip().startswith(("[", "{"))
+
+
+def find_json_error(value: Any) -> str | None:
+    """Say what keeps a text from being the JSON that it looks like; None if nothing does."""
+    if not isinstance(value, str) or not looks_like_json(value):
+        return None
+    try:
+        from_json(value, allow_inf_nan=False)
+    except ValueError as error:
+        reason = str(error)  # JSON that is nested deeper than it reads is JSON
+        return None if reason.startswith("recursion") else f"it is not JSON ({reason})"
+    return None
 
 
 def _move_to_tag(problem: ErrorDetails) -> ErrorDetails:

@@ -2,7 +2,8 @@
 
 Belongs to the endpoint's thread. A call is the same if tool, arguments and owner are. While its
 client waits for it, it is a call like any other; when the client gives it up, or another one makes
-the same call, it becomes a task.
+the same call, it becomes a task. A client may give a call up while the result is on its way, so a
+result that was sent is given back if the bridge says so in time.
 """
 
 import hashlib
@@ -10,10 +11,12 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.tasks.task import Task
+from mcp_notebook.wire import task_messages
 
 
 @dataclass(eq=False)
@@ -24,12 +27,16 @@ class _KeptCall:
     """Makes it a task; None: its client has just got the result."""
     declaration: object
     """That of its tool when it came."""
+    is_taken: bool = False
+    """Whether a client was sent the result, and has not given it back."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to be found."""
-        if isinstance(self.work, Call):
-            return self.work.has_ended
+        if isinstance(self.work, Call):  # its result may be about to be sent
+            return (
+                self.work.has_ended and monotonic() - self.work.since > task_messages.HOLD_SECONDS
+            )
         return self.work.ends is not None and self.work.ends <= time.time()
 
 
@@ -68,25 +75,37 @@ class KeptCalls:
                 entry.work = task
 
     def find(self, owner: str, tool: str, arguments: dict[str, Any]) -> Task | None:
-        """Return the task that the same call has become; None if it has to run.
-
-        If the task has ended, whoever asks gets its result, and nobody after that.
-        """
+        """Return the task that the same call has become; None if it has to run."""
         key = _make_key(owner, tool, arguments)
         entry = self._calls.get(key)
-        if entry is None:
+        if entry is None or entry.is_taken:
             return None
-        task = None
         if not entry.is_over and entry.declaration is self.find_declaration(tool):
             task = entry.work if isinstance(entry.work, Task) else entry.make_task()
-            if task is not None and task.result is None:
+            if task is not None:
                 entry.work = task
                 return task
         del self._calls[key]
-        return task
+        return None
+
+    def note_taken(self, task: Task) -> None:
+        """Note that a client was sent a task's result: the same call has to run."""
+        self._mark(task, is_taken=True)
+
+    def give_back(self, task: Task) -> None:
+        """Let the same call find a result that was sent: its client had given the call up.
+
+        Nothing happens if the same call has run since.
+        """
+        self._mark(task, is_taken=False)
+
+    def _mark(self, task: Task, *, is_taken: bool) -> None:
+        for entry in self._calls.values():
+            if entry.work is task:
+                entry.is_taken = is_taken
 
     def forget(self, task: Task) -> None:
-        """Let nobody find a task by its call any more: a client has its result, or it is gone."""
+        """Let nobody find a task by its call any more: it is gone."""
         for key, entry in tuple(self._calls.items()):
             if entry.work is task:
                 del self._calls[key]

@@ -5,8 +5,8 @@ Belongs to the endpoint's thread; `TaskStore.list_tasks` may be called on any.
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CannotElicit
@@ -15,10 +15,10 @@ from mcp_notebook.kernel.calls.logged_call import measure_result
 from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tools.elicitation import Elicitations
-from mcp_notebook.wire import messages, task_ids
+from mcp_notebook.wire import messages, task_ids, task_messages
 
 MAX_ENDED = 1_000
-"""Tasks that have ended and are not forgotten; beyond it, the oldest of them are."""
+"""Tasks that have ended and are not forgotten; beyond it, the oldest of whoever has the most is."""
 _DROPPED = (
     "The task's result was dropped: all results of tasks together may take up {most:,} bytes in "
     "the kernel (the setting `max_resource_bytes`). Call the tool again."
@@ -65,9 +65,32 @@ class TaskStore:
             call: The call, which has not ended.
             elicitations: The call's questions.
         """
+        task = self._make(owner, call, elicitations)
+        call.task_id = task.id
+        return task
+
+    def hold(self, owner: str, call: Call, result: Result) -> Task:
+        """Return a task that has a result which was just sent, for as long as it may come back.
+
+        Args:
+            owner: Whose it is.
+            call: The call, which has ended.
+            result: Its result.
+        """
+        task = self._make(owner, call, Elicitations())
+        self.kept_calls.note_taken(task)
+        self._end(task, result, task_messages.HOLD_SECONDS)
+        return task
+
+    def give_back(self, task: Task) -> None:
+        """Let the same call find a task's result: the client to which it was sent had given up."""
+        if task.id in self._ended:
+            self.kept_calls.give_back(task)
+            self._forget_in(task, self._ttl)
+
+    def _make(self, owner: str, call: Call, elicitations: Elicitations) -> Task:
         task_id = task_ids.make_id(call.tool, self._kernel_id)
         task = self._tasks[task_id] = Task(task_id, owner, call, elicitations)
-        call.task_id = task_id
         self.kept_calls.note_task(task)
         return task
 
@@ -82,14 +105,22 @@ class TaskStore:
 
     def end(self, task: Task, result: Result) -> None:
         """Take the result of a task's call; the task is forgotten in time."""
-        task.ends = time.time() + self._ttl
+        self._end(task, result, self._ttl)
+
+    def _end(self, task: Task, result: Result, seconds: float) -> None:
+        self._forget_in(task, seconds)
         task.end(result)
         self._ended[task.id] = measure_result(result)
-        loop = asyncio.get_running_loop()
-        self._timers[task.id] = loop.call_later(self._ttl, self._forget, task.id)
         if len(self._ended) > MAX_ENDED:
-            self._forget(next(iter(self._ended)))
+            self._forget(self._find_oldest(dict.fromkeys(self._ended, 1)))
         self._drop_results(newest=task.id)
+
+    def _forget_in(self, task: Task, seconds: float) -> None:
+        task.ends = time.time() + seconds
+        if (earlier := self._timers.get(task.id)) is not None:
+            earlier.cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[task.id] = loop.call_later(seconds, self._forget, task.id)
 
     def limit_question(self, task: Task, question: messages.Ask) -> None:
         """End a question that nobody answers in time: the main thread may be waiting."""
@@ -109,16 +140,22 @@ class TaskStore:
 
     def _drop_results(self, newest: str) -> None:
         """Drop the oldest results until the others have room, or the newest if it never has."""
-        total = sum(self._ended.values())
-        without_room = (newest,) if self._ended[newest] > self._max_bytes else ()
-        for task_id in (*without_room, *self._ended):
-            if total <= self._max_bytes:
-                break
-            if not self._ended[task_id]:
-                continue  # it was dropped before, or takes nothing
-            total -= self._ended[task_id]
-            self._ended[task_id] = 0
-            task = self._tasks[task_id]
-            task.end(Result([Text(_DROPPED.format(most=self._max_bytes))], is_error=True))
-            self.kept_calls.forget(task)  # the same call runs, as the text says
-        self._reserve(total)
+        if self._ended[newest] > self._max_bytes:
+            self._drop_result(newest)
+        while sum(self._ended.values()) > self._max_bytes:
+            self._drop_result(self._find_oldest(self._ended))
+        self._reserve(sum(self._ended.values()))
+
+    def _drop_result(self, task_id: str) -> None:
+        self._ended[task_id] = 0
+        task = self._tasks[task_id]
+        task.end(Result([Text(_DROPPED.format(most=self._max_bytes))], is_error=True))
+        self.kept_calls.forget(task)  # the same call runs, as the text says
+
+    def _find_oldest(self, sizes: Mapping[str, int]) -> str:
+        """Return the oldest ended task that takes anything, of the owner who takes the most."""
+        shares: Counter[str] = Counter()
+        for task_id, size in sizes.items():
+            shares[self._tasks[task_id].owner] += size
+        ((owner, _),) = shares.most_common(1)
+        return next(id_ for id_ in sizes if sizes[id_] and self._tasks[id_].owner == owner)

@@ -30,7 +30,7 @@ INSTANCE = "mcp_instance"
 """Attribute of such a class: the single object whose methods are the tools."""
 
 _UNDEFINED = object()
-_PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
+_PREFIX = re.compile(r"[A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
     """
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
         raise DefinitionError(
-            "`prefix` must consist of letters, digits, `_`, `.` and `-`, as in 'sales_', not "
+            "`prefix` must consist of letters, digits, `_` and `-`, as in 'sales_', not "
             f"{prefix!r}."
         )
     return [

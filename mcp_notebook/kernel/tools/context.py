@@ -9,13 +9,16 @@ import asyncio
 import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
 from mcp_notebook.kernel.tools.trace import NO_TRACE, Trace
 from mcp_notebook.wording import make_printable
@@ -107,6 +110,8 @@ class Client:
     """The trace that the call belongs to."""
     program: ClientProgram | None = UNKNOWN_PROGRAM
     """What calls; None: the author does, in the notebook."""
+    guest: str = ""
+    """Who calls, if not the user; all calls of one have the same."""
     confirmed: str | None = ""
     """The revision of the tool that a person has agreed to; "" if nobody was asked, None if nobody
     has to be: the author calls the tool."""
@@ -294,13 +299,20 @@ class Context:
         """
         self._elicitations.check_possible(message)
         _refuse_coroutine()
-        form, number, reply = self._ask(message, kind, default, key)
-        try:
-            while not wait((reply,), timeout=_LOOK).done:
-                self.raise_if_cancelled()
-            return _read_answer(form, reply.result())
-        finally:
-            self._elicitations.withdraw(number)
+        answered: SimpleQueue[object] = SimpleQueue()
+        # An interrupt within a future's own code could leave its lock held, and with it the thread
+        # that brings the answer.
+        with Shield() as shield:
+            form, number, reply = self._ask(message, kind, default, key)
+            try:
+                reply.add_done_callback(answered.put)
+                while not reply.done():
+                    self.raise_if_cancelled()
+                    with suppress(Empty):
+                        shield.run(answered.get, True, _LOOK)
+                return _read_answer(form, reply.result())
+            finally:
+                self._elicitations.withdraw(number)
 
     @overload
     async def elicit_async(self, message: str, *, key: str | None = None) -> Answer[None]: ...
@@ -326,11 +338,16 @@ class Context:
     ) -> Answer[Any]:
         """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
         self._elicitations.check_possible(message)
-        form, number, reply = self._ask(message, kind, default, key)
+        number = None
         try:
-            return _read_answer(form, await asyncio.wrap_future(reply))
+            with Shield():
+                form, number, reply = self._ask(message, kind, default, key)
+                answer = asyncio.wrap_future(reply)
+            return _read_answer(form, await answer)
         finally:
-            self._elicitations.withdraw(number)
+            if number is not None:
+                with Shield():
+                    self._elicitations.withdraw(number)
 
     def _ask(
         self, message: str, kind: object, default: Any, key: str | None

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
 from mcp_notebook.kernel.schemas.output_schema import OutputSchema, make_output_schema
+from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
-from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options
+from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options, note_long_name
 from mcp_notebook.kernel.tools.source_hash import hash_source
 from mcp_notebook.redaction import has_secrets
 from mcp_notebook.wire import messages
@@ -95,6 +96,27 @@ class DeclaredTool:
         """SHA-256 of the function's source; None if it has none."""
         return hash_source(self.function)
 
+    @cached_property
+    def function_schema(self) -> Mapping[str, Any] | None:
+        """The input schema if a cell can call the function by the tool's name, else None."""
+        is_plain = (
+            self.variable == self.name
+            and isinstance(self.schema, FunctionSchema)
+            and self.schema.takes_names
+            and not inspect.iscoroutinefunction(self.function)
+        )
+        return self.info.input_schema if is_plain else None
+
+    def prepare(self) -> None:
+        """Build what its calls need and is built once: in a copy of the kernel it would be lost.
+
+        Raises:
+            DefinitionError: It cannot be built.
+        """
+        self.schema.prepare()
+        if self.output is not None:
+            self.output.prepare()
+
     def is_confirmed(self, revision: str | None) -> bool:
         """Return whether a call may run.
 
@@ -150,7 +172,7 @@ def make_tool(
         options=_freeze_options(options, metadata, schema),
         variable=variable,
         output=output,
-        notes=notes,
+        notes=(*notes, *_list_notes(info)),
         takes_secrets=has_secrets(schema.input_schema, schema.input_schema),
     )
 
@@ -170,12 +192,23 @@ def _make_info(
         stateful=options.stateful,
         title=metadata.title,
         description=metadata.description,
-        input_schema=schema.input_schema,
+        input_schema=unroll(schema.input_schema),
         output_schema=None if output is None else output.schema,
         annotations=metadata.annotations,
         icons=metadata.icons,
         meta=metadata.meta,
     )
+
+
+def _list_notes(info: messages.ToolInfo) -> list[str]:
+    """Return hints for the author on what some clients make of a tool."""
+    notes = [note for note in [note_long_name(info.name)] if note is not None]
+    if is_recursive(info.input_schema):
+        notes.append(
+            "The schema refers to itself by `$dynamicRef` or `$id`, and some clients (LlamaIndex, "
+            "mcp-use) list no tool at all then: write `$ref` with a place in the schema instead."
+        )
+    return notes
 
 
 def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:

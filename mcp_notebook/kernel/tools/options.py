@@ -21,12 +21,14 @@ RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
 event loop), in a thread of its own, even while a cell runs, or in a copy of the kernel."""
 MAX_NAME = 64
-"""Characters: the strictest limit among clients and MCP's own conformance suite."""
+"""Characters: the strictest limit among models' APIs and MCP's own conformance suite."""
+MAX_PREFIXED_NAME = MAX_NAME - len("mcp__notebook__")
+"""Characters of a name that fits the limit also with the prefix that clients put before it."""
 MIN_RESULT_CHARS = 200
 """With fewer characters, the note on what was cut would leave no room for text."""
 EPHEMERAL = "ephemeral"
 """The value of `cache` for a tool whose results must never be reused, not even by clients."""
-_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 class DaskClient(Protocol):
@@ -34,6 +36,15 @@ class DaskClient(Protocol):
 
     def scheduler_info(self) -> Any:
         """Return what the scheduler says about itself and its workers."""
+
+
+_EXAMPLES = {
+    "ray": "`ray.get(work.remote(x))`",
+    "submitit": "`executor.submit(work, x).result()`",
+    "lithops": "`executor.call_async(work, x).result()`",
+}
+"""How packages that have no executor of ``concurrent.futures`` wait for their work."""
+_ANY_EXAMPLE = "`pool.submit(work, x).result()`, say"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +55,7 @@ class ToolOptions:
     """
 
     name: str | None = None
-    """The tool's name for clients: 1 to 64 letters, digits, ``_``, ``.`` and ``-``. Without it, the
+    """The tool's name for clients: 1 to 64 letters, digits, ``_`` and ``-``. Without it, the
     function's name is used."""
     title: str | None = None
     """A name for people, which clients may display in place of `name`."""
@@ -82,8 +93,8 @@ class ToolOptions:
     tags: Sequence[str] = ()
     """Words to group tools by. Clients find them in the tool's ``_meta``."""
     meta: Mapping[str, Any] | None = None
-    """Your own ``_meta`` for the tool: a dict of JSON values, its keys in reverse-DNS form, such as
-    ``com.example/team``."""
+    """Your own ``_meta`` for the tool: a dict of JSON values. Its keys are those of a client
+    (``ui``, ``openai/outputTemplate``) or yours, with a reversed domain: ``com.example/team``."""
     cache: float | str | None = None
     """How long a result is reused for calls with the same arguments: seconds, or text such as
     ``"60s"`` or ``"5min"``. Only for tools with `read_only`; a result for which the user was asked
@@ -91,7 +102,8 @@ class ToolOptions:
     so."""
     input_schema: Mapping[str, Any] | None = None
     """JSON Schema 2020-12 of the arguments (an object), in place of the one that the signature
-    gives. It is published unchanged; the function gets the arguments by keyword, as they were sent,
+    gives. It is published unchanged, except that references to itself are written out to some
+    depth; the function gets the arguments by keyword, as they were sent,
     and may take ``**arguments``. Patterns must not use look-around, so that no text can keep the
     kernel busy."""
     output_schema: bool | Mapping[str, Any] | None = None
@@ -231,8 +243,17 @@ def check_options(options: ToolOptions, name: str) -> None:
     if options.executor is not None and not _runs_calls(options.executor):
         raise DefinitionError(
             f"`{name}`: `executor` must be a concurrent.futures.Executor (a ProcessPoolExecutor, "
-            f"say) or a Dask client (distributed.Client), not {options.executor!r}."
+            f"say) or a Dask client (distributed.Client), not {options.executor!r}. To use that, "
+            f"declare the tool with `run='thread'`, and have its function submit the work and wait "
+            f"for it: {_find_example(options.executor)}."
         )
+
+
+def _find_example(executor: Any) -> str:
+    """Return how a function waits for what runs the work, by the package of that."""
+    names = (getattr(executor, "__module__", None), getattr(type(executor), "__module__", None))
+    packages = [str(name).partition(".")[0] for name in (getattr(executor, "__name__", ""), *names)]
+    return next((_EXAMPLES[name] for name in packages if name in _EXAMPLES), _ANY_EXAMPLE)
 
 
 def _runs_calls(executor: Any) -> bool:
@@ -289,11 +310,23 @@ def check_name(name: Any) -> None:
         )
     if _NAME.fullmatch(name):
         return
-    suggestion = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
+    suggestion = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
     quoted = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
     raise DefinitionError(
-        f"{quoted!r} cannot be a tool's name: MCP allows 1 to {MAX_NAME} letters, digits, `_`, `.` "
-        f"and `-`. Try `--name {suggestion}` (in Python `name={suggestion!r}`)."
+        f"{quoted!r} cannot be a tool's name: models' APIs accept 1 to {MAX_NAME} letters, digits, "
+        f"`_` and `-`, and refuse all tools together if one does not fit. Try "
+        f"`--name {suggestion}` (in Python `name={suggestion!r}`)."
+    )
+
+
+def note_long_name(name: str) -> str | None:
+    """Return a hint for the author of a name that is too long for clients with a prefix."""
+    if len(name) <= MAX_PREFIXED_NAME:
+        return None
+    return (
+        f"The name has {len(name)} characters. Many clients add a prefix such as "
+        f"`mcp__notebook__`, and models' APIs accept {MAX_NAME} characters in all: use at most "
+        f"{MAX_PREFIXED_NAME} (`--name`)."
     )
 
 

@@ -2,6 +2,10 @@
 
 Runs in the user's kernel, on any thread: cells declare tools, and so do tools that run in threads.
 Readers get snapshots that never change.
+
+A tool follows a variable only if that held the tool's function when the tool's cell ended. Until
+then the variable is a guess, made from the function's name: a loop declares several functions of
+one name, and ``functools.wraps`` copies names.
 """
 
 import operator
@@ -12,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.declared_tool import (
@@ -25,6 +30,8 @@ from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""
+
+_MAX_DECORATORS = 100
 
 _Tools = Mapping[str, DeclaredTool]
 
@@ -42,6 +49,8 @@ class ToolRegistry:
         self._on_change = on_change
         self._lock = threading.Lock()
         self._tools: _Tools = {}
+        self.unsettled: frozenset[DeclaredTool] = frozenset()
+        """Those whose cell has not ended, so that their variable is a guess."""
         self._dropped = DroppedTools()
         self._sources = _list_sources(())
         self._batches = 0
@@ -82,7 +91,15 @@ class ToolRegistry:
                 _check_icons(together.values())
             return together
 
+        with Shield(), self._lock:
+            self.unsettled |= {tool for tool in tools if tool.variable and tool.origin is None}
         self._change(add_to)
+
+    def take_over(self, previous: "ToolRegistry") -> None:
+        """Add all tools of the registry that this one replaces, as that knows them."""
+        self.add(*previous.tools)
+        with Shield(), self._lock:
+            self.unsettled &= previous.unsettled
 
     def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
         """Put a tool in the place of another; does nothing if that one is no longer there.
@@ -96,6 +113,8 @@ class ToolRegistry:
                 return now
             tools = [new if tool is old else tool for tool in now.values()]
             _check_icons(tools)
+            if old in self.unsettled:
+                self.unsettled |= {new}
             return {tool.name: tool for tool in tools}
 
         drops = []
@@ -147,13 +166,16 @@ class ToolRegistry:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Announce all changes in the block, of all threads, when it ends."""
-        with self._lock:
-            self._batches += 1
+        is_counted = False
         try:
+            with Shield(), self._lock:
+                self._batches += 1
+                is_counted = True
             yield
         finally:
-            with self._lock:
-                self._batches -= 1
+            if is_counted:
+                with Shield(), self._lock:
+                    self._batches -= 1
             self._announce()
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
@@ -177,8 +199,10 @@ class ToolRegistry:
             namespace: The notebook's variables.
 
         Returns:
-            A sentence for each tool that was dropped although its variable still exists.
+            A sentence for each tool that was dropped although its variable still exists, and for
+            each that does not follow the variable of its name.
         """
+        notes = self._settle(namespace)
         # Without the lock, which others wait for: this can run code of the user's objects.
         updates = [
             update
@@ -187,10 +211,33 @@ class ToolRegistry:
         ]
         if updates:
             self._change(lambda now: _apply(updates, now), map(_make_drop, updates))
-        return tuple(update.warning for update in updates if update.warning)
+        return (*notes, *(update.warning for update in updates if update.warning))
+
+    def _settle(self, namespace: Mapping[str, Any]) -> Sequence[str]:
+        """Find out which variables hold the tools that were declared since the last time."""
+        with Shield(), self._lock:
+            tools = [tool for tool in self._tools.values() if tool in self.unsettled]
+            self.unsettled = frozenset()
+        functions = {id(tool.function) for tool in self.tools}
+        changes = {
+            tool: replace(tool, variable=variable)
+            for tool in tools
+            if (variable := _find_variable(tool, namespace, functions)) != tool.variable
+        }
+        if changes:
+            self._change(lambda now: {name: changes.get(tool, tool) for name, tool in now.items()})
+        return [
+            f"The tool {old.name!r} runs the function that was declared, but `{old.variable}` "
+            "holds something else at the end of the cell."
+            for old, new in changes.items()
+            if old.name == old.variable
+            and new.variable is None
+            and old.name in namespace
+            and id(namespace[old.name]) not in functions
+        ]
 
     def _change(self, make: Callable[[_Tools], _Tools], drops: Iterable[Drop] = ()) -> None:
-        with self._lock:
+        with Shield(), self._lock:
             # A new dict each time: a reader on another thread keeps iterating over the old one.
             self._tools = make(self._tools)
             self._dropped.update(drops, self._tools)
@@ -198,7 +245,7 @@ class ToolRegistry:
         self._announce()
 
     def _announce(self) -> None:
-        with self._lock:
+        with Shield(), self._lock:
             if self._batches:
                 return
             before, self._announced = self._announced, self.tools
@@ -237,14 +284,46 @@ class _Update:
     @property
     def warning(self) -> str | None:
         """The sentence for the author; None if they removed the tools themselves."""
-        if not self.is_failure:
+        kept = {tool.name for tool in self.after}
+        lost = [tool.name for tool in self.before if tool.name not in kept]
+        if not lost or not (self.after or self.is_failure):
             return None
-        names = ", ".join(repr(tool.name) for tool in self.before)
-        if len(self.before) > 1:
+        names = ", ".join(map(repr, lost))
+        if len(lost) > 1:
             return f"The tools {names} are gone: {self.reason}"
         # The messages of a declaration begin with the tool's name.
-        reason = self.reason.removeprefix(f"`{self.before[0].name}`: ")
-        return f"The tool {names} is gone: {reason}"
+        return f"The tool {names} is gone: {self.reason.removeprefix(f'`{lost[0]}`: ')}"
+
+
+def _find_variable(
+    tool: DeclaredTool, namespace: Mapping[str, Any], functions: Collection[int]
+) -> str | None:
+    """Return the variable that holds a tool's function; None if none does.
+
+    Args:
+        tool: The tool; its variable is a guess.
+        namespace: The notebook's variables.
+        functions: The ids of all tools' functions.
+    """
+    function = tool.function
+    value = namespace.get(tool.variable or "")
+    if value is function or (id(value) not in functions and _is_wrapped_in(function, value)):
+        return tool.variable
+    # Not IPython's own: `_` holds what a cell returned last.
+    names = (name for name, other in tuple(namespace.items()) if other is function)
+    return next((name for name in names if not name.startswith("_")), None)
+
+
+def _is_wrapped_in(function: Any, value: Any) -> bool:
+    """Return whether decorators have made a value from a function, with ``functools.wraps``."""
+    for _ in range(_MAX_DECORATORS):
+        try:
+            value = value.__wrapped__
+        except Exception:  # noqa: BLE001 - a proxy may raise anything
+            return False
+        if value is function:
+            return True
+    return False  # a proxy that has every attribute
 
 
 def _list_sources(

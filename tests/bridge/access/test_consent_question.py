@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.consent_question import (
     MAX_ARGUMENTS,
     MAX_CHARS,
@@ -43,8 +44,10 @@ def test_the_question_shows_the_tool_its_arguments_and_who_asks():
 
 def test_secrets_are_not_shown():
     schema = {"type": "object", "properties": {"key": {"type": "string", "format": "password"}}}
-    entry = CatalogEntry("drop", "k", "sales", ToolInfo(name="drop", input_schema=schema))
-    text = write_question(make_question(entry, {"key": "hunter2"}, caller="owner"))
+    entry = CatalogEntry(
+        "drop", "k", "sales", ToolInfo(name="drop", input_schema=schema), "sales_drop"
+    )
+    text = write_question(make_question(entry, {"key": "hunter2"}, caller=OWNER))
     assert "hunter2" not in text
     assert f'key = "{MASK}"' in text
 

@@ -2,6 +2,7 @@ import hmac
 import time
 
 import pytest
+from held_items import count_items
 
 from mcp_notebook.bridge.access import named_tokens, token_store
 from mcp_notebook.bridge.access.authenticator import Refusal
@@ -26,6 +27,22 @@ async def test_a_token_is_known_as_soon_as_it_is_added_and_unknown_once_it_is_re
     store.remove("ci")
     assert await tokens.authenticate(token) is None
     assert tokens.has_ended(caller)
+
+
+async def test_a_caller_whose_token_is_removed_has_ended_before_anybody_makes_a_request(store):
+    tokens = NamedTokens(store)
+    caller = await tokens.authenticate(store.add("ci", EVERYTHING))
+    store.remove("ci")
+    assert tokens.has_ended(caller)
+
+
+async def test_tokens_that_were_rotated_leave_nothing_in_memory(store):
+    tokens = NamedTokens(store)
+    await tokens.authenticate(store.add("ci", EVERYTHING))
+    before = count_items(tokens)
+    for _ in range(20):
+        await tokens.authenticate(store.rotate("ci"))
+    assert count_items(tokens) == before
 
 
 async def test_a_token_for_the_metrics_may_use_no_tool(store):

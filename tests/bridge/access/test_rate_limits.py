@@ -5,12 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.access import rate_limits
+from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.rate_limits import RateLimits
 
 PAUSES = st.lists(
     st.sampled_from([0.0, 0.001, 1.0, 30.0]) | st.floats(0, 90), min_size=1, max_size=80
 )
 RATES = st.sampled_from([1, 2, 7, 60]) | st.integers(1, 100_000)
+
+
+def user(name):
+    return Caller(name=name, is_user=True)
 
 
 class Clock:
@@ -34,7 +39,7 @@ def test_no_span_of_time_has_more_than_its_share_and_a_full_bucket(rate, pauses,
     times = []
     for pause in pauses:
         clock.now += pause
-        times += [clock.now for _ in range(3) if limits.take("a") is None]
+        times += [clock.now for _ in range(3) if limits.take(user("a")) is None]
     for first, begin in enumerate(times):
         for last in range(first, len(times)):
             share = rate * (times[last] - begin) / 60
@@ -47,11 +52,11 @@ def test_who_waits_as_told_is_let_through(rate, pauses, each):
     limits = limit(clock, **{"per_caller" if each else "in_all": rate})
     for pause in pauses:
         clock.now += pause
-        excess = limits.take("a")
+        excess = limits.take(user("a"))
         if excess is not None:
             assert 1 <= excess.seconds <= 60
             clock.now += excess.seconds
-            assert limits.take("a") is None
+            assert limits.take(user("a")) is None
 
 
 @given(st.integers(1, 2_000), st.floats(0, 1e9))
@@ -59,7 +64,7 @@ def test_who_keeps_to_the_rate_is_never_refused(rate, start):
     clock = Clock(start)
     limits = limit(clock, per_caller=rate, in_all=rate)
     for _ in range(3 * min(rate, 50)):
-        assert limits.take("a") is None
+        assert limits.take(user("a")) is None
         clock.now += 60 / rate
 
 
@@ -69,30 +74,48 @@ def test_what_was_not_used_for_a_minute_can_be_used_at_once_and_no_more(rate):
     limits = limit(clock, per_caller=rate)
     for minutes in (0, 1, 100):
         clock.now += 60 * minutes
-        assert all(limits.take("a") is None for _ in range(rate))
-        assert limits.take("a") is not None
+        assert all(limits.take(user("a")) is None for _ in range(rate))
+        assert limits.take(user("a")) is not None
 
 
 def test_callers_do_not_use_up_each_others_share_but_that_of_all():
     clock = Clock()
     limits = limit(clock, per_caller=2, in_all=3)
-    assert [limits.take(caller) is None for caller in "aaabb"] == [True, True, False, True, False]
-    assert limits.take("a").reason == (
+    assert [limits.take(user(caller)) is None for caller in "aaabb"] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert limits.take(user("a")).reason == (
         "Too many calls: one caller may make 2 a minute. Try again in 30 seconds."
     )
-    assert limits.take("b").reason == (
+    assert limits.take(user("b")).reason == (
         "Too many calls: all callers together may make 3 a minute. Try again in 20 seconds."
     )
     clock.now += 19.5
-    assert limits.take("c").reason.endswith("Try again in 1 second.")
+    assert limits.take(user("c")).reason.endswith("Try again in 1 second.")
+
+
+def test_guests_leave_a_quarter_to_the_user():
+    clock = Clock()
+    limits = limit(clock, per_caller=60, in_all=80)
+    guests = [Caller(name=f"guest {number}") for number in range(80)]
+    assert [limits.take(guest) is None for guest in guests] == [True] * 60 + [False] * 20
+    assert limits.take(guests[0]).reason == (
+        "Too many calls: all who have tokens of their own together may make 60 a minute. "
+        "Try again in 1 second."
+    )
+    assert [limits.take(user("a")) is None for _ in range(21)] == [True] * 20 + [False]
 
 
 def test_what_is_refused_does_not_count():
     clock = Clock()
     limits = limit(clock, per_caller=60)
     for _ in range(60):
-        limits.take("a")
-    assert {limits.take("a").seconds for _ in range(1_000)} == {1}
+        limits.take(user("a"))
+    assert {limits.take(user("a")).seconds for _ in range(1_000)} == {1}
 
 
 def test_only_so_many_callers_are_remembered_and_those_with_an_empty_bucket_last(monkeypatch):
@@ -100,12 +123,12 @@ def test_only_so_many_callers_are_remembered_and_those_with_an_empty_bucket_last
     clock = Clock()
     limits = limit(clock, per_caller=2)
     for caller in "aab":
-        limits.take(caller)
+        limits.take(user(caller))
     for number in range(100):
         clock.now += 0.1
-        assert limits.take(f"new {number}") is None
+        assert limits.take(user(f"new {number}")) is None
         assert len(limits._full_at) <= 3
-        assert limits.take("a") is not None
+        assert limits.take(user("a")) is not None
     clock.now += 60
-    limits.take("last")
+    limits.take(user("last"))
     assert limits._full_at.keys() <= {"last", "new 99", "new 98", "a"}

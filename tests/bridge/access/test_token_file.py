@@ -161,8 +161,9 @@ def test_a_file_that_cannot_be_used_is_one_sentence(home, spoil):
     with pytest.raises(SettingsError) as caught:
         read_token(Settings(home=home / "state", token_file=path))
     assert str(caught.value).startswith(f"The token file {path} cannot be used: ")
-    assert str(caught.value).endswith(" Choose another with --token-file.")
+    assert " Choose another with --token-file" in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "[Errno" not in str(caught.value)
 
 
 @POSIX

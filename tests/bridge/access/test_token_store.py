@@ -204,6 +204,16 @@ def test_a_record_that_is_wrong_or_of_a_newer_version_voids_the_file(store, toke
     assert str(store.path) in str(error.value)
 
 
+def test_a_file_that_cannot_be_written_is_one_sentence_that_says_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    store = TokenStore(tmp_path / "file" / "tokens.json")
+    with pytest.raises(TokenError) as error:
+        store.add("ci", EVERYTHING)
+    assert str(error.value).startswith(f"The file of tokens {store.path} cannot be ")
+    assert "set MCP_NOTEBOOK_HOME to another folder" in str(error.value)
+    assert "[Errno" not in str(error.value)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "\0", '{"version": 2, "tokens": []}', "x" * 2**23])
 def test_a_damaged_file_is_named_and_left_as_it_is(store, text):
     _write(store, text)

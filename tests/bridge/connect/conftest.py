@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from clients import ERAS, TOKEN, http_bridge
 from forked_command import list_words
+from listing import KNOWN
 from live import live_kernel
 from mcp import Client, StdioServerParameters
 
@@ -85,7 +86,7 @@ async def connected(home, url, era, *arguments, **options):
         args=words,
         env={"HOME": str(home), "SALES_TOKEN": TOKEN},
     )
-    async with Client(server, mode=era, **options) as client:
+    async with Client(server, mode=era, client_info=KNOWN, **options) as client:
         yield client
 
 

@@ -93,6 +93,15 @@ async def test_a_hub_whose_server_does_not_run_says_where_to_start_it():
         assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
 
 
+@pytest.mark.parametrize("reply", [(403, {}, "<html>"), (302, {"Location": "/hub/user/x/mcp"}, "")])
+async def test_a_hub_that_answers_in_place_of_a_server_says_where_to_start_it(reply):
+    def answer(request):
+        return reply if request.method == "POST" else (302, {"Location": "/hub/user/x/mcp"}, "")
+
+    with web_server(answer) as url:
+        assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
+
+
 async def test_a_server_that_is_starting_may_be_asked_later():
     with server({"/mcp": (503, {}, "")}) as url:
         assert "status 503" in await explain(url, kind=Unreachable)
@@ -142,13 +151,6 @@ async def test_what_a_server_says_itself_about_an_absent_notebook_is_passed_on()
     with server({"/user/x/mcp/a.ipynb": absent}) as url:
         text = await explain(f"{url}/user/x/lab/tree/a.ipynb")
         assert text.endswith("No open notebook is called 'a'. None is open.")
-
-
-async def test_a_proxy_of_the_environment_is_used(monkeypatch):
-    with server({"http://far.example/mcp": NO_SESSION}) as url:
-        monkeypatch.setenv("HTTP_PROXY", url)
-        monkeypatch.delenv("NO_PROXY", raising=False)
-        assert await find("http://far.example/mcp") == "http://far.example/mcp"
 
 
 @pytest.fixture

@@ -117,11 +117,12 @@ async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives
         assert len(hub.asked) == 1
 
 
-async def test_one_that_has_ended_is_started_again(home, hub, capsys):
+@pytest.mark.parametrize("status", [302, 401, 403, 404, 424])
+async def test_one_that_has_ended_is_started_again(home, hub, capsys, status):
     with mortal_server() as (url, server):
         hub.events = ready(f"{url}/user/rain-x/mcp")
         await find(home, hub)
-        server.status, server.body = 404, "<html>"  # as Binder's proxy answers for it
+        server.status, server.body = status, "<html>"  # as Binder's proxy answers for it
         async with served(home) as second:
             hub.events = ready(second.url)
             remote, _ = await find(home, hub)
@@ -129,6 +130,29 @@ async def test_one_that_has_ended_is_started_again(home, hub, capsys):
     said = capsys.readouterr().err
     assert "The server that was started on Binder before has ended." in said
     assert len(hub.asked) == 2
+
+
+HICCUPS = [(status, "<html>") for status in (200, 400, 408, 418, 429, 500, 502, 503, 504, 520)]
+HICCUPS += [(None, ""), (200, ""), (200, '{"version": "2.17.0"}'), (404, '{"error": "Not open."}')]
+
+
+@pytest.mark.parametrize(("status", "body"), HICCUPS)
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_one_that_answers_oddly_for_a_while_is_not_given_up(home, hub, status, body, is_new):
+    """Neither one that has just been started nor one that has been used: it may have results."""
+    with mortal_server() as (url, server):
+        hub.events = ready(f"{url}/user/rain-x/mcp")
+        good = server.status, server.body
+        if not is_new:
+            await find(home, hub)
+        for _ in range(2):
+            server.status, server.body = status, body
+            with pytest.raises(RemoteError):
+                await find(home, hub)
+        server.status, server.body = good
+        remote, _ = await find(home, hub)
+        assert remote.url == f"{url}/user/rain-x/mcp"
+    assert len(hub.asked) == 1
 
 
 async def test_one_that_is_not_reached_is_not_given_up(home, hub):

@@ -5,6 +5,7 @@ from functools import partial
 import anyio
 import pytest
 from clients import Changes, text_of
+from listing import list_tools
 from mcp_types import ElicitResult, ResourceLink
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +18,7 @@ UNTIL_STOPPED = """async with asyncio.timeout(60):
 
 async def test_tools_are_listed_and_called_many_at_a_time(connect, era):
     async with connect(era) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
+        names = [tool.name for tool in await list_tools(client)]
         assert names == ["add", "size", "sleep", "trip", "talk", "region", "rows"]
         assert (await client.call_tool("add", {"a": 2})).structured_content == {"result": 3}
         assert text_of(await client.call_tool("region", {"name": "Åland"})) == "Åland"

@@ -48,11 +48,11 @@ def talk(monkeypatch):
     """Send messages to a server that answers so, and return so many of what comes back."""
     monkeypatch.setattr(relay_module, "RETRY_LIMIT", 0.5)
 
-    async def talk(answer, *contents, count=1):
+    async def talk(answer, *contents, count=1, path="/mcp"):
         lines = Lines()
         with web_server(answer) as url:
             async with open_http() as http, anyio.create_task_group() as tasks:
-                remote = Remote(http, f"{url}/mcp", Credentials("t", "the file t"))
+                remote = Remote(http, f"{url}{path}", Credentials("t", "the file t"))
                 tasks.start_soon(Relay(lines, remote, MOST).run)
                 for content in contents:
                     lines.say(content)
@@ -91,6 +91,29 @@ async def test_a_call_that_gets_no_answer_is_answered_with_an_error(talk, respon
     (answer,) = await talk(lambda _request: response, request(modern=modern))
     assert answer["id"] == 1
     assert reason in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("modern", [True, False])
+@pytest.mark.parametrize("method", ["tools/call", "subscriptions/listen"])
+async def test_a_server_that_its_hub_has_stopped_meanwhile_is_not_blamed_on_the_token(
+    talk, method, modern
+):
+    """JupyterHub 5: what is posted lacks a cookie, and what is read leads to a page to start it."""
+
+    def answer_as_hub(request):
+        if request.method == "POST":
+            return 403, {"Content-Type": "text/html"}, "<html>'_xsrf' argument missing from POST"
+        return 302, {"Location": f"/hub{request.path}"}, ""
+
+    def refuse(request):
+        return 403, JSON, "{}"
+
+    asked = request(method, modern=modern)
+    (answer,) = await talk(answer_as_hub, asked, path="/user/x/mcp")
+    assert "does not run. Start it in the browser, at http" in answer["error"]["message"]
+    assert "token" not in answer["error"]["message"]
+    (answer,) = await talk(refuse, asked, path="/user/x/mcp")
+    assert "does not accept the token" in answer["error"]["message"]
 
 
 async def test_an_error_of_the_server_keeps_its_code_and_gets_the_id(talk):
@@ -181,3 +204,39 @@ async def test_headers_that_stay_wrong_are_the_answer(talk):
 
     (heard,) = await talk(answer, request())
     assert heard["error"]["code"] == -32020
+
+
+OTHER_IDS = [2, "1", "other", -1, None]
+
+
+def of(number, **content):
+    return json.dumps({"jsonrpc": "2.0", "id": number, **(content or {"result": {"of": number}})})
+
+
+@pytest.mark.parametrize("number", OTHER_IDS)
+@pytest.mark.parametrize("modern", [True, False])
+async def test_an_answer_to_another_request_is_not_this_ones(talk, number, modern):
+    ours, other = of(1), of(number)
+    (heard,) = await talk(lambda _request: (200, JSON, other), request(modern=modern))
+    assert heard["id"] == 1
+    assert "'top' may have run" in heard["error"]["message"]
+    both = f"data: {other}\n\ndata: {ours}\n\n"
+    (heard,) = await talk(lambda _request: (200, EVENTS, both), request(modern=modern))
+    assert heard == json.loads(ours)
+
+
+async def test_two_answers_that_the_server_has_mixed_up_go_to_nobody(talk):
+    def answer(incoming):
+        return 200, JSON, of(3 - json.loads(incoming.body)["id"])
+
+    heard = await talk(answer, request(number=1), request(number=2), count=2)
+    assert sorted(message["id"] for message in heard) == [1, 2]
+    assert all("may have run" in message["error"]["message"] for message in heard)
+
+
+@pytest.mark.parametrize("number", OTHER_IDS)
+async def test_a_subscription_is_not_ended_by_an_answer_to_another_request(talk, number):
+    end = of(1, error={"code": -32601, "message": "No."})
+    body = f"data: {of(number)}\n\ndata: {end}\n\n"
+    (heard,) = await talk(lambda _request: (200, EVENTS, body), request("subscriptions/listen"))
+    assert heard == json.loads(end)

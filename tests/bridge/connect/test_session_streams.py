@@ -135,6 +135,16 @@ async def test_a_stream_that_ends_is_opened_again_and_the_client_told_of_what_it
     assert link.got[:3] == ["notifications/a", CHANGED, "notifications/b"]
 
 
+async def test_an_answer_on_a_stream_outside_of_requests_is_nobodys(server, link):
+    answer = event({"id": 7, "result": {}}) + event({"id": None, "error": {"code": 1}})
+    server.streams = [answer + event({"method": "notifications/a"})]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.session.hear)
+        await link.wait(1)
+        tasks.cancel_scope.cancel()
+    assert link.got[0] == "notifications/a"
+
+
 async def test_a_stream_that_can_be_resumed_misses_nothing(server, link):
     server.streams = [
         event({"method": "notifications/a"}, 1),

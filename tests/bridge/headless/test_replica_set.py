@@ -301,6 +301,24 @@ async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
         assert len(psutil.Process().children()) <= 3  # the old one lingers
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
+    folder, home, capsys, monkeypatch, replicas
+):
+    monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
+    killed = FAILS_LATER.replace("O_EXCL))", "O_EXCL))\n    os.kill(os.getpid(), signal.SIGKILL)")
+    async with kept(notebook(folder, TOOLS), home, watch=True, replicas=replicas) as here:
+        notebook(folder, killed.format("pass"), TOOLS, MORE)
+        await here.catalog.wait_for("pid", "meet", "more")
+        said = capsys.readouterr().err
+        assert "was killed by SIGKILL" in said
+        assert "It is started again." in said
+        assert "as it was before it was saved" not in said
+        notebook(folder, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", TOOLS)
+        said = await wait_until_said(capsys, "sums.ipynb is served as it was before it was saved.")
+        assert said.count("It is started again.") == supervisor_module.MAX_FAILURES - 1
+
+
 async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_saved(
     folder, home, capsys, monkeypatch
 ):

@@ -13,7 +13,7 @@ from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
-VALID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def tools(*names, description=""):
@@ -60,7 +60,7 @@ def test_a_kernel_without_tools_keeps_its_place_and_its_name():
     assert not catalog.set_kernel("1", notebook="sales", tools=[])
     catalog.set_kernel("2", notebook="sales", tools=tools("f"))
     catalog.set_kernel("1", notebook="sales", tools=tools("f"))
-    assert served(catalog) == ["sales.f", "sales-2.f"]
+    assert served(catalog) == ["sales_f", "sales-2_f"]
 
 
 def test_the_tools_of_a_kernel_that_is_away_are_not_listed_and_keep_their_names():
@@ -70,13 +70,13 @@ def test_the_tools_of_a_kernel_that_is_away_are_not_listed_and_keep_their_names(
     assert catalog.set_away("1", "It is being restarted.")
     assert not catalog.set_away("1", "It is still being restarted.")
     assert not catalog.set_away("no such kernel", "It is nowhere.")
-    assert served(catalog) == ["stock.f"]
-    for name in ("g", "sales.f", "sales.g"):
+    assert served(catalog) == ["stock_f"]
+    for name in ("g", "sales_f", "sales_g", "sales.g"):
         with pytest.raises(KernelGone, match="still being restarted"):
             catalog.find(name)
     assert catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
-    assert served(catalog) == ["sales.f", "g", "stock.f"]
-    assert catalog.find("sales.f").kernel_id == "1"
+    assert served(catalog) == ["sales_f", "g", "stock_f"]
+    assert catalog.find("sales_f").kernel_id == "1"
 
 
 def test_a_change_is_told_only_when_clients_can_see_it():
@@ -91,32 +91,34 @@ def test_a_change_is_told_only_when_clients_can_see_it():
     assert catalog.entries() == ()
 
 
-def test_a_tool_is_found_by_its_own_name_and_by_its_full_name():
+@pytest.mark.parametrize("name", ["top", "sales_top", "sales.top"])
+def test_a_tool_is_found_by_its_own_name_its_long_name_and_its_full_name(name):
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top"))
-    assert catalog.find("top") is catalog.find("sales.top") is catalog.entries()[0]
+    assert catalog.find(name) is catalog.entries()[0]
 
 
 def test_a_name_that_two_notebooks_have_is_served_in_full_and_an_error_when_bare():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "only"))
     catalog.set_kernel("2", notebook="stock", tools=tools("top"))
-    assert served(catalog) == ["sales.top", "only", "stock.top"]
-    assert catalog.find("stock.top").kernel_id == "2"
-    assert catalog.find("stock.top").tool.name == "top"
-    with pytest.raises(AmbiguousTool, match=r"sales\.top or stock\.top"):
+    assert served(catalog) == ["sales_top", "only", "stock_top"]
+    for name in ("stock_top", "stock.top"):
+        assert catalog.find(name).kernel_id == "2"
+        assert catalog.find(name).tool.name == "top"
+    with pytest.raises(AmbiguousTool, match=r"Call 'sales_top' or 'stock_top' instead"):
         catalog.find("top")
 
 
-def test_a_full_name_from_an_old_list_still_works_when_the_clash_is_over():
+def test_a_long_name_from_an_old_list_still_works_when_the_clash_is_over():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     catalog.set_kernel("2", notebook="stock", tools=tools("top"))
     assert catalog.remove_kernel("1")
     assert served(catalog) == ["top"]
-    assert catalog.find("stock.top").kernel_id == "2"
+    assert catalog.find("stock_top").kernel_id == "2"
     with pytest.raises(UnknownTool):
-        catalog.find("sales.top")
+        catalog.find("sales_top")
 
 
 def test_a_name_never_comes_to_mean_another_live_notebook_of_the_same_name():
@@ -125,41 +127,75 @@ def test_a_name_never_comes_to_mean_another_live_notebook_of_the_same_name():
     catalog.set_kernel("2", notebook="sales", tools=tools("f"))
     catalog.remove_kernel("1")
     catalog.set_kernel("3", notebook="sales", tools=tools("f"))
-    assert catalog.find("sales-2.f").kernel_id == "2"
-    assert catalog.find("sales.f").kernel_id == "3"
+    assert catalog.find("sales-2_f").kernel_id == "2"
+    assert catalog.find("sales_f").kernel_id == "3"
 
 
-def test_full_names_that_are_the_same_get_a_number():
+def test_long_names_that_are_the_same_get_a_number():
     catalog = Catalog()
-    catalog.set_kernel("1", notebook="a", tools=tools("b.c"))
-    catalog.set_kernel("2", notebook="a.b", tools=tools("c"))
-    catalog.set_kernel("3", notebook="z", tools=tools("b.c", "c"))
-    assert served(catalog) == ["a.b.c", "a.b.c-2", "z.b.c", "z.c"]
-    assert [catalog.find(name).kernel_id for name in ("a.b.c", "a.b.c-2")] == ["1", "2"]
+    catalog.set_kernel("1", notebook="a", tools=tools("b_c"))
+    catalog.set_kernel("2", notebook="a_b", tools=tools("c"))
+    catalog.set_kernel("3", notebook="z", tools=tools("b_c", "c"))
+    assert served(catalog) == ["a_b_c", "a_b_c-2", "z_b_c", "z_c"]
+    assert [catalog.find(name).kernel_id for name in ("a_b_c", "a_b_c-2")] == ["1", "2"]
 
 
-def test_a_tool_that_is_called_like_a_full_name_keeps_its_name():
+def test_a_tool_that_is_called_like_a_long_name_keeps_its_name_if_it_comes_first():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="a", tools=tools("f"))
-    catalog.set_kernel("2", notebook="b", tools=tools("f", "a.f"))
-    assert served(catalog) == ["a.f-2", "b.f", "a.f"]
-    assert catalog.find("a.f").kernel_id == "2"
+    catalog.set_kernel("2", notebook="b", tools=tools("a_f"))
+    assert served(catalog) == ["f", "a_f"]
+    catalog.set_kernel("3", notebook="c", tools=tools("f"))
+    assert served(catalog) == ["a_f-2", "a_f", "c_f"]
+    assert catalog.find("a_f").kernel_id == "2"
+    assert catalog.find("a.f").kernel_id == "1"
+
+
+def test_a_tool_never_takes_the_long_name_that_clients_know_another_by():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="a", tools=tools("f"))
+    catalog.set_kernel("2", notebook="b", tools=tools("f"))
+    catalog.set_kernel("2", notebook="b", tools=tools("f", "a_f"))
+    assert served(catalog) == ["a_f", "b_f", "b_a_f"]
+    assert catalog.find("a_f").kernel_id == "1"
+    (explanation,) = [text for text in missing_in(catalog) if "b: a_f " in text]
+    assert "(listed as b_a_f): Clients know another tool as 'a_f'" in explanation
+    catalog.remove_kernel("1")
+    assert served(catalog) == ["f", "a_f"]
+    assert catalog.find("b_a_f").kernel_id == "2"
+
+
+def test_long_names_leave_room_for_the_prefix_of_clients_as_far_as_the_tools_own_name_does():
+    own_names = ["f", "x" * 24, "x" * 40, "x" * 41, "x" * 55, "x" * 60, "x" * 64]
+    catalog = Catalog()
+    for notebook in ("a_notebook_with_a_long_name", "another_notebook_of_the_kind"):
+        catalog.set_kernel(notebook, notebook=notebook, tools=tools(*own_names))
+    lengths = [len(name) for name in served(catalog)]
+    assert lengths[:7] == [26, 49, 49, 49 + 1, 64, 64, 64]
+    assert [catalog.find(name).tool.name for name in served(catalog)] == own_names * 2
+    assert served(catalog)[:2] == [
+        "a_notebook_with_a_long_n_f",
+        f"a_notebook_with_a_long_n_{'x' * 24}",
+    ]
 
 
 @pytest.mark.parametrize(
     ("notebook", "expected"),
     [
-        ("my sales (2024)", "my_sales_2024.f"),
-        ("売上", "notebook.f"),
-        ("", "notebook.f"),
-        ("x" * 100, "x" * 24 + ".f"),
+        ("my sales (2024)", "my_sales_2024_f"),
+        ("v1.2", "v1_2_f"),
+        ("a  __ b", "a_b_f"),
+        ("Umsätze, 3ème", "Umsatze_3eme_f"),
+        ("売上", "notebook_f"),
+        ("", "notebook_f"),
+        ("x" * 100, "x" * 24 + "_f"),
     ],
 )
 def test_a_notebooks_name_is_made_safe(notebook, expected):
     catalog = Catalog()
     catalog.set_kernel("1", notebook=notebook, tools=tools("f"))
     catalog.set_kernel("2", notebook="other", tools=tools("f"))
-    assert served(catalog) == [expected, "other.f"]
+    assert served(catalog) == [expected, "other_f"]
 
 
 def test_an_unknown_name_is_answered_with_the_closest_names_first():
@@ -174,11 +210,13 @@ def test_an_unknown_name_is_answered_with_the_closest_names_first():
 changes = st.lists(
     st.tuples(
         st.sampled_from("1234"),
-        st.text(max_size=40) | st.sampled_from(["a", "a-2", "b", "x" * 64]),
+        st.text(max_size=40) | st.sampled_from(["a", "a-2", "a_b", "b", "x" * 64]),
         st.none()
         | st.lists(
             st.text(max_size=80)
-            | st.sampled_from(["f", "g", "a.f", "a.f-2", "f-2", "x" * 63, "x" * 64, "a b", "a_b"]),
+            | st.sampled_from(
+                ["f", "g", "a_f", "a.f", "a_f-2", "b_f", "f-2", "x" * 63, "x" * 64, "a b"]
+            ),
             max_size=5,
         ),
     ),
@@ -203,6 +241,28 @@ def test_served_names_are_always_valid_unique_and_lead_back_to_their_tool(steps)
 
 
 @given(changes)
+def test_a_name_in_the_list_never_comes_to_mean_another_tool_of_a_kernel_that_stays(steps):
+    catalog = Catalog()
+    seen = {}
+    for kernel_id, notebook, names in steps:
+        if names is None:
+            catalog.remove_kernel(kernel_id)
+        else:
+            catalog.set_kernel(kernel_id, notebook=notebook, tools=tools(*names))
+        entries = catalog.entries()
+        there = {(entry.kernel_id, entry.notebook, entry.tool.name) for entry in entries}
+        # A bare name can become ambiguous, but no long name moves while its tool is there.
+        for name, tool in seen.items():
+            if tool in there:
+                found = catalog.find(name)
+                assert (found.kernel_id, found.notebook, found.tool.name) == tool
+        seen = {name: tool for name, tool in seen.items() if tool in there}
+        for entry in entries:
+            if entry.name == entry.long_name != entry.tool.name:
+                seen[entry.name] = (entry.kernel_id, entry.notebook, entry.tool.name)
+
+
+@given(changes)
 def test_the_names_that_an_ambiguous_name_is_answered_with_can_all_be_called(steps):
     catalog = Catalog()
     for kernel_id, notebook, names in steps:
@@ -210,11 +270,15 @@ def test_the_names_that_an_ambiguous_name_is_answered_with_can_all_be_called(ste
     for name in {entry.tool.name for entry in catalog.entries()}:
         try:
             catalog.find(name)
-        except AmbiguousTool as error:
-            full_names = str(error).removesuffix(".").split("full name: ")[1].split(" or ")
-            assert all(catalog.find(other) for other in full_names)
         except UnknownTool:
             assert not VALID.fullmatch(name)
+        except AmbiguousTool as error:
+            candidates, text = error.candidates, str(error)
+        else:
+            continue
+        if VALID.fullmatch(name):
+            assert len({catalog.find(other).kernel_id for other in candidates}) > 1
+            assert all(repr(other) in text for other in candidates)
 
 
 def test_the_list_of_a_thousand_tools_is_not_made_anew_for_each_request():
@@ -245,8 +309,8 @@ def test_a_name_that_two_notebooks_have_is_explained_for_both():
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "other"))
     catalog.set_kernel("2", notebook="costs", tools=tools("top"))
     first, second = missing_in(catalog)
-    assert first.startswith("sales: top (listed as sales.top): Another notebook also has a tool")
-    assert second.startswith("costs: top (listed as costs.top): Another notebook also has a tool")
+    assert first.startswith("sales: top (listed as sales_top): Another notebook also has a tool")
+    assert second.startswith("costs: top (listed as costs_top): Another notebook also has a tool")
 
 
 @pytest.mark.parametrize("reserved", [True, False])
@@ -256,7 +320,7 @@ def test_a_name_of_the_meta_tools_is_explained(reserved):
         catalog.reserve(["call_notebook_tool"])
     catalog.set_kernel("1", notebook="sales", tools=tools("call_notebook_tool"))
     (text,) = missing_in(catalog)
-    assert "(listed as sales.call_notebook_tool): A bridge that runs with --meta-tools" in text
+    assert "(listed as sales_call_notebook_tool): A bridge that runs with --meta-tools" in text
 
 
 def test_a_name_that_clients_do_not_accept_is_explained():
@@ -304,8 +368,8 @@ def test_a_tool_tells_of_the_related_tools_that_there_are_as_they_are_served():
     catalog.set_kernel("1", notebook="a", tools=first)
     catalog.set_kernel("2", notebook="b", tools=[*tools("top"), related("h", "nothing")])
     told = {entry.name: entry.tool for entry in catalog.entries()}
-    assert told["f"].description == "Do.\n\nSee also: g, a.top."
-    assert told["f"].meta == {meta_keys.RELATED: ["g", "a.top"]}
+    assert told["f"].description == "Do.\n\nSee also: g, a_top."
+    assert told["f"].meta == {meta_keys.RELATED: ["g", "a_top"]}
     assert (told["h"].description, told["h"].meta) == ("Do.", None)
     assert catalog.find("a.f").tool == told["f"]
 
@@ -336,7 +400,7 @@ def test_a_dropped_tool_is_explained_with_the_kernels_reason_and_the_time():
     catalog.set_kernel(
         "1", notebook="sales", tools=tools("low"), missing={"top": dropped("`top` was deleted.")}
     )
-    for name in ("top", "sales.top"):
+    for name in ("top", "sales_top", "sales.top"):
         assert re.fullmatch(
             f"The tool '{name}' of the notebook 'sales' is gone. `top` was deleted. That was {AT} "
             "If it is still needed, define it again and run its cell.",
@@ -353,7 +417,7 @@ def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_for_some_mi
         "low": dropped("`low` was deleted.", at=time.time() - KEEP - 1),
     }
     catalog.set_kernel("1", notebook="sales", tools=[], missing=missing)
-    for name in ("top", "sales.top"):
+    for name in ("top", "sales_top", "sales.top"):
         assert re.search(f"`top` was deleted. That was {AT} If it is still", gone(catalog, name))
     assert [tool.tool for tool in catalog.list_missing_tools()] == ["top"]
     with pytest.raises(UnknownTool):
@@ -374,8 +438,8 @@ def test_a_tool_that_was_renamed_twice_is_called_by_its_last_name_in_the_list():
     catalog.set_kernel("2", notebook="costs", tools=tools("v3"))
     missing = {name: DroppedTool("It went.", time.time(), new_name="v3") for name in ("v1", "v2")}
     catalog.set_kernel("1", notebook="sales", tools=tools("v3"), missing=missing)
-    for name in ("v1", "v2", "sales.v1"):
-        assert re.search(f"It was renamed {AT} Call 'sales.v3' in its place.", gone(catalog, name))
+    for name in ("v1", "v2", "sales_v1"):
+        assert re.search(f"It was renamed {AT} Call 'sales_v3' in its place.", gone(catalog, name))
 
 
 def test_a_tool_that_went_without_a_reason_was_removed():
@@ -408,12 +472,12 @@ def test_a_tool_that_went_when_others_came_was_not_renamed(new):
     assert "removed" in gone(catalog, "top")
 
 
-def test_full_names_of_a_renamed_notebook_lead_to_the_new_ones():
+def test_long_names_of_a_renamed_notebook_lead_to_the_new_ones():
     catalog = Catalog()
     catalog.set_kernel("0", notebook="other", tools=tools("top"))
     catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     catalog.set_kernel("1", notebook="turnover", tools=tools("top"))
-    assert "Call 'turnover.top' in its place." in gone(catalog, "sales.top")
+    assert "Call 'turnover_top' in its place." in gone(catalog, "sales_top")
 
 
 def test_the_tools_of_a_kernel_that_left_are_explained_for_each():

@@ -1,5 +1,6 @@
 """One link: to whatever may listen in the place of a kernel."""
 
+import asyncio
 import os
 
 import anyio
@@ -11,8 +12,9 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
-from mcp_notebook.errors import CallError, LinkError
+from mcp_notebook.errors import CallError, KernelGone, LinkError
 from mcp_notebook.wire import messages
+from mcp_notebook.wire.task_messages import FollowTask
 
 pytestmark = [
     pytest.mark.anyio,
@@ -139,11 +141,12 @@ async def test_a_request_is_sent_as_it_came_to_kernels_that_find_the_arguments_i
         with anyio.fail_after(TIMEOUT):
             await kernel.called.wait()
             await old.called.wait()
-    call = kernel.heard[-1]
-    assert (call.arguments, call.arguments_at) == ({}, ["params", "arguments"])
-    assert kernel.attached[-1] == [request]
-    assert (old.heard[-1].arguments, old.heard[-1].arguments_at) == ({"a": 1}, [])
-    assert old.attached[-1] == []
+        # Within the block: the links cancel these calls when it ends.
+        call = kernel.heard[-1]
+        assert (call.arguments, call.arguments_at) == ({}, ["params", "arguments"])
+        assert kernel.attached[-1] == [request]
+        assert (old.heard[-1].arguments, old.heard[-1].arguments_at) == ({"a": 1}, [])
+        assert old.attached[-1] == []
 
 
 async def test_what_a_kernel_says_of_a_call_after_its_result_is_not_heard(home):
@@ -167,4 +170,47 @@ async def test_what_a_kernel_says_of_a_call_after_its_result_is_not_heard(home):
             kernel.say(messages.Returned(id=second.id, content=[]))
             assert (await second.follow(listener)).content == ()
             assert (await first.follow(listener)).content == ()
-    assert heard == []
+    assert [message.progress for message in heard] == [1]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})])
+async def test_what_is_asked_at_the_moment_of_a_kernels_death_ends_like_what_was_asked_before(
+    home, anyio_backend
+):
+    """uvloop's transports raise an error once they are closed, before anybody hears of it."""
+    answer = welcome("top").model_copy(update={"tasks": True, "resources": True})
+    ends = []
+
+    async def expect_end(wait):
+        with pytest.raises(KernelGone) as gone:
+            await wait
+        ends.append(str(gone.value))
+
+    async with peer(home, answer) as kernel, anyio.create_task_group() as tasks:
+        link = Link(kernel.record, lambda _tools: None)
+        await link.connect()
+
+        async def listen():
+            await link.listen()
+            link.close()
+
+        def ask():
+            assert link.is_open
+            calls = [
+                link.start_call("top", {}),
+                link.follow_task(lambda number: FollowTask(id=number, task="t", owner="ann")),
+            ]
+            for call in calls:
+                call.leave()
+                tasks.start_soon(expect_end, call.follow(NO_LISTENER))
+            tasks.start_soon(expect_end, link.tasks.find("t", "ann"))
+            tasks.start_soon(expect_end, link.resources.read_resource("notebook://k/1"))
+
+        tasks.start_soon(listen)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(expect_end, link.start_call("top", {}).follow(NO_LISTENER))
+        link._connection.transport.abort()
+        asyncio.get_running_loop().call_soon(ask)  # after the transport, before `listen`
+    assert len(ends) == 5
+    assert [end for end in ends if "'sales'" not in end] == []
+    assert sum("closed the link, and the call was lost" in end for end in ends) >= 3

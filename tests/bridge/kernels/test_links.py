@@ -87,8 +87,8 @@ async def test_notebooks_are_in_the_order_of_their_records_whoever_answers_first
     ):
         await catalog.wait_for("top")
         slow.may_answer.set()
-        await catalog.wait_for("sales.top", "sales-2.top")
-        assert catalog.find("sales.top").kernel_id == slow.record.id
+        await catalog.wait_for("sales_top", "sales-2_top")
+        assert catalog.find("sales_top").kernel_id == slow.record.id
 
 
 async def test_the_end_of_an_old_link_leaves_the_new_one_of_its_kernel_alone(home):
@@ -143,12 +143,12 @@ async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
     ):
         tasks.start_soon(links.follow, receive)
         await send.send((other.record, untitled.record))
-        await catalog.wait_for("other.top", "Untitled.top")
+        await catalog.wait_for("other_top", "Untitled_top")
         renamed = untitled.record.model_copy(update={"name": "sales", "notebook": "/sales.ipynb"})
         await send.send((other.record, renamed))
-        await catalog.wait_for("other.top", "sales.top")
+        await catalog.wait_for("other_top", "sales_top")
         untitled.say(messages.Tools(tools=welcome("top", "new").tools))
-        await catalog.wait_for("other.top", "sales.top", "new")
+        await catalog.wait_for("other_top", "sales_top", "new")
         assert catalog.find("new").notebook == "sales"
         assert {link.record.id: link.record for link in links.open_links} == {
             record.id: record for record in (other.record, renamed)
@@ -214,9 +214,10 @@ async def test_a_result_that_cannot_be_read_fails_its_call_and_no_other(home):
 
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call, "top")
-                await odd.called.wait()
-                tasks.start_soon(call, "bottom")
+                for name in ("top", "bottom"):
+                    odd.called = anyio.Event()
+                    tasks.start_soon(call, name)
+                    await odd.called.wait()
                 odd.say(messages.Returned(id=1, content=[{"type": "hologram"}]))
                 odd.say(messages.Returned(id=2, content=[{"type": "text", "text": "fine"}]))
         assert results["top"].is_error
@@ -377,8 +378,17 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
 # -- resources -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("uri", ["", "notebook://", "notebook:///a", "file:///a", "notebook://k"])
-async def test_what_is_no_kernels_uri_is_unknown(uri):
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("", "begins with notebook://"),
+        ("file:///a", "begins with notebook://"),
+        ("notebook://", "it does not exist"),
+        ("notebook:///a", "it does not exist"),
+        ("notebook://k", "it does not exist"),
+    ],
+)
+async def test_what_is_no_kernels_uri_is_unknown(uri, reason):
     async with Links(Catalog(), on_change=int) as links:
-        with pytest.raises(UnknownResource, match="does not exist"):
+        with pytest.raises(UnknownResource, match=reason):
             await links.read_resource(uri)

@@ -27,7 +27,7 @@ def test_both_notebooks_that_have_a_tool_of_one_name_are_told_why_and_what_to_do
     catalog.set_kernel("b", notebook="stock", tools=tools("rain"))
     names = find_listed_names(catalog)
     ((first,), (second,)) = names["a"], names["b"]
-    assert (first.tool, first.name, second.name) == ("rain", "sales.rain", "stock.rain")
+    assert (first.tool, first.name, second.name) == ("rain", "sales_rain", "stock_rain")
     assert first.reason == "Another notebook also has a tool 'rain'."
     assert "Rename one of them" in first.next_step
 
@@ -46,6 +46,6 @@ async def test_a_kernel_is_told_when_the_names_change_and_only_then(home):
         await links.connect(stock.record)
         await sales.names_came.wait()
         await stock.names_came.wait()
-        for kernel, name in ((sales, "sales.rain"), (stock, "stock.rain")):
+        for kernel, name in ((sales, "sales_rain"), (stock, "stock_rain")):
             (said,) = [said for said in kernel.heard if said.type == "clients"]
             assert [(listed.tool, listed.name) for listed in said.names] == [("rain", name)]

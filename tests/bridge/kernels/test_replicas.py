@@ -1,5 +1,6 @@
 """Kernels of one notebook: one notebook to clients, and which of them gets a call."""
 
+import asyncio
 import gc
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from mcp_notebook.bridge.kernels.pins import Pins
 from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.discovery import Record
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import messages, task_messages
 
 
 @dataclass
@@ -245,7 +246,16 @@ def test_names_are_limited_in_number_and_the_one_not_used_for_longest_is_forgott
     assert pins.find("a", "another notebook") is None
 
 
-def test_the_same_call_as_one_that_goes_on_is_made_where_that_is():
+async def due_timers():
+    """Wait until the loop has called what was due."""
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_later(0, done.set)
+    await done.wait()
+
+
+@pytest.mark.anyio
+async def test_the_same_call_as_one_that_goes_on_is_made_where_that_is(monkeypatch):
+    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
     here = make_three()
 
     def choose():
@@ -256,7 +266,15 @@ def test_the_same_call_as_one_that_goes_on_is_made_where_that_is():
     assert choose() == "1"
     here.replicas.serve("notebook", ["2", "3"])
     assert choose() == "1"  # which is there for such calls only
-    here.replicas.forget_kept(here.catalog.find("top"), "call")
+    here.replicas.forget_kept(here.catalog.find("top"), "call", lambda: False)
+    await due_timers()
+    assert choose() == "1"  # its client did not take the result
+    here.replicas.forget_kept(here.catalog.find("top"), "call", lambda: True)
+    assert choose() == "1"  # nor may this one's
+    await due_timers()
+    assert choose() == "1"  # because it came before
+    here.replicas.forget_kept(here.catalog.find("top"), "call", lambda: True)
+    await due_timers()
     assert choose() == "2"
 
 

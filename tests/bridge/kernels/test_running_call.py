@@ -65,6 +65,15 @@ async def test_a_call_without_a_kernel_raises_the_reason_and_cannot_be_cancelled
         await call.follow(NO_LISTENER)
 
 
+@pytest.mark.parametrize("way", ["cancel", "leave"])
+async def test_a_kept_call_that_is_given_up_with_its_result_says_so_once(call, sent, way):
+    call.is_kept = True
+    call.end(Result())
+    for _ in range(2):
+        call.cancel("too late") if way == "cancel" else call.leave()
+    assert sent == [task_messages.LeaveCall(id=1)]
+
+
 async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call, sent):
     with pytest.raises(ZeroDivisionError), call.cancel_on_error():
         raise ZeroDivisionError

@@ -53,7 +53,7 @@ def notebook(shared_kernel):
 def tools(notebook):
     """The notebook, without what a test before has declared."""
     notebook.ok("%mcp_tool extremes report declare\nfrom mcp_notebook import registry")
-    notebook.ok("registry.remove(*set(registry) - {'extremes', 'report', 'declare'})")
+    notebook.ok("registry.remove(*set(registry) - {'extremes', 'report', 'declare', 'mixed'})")
     return notebook
 
 
@@ -90,9 +90,10 @@ async def test_who_shows_its_model_the_structured_content_alone_gets_none(
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("any-client", [ImageContent, TextContent, ResourceLink, ResourceLink]),
-        ("opencode", [ImageContent, TextContent, TextContent, TextContent]),
-        ("copilot-cli", [ImageContent, TextContent, TextContent, TextContent]),
+        ("claude-code", [ImageContent, TextContent, ResourceLink, ResourceLink]),
+        ("any-client", [ImageContent, TextContent]),
+        ("opencode", [ImageContent, TextContent, TextContent]),
+        ("copilot-cli", [ImageContent, TextContent, TextContent]),
         ("continue-cli-client", [TextContent, TextContent, ResourceLink, ResourceLink]),
     ],
 )
@@ -106,12 +107,63 @@ async def test_what_a_client_would_drop_or_show_as_base64_becomes_text(tools, na
                 r"Ask for what is in it as text or numbers\.\]",
                 content[0].text,
             )
-        elif name != "any-client":
+        elif name != "claude-code":
             (uri,) = re.findall(
-                r"Read it as the resource (notebook:\S+/\S+\.csv)\.", content[2].text
+                r"`read_notebook_resource` reads it: (notebook:\S+/\S+\.csv), also as "
+                r"table.parquet there\]$",
+                content[-1].text,
             )
             read = await client.read_resource(uri)
             assert "\n99" in read.contents[0].text
+            page = await client.call_tool("read_notebook_resource", {"uri": uri, "first_line": 60})
+            assert "\n99" in page.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "kinds"),
+    [
+        ("any-client", "plot", [ImageContent, TextContent]),
+        ("any-client", "table", [TextContent]),
+        ("any-client", "captions", [TextContent, ImageContent, TextContent, ImageContent]),
+        ("any-client", "plots", [ImageContent, TextContent, ImageContent]),
+        ("any-client", "audiences", [TextContent, TextContent]),
+        ("claude-code", "plot", [TextContent, ImageContent]),
+        ("claude-code", "table", [TextContent, TextContent]),
+    ],
+)
+async def test_who_reads_the_first_block_only_reads_what_the_call_is_for(tools, name, says, kinds):
+    tools.ok(MIXED)
+    async with asked(tools, name) as client:
+        result = await client.call_tool("mixed", {"kind": says})
+    assert [type(block) for block in result.content] == kinds
+    said = "\n\n".join(block.text for block in result.content if isinstance(block, TextContent))
+    assert said == SAID[says]
+
+
+MIXED = """%%mcp_tool
+import PIL.Image
+from mcp_notebook import Text
+
+def picture(number):
+    return PIL.Image.new("RGB", (number, 2))
+
+def mixed(kind: str):
+    "Prints, and shows."
+    if kind in ("plot", "plots", "table"):
+        print("loading")
+    if kind == "captions":
+        return ["first:", picture(1), "second:", picture(2)]
+    if kind == "audiences":
+        return [Text("a", audience="user"), Text("b")]
+    return {"plot": picture(1), "plots": [picture(1), picture(2)], "table": "value"}[kind]
+"""
+SAID = {
+    "plot": "loading",
+    "plots": "loading",
+    "table": "loading\n\nvalue",
+    "captions": "first:\n\nsecond:",
+    "audiences": "a\n\nb",
+}
 
 
 @pytest.mark.parametrize(

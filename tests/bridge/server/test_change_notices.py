@@ -1,11 +1,13 @@
 """Who is told of changes of the list of tools, and when."""
 
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import anyio
 import pytest
+from listing import KNOWN
 from mcp import Client
+from mcp.server.connection import Connection
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -59,8 +61,8 @@ async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, 
         announcing(server),
         send,
         told,
-        Client(server.mcp, mode="legacy", message_handler=never),
-        Client(server.mcp, mode="legacy", message_handler=send.send),
+        Client(server.mcp, mode="legacy", message_handler=never, client_info=KNOWN),
+        Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
     ):
         for _ in range(5):
             server.note_change()
@@ -70,17 +72,47 @@ async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, 
         assert deaf.is_set()
 
 
+async def test_a_program_that_may_hang_is_not_told_unless_it_asks(server):
+    """Frameworks go by the name of the SDK; one of them reads nothing while it lists the tools."""
+    send, told = anyio.create_memory_object_stream(10)
+    async with (
+        announcing(server),
+        send,
+        told,
+        Client(server.mcp, mode="legacy", message_handler=send.send) as unnamed,
+        Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
+        Client(server.mcp, mode="auto") as asking,
+        asking.listen(tools_list_changed=True) as changes,
+    ):
+        server.note_change()
+        with anyio.fail_after(LIMIT):
+            await anext(aiter(changes))
+            await told.receive()
+            await unnamed.list_tools()  # whatever came before its answer has been handled
+        assert told.statistics().current_buffer_used == 0
+
+
 class Deaf:
     """The session of a client that does not read: nothing can be sent to it."""
 
     def __init__(self):
         self.was_tried = anyio.Event()
-        self._connection = self
-        self.exit_stack = ExitStack()
+        self._connection = Connection(None, protocol_version="2025-11-25")
+        self.client_params = self.client_capabilities = None
 
     async def send_tool_list_changed(self):
         self.was_tried.set()
         await anyio.sleep_forever()
+
+
+def make_context(session, request):
+    return SimpleNamespace(
+        session=session,
+        request=request,
+        protocol_version="2025-11-25",
+        request_id=None,
+        meta=None,
+    )
 
 
 async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others(monkeypatch):
@@ -93,7 +125,7 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
 
     hearing.send_tool_list_changed = hear
     for session in (deaf[0], hearing, deaf[1]):
-        ctx = SimpleNamespace(session=session, request=None, protocol_version="2025-11-25")
+        ctx = make_context(session, None)
         await notices.add_client(ctx, None)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notices.run)
@@ -122,7 +154,7 @@ async def test_a_caller_hears_only_of_changes_of_the_tools_that_it_sees():
 
         session.send_tool_list_changed = hear
         request = SimpleNamespace(scope={SCOPE_KEY: caller})
-        return SimpleNamespace(session=session, request=request, protocol_version="2025-11-25")
+        return make_context(session, request)
 
     for caller in (ann, OWNER):
         await notices.add_client(session_of(caller), None)

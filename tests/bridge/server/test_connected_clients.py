@@ -133,6 +133,19 @@ async def test_programs_beyond_the_most_are_not_told(told):
         assert len(await told.next()) == connected_clients.MAX_PROGRAMS
 
 
+async def test_a_caller_that_makes_up_programs_is_remembered_with_few_of_them(told):
+    clients = ConnectedClients(OWNER, told.send.send_nowait)
+
+    async def ask(_ctx):
+        return None
+
+    for number in range(10 * connected_clients.MAX_PROGRAMS):
+        await clients(request_of(f"program-{number}", Caller(name="ann")), ask)
+    assert len(clients._visitors) == connected_clients.MAX_PROGRAMS + 1
+    await clients(request_of("editor"), ask)
+    assert len(clients._visitors) == connected_clients.MAX_PROGRAMS + 2
+
+
 async def test_kernels_hear_which_clients_there_are_those_to_come_and_the_present_ones(home):
     clients = [messages.ClientCount(name="editor", version="1", number=2)]
     knows = welcome().model_copy(update={"clients": True})

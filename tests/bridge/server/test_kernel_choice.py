@@ -14,16 +14,21 @@ TASK = task_messages.TaskInfo(
 
 
 @pytest.mark.parametrize(
-    ("ending", "is_forgotten"), [("answered", True), ("given up", False), ("a task", False)]
+    ("ending", "is_forgotten"),
+    [("answered", True), ("given up", False), ("a task", False), ("given up late", False)],
 )
 async def test_the_same_call_goes_to_its_kernel_until_a_client_has_the_result(ending, is_forgotten):
-    forgotten = []
-    choice = KernelChoice(None, None, lambda: forgotten.append(True))
+    asked = []
+    choice = KernelChoice(None, None, asked.append)
     call = RunningCall(1, lambda _: None)
+    call.is_kept = True
     if ending == "given up":
         call.cancel("the client left")
     elif ending == "a task":
         call.handle(task_messages.TaskState(id=1, task=TASK), [])
     call.end(Result())
     choice.note_end(call)
-    assert bool(forgotten) is is_forgotten
+    if ending == "given up late":
+        call.leave()
+    (is_taken,) = asked
+    assert is_taken() is is_forgotten

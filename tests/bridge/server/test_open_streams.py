@@ -10,6 +10,7 @@ from live import TIMEOUT
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -72,7 +73,21 @@ async def test_streams_over_stdio_are_bounded_too():
                     with pytest.raises(MCPError, match="Too many open streams: one caller can"):
                         async with client.listen(tools_list_changed=True):
                             pass
-                while server.open_streams.shares.explain_lack("owner"):
+                while server.open_streams.shares.explain_lack(OWNER):
                     await anyio.lowlevel.checkpoint()
                 async with client.listen(tools_list_changed=True):
+                    pass
+
+
+async def test_a_stream_takes_a_short_filter_only():
+    """The filter is kept as long as the stream is open."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        server = NotebookServer(catalog, links)
+        async with Client(server.mcp) as client:
+            with anyio.fail_after(TIMEOUT):
+                with pytest.raises(MCPError, match="16,384 bytes"):
+                    async with client.listen(resource_subscriptions=["x:y"] * 10_000):
+                        pass
+                async with client.listen(resource_subscriptions=["x:y"] * 100):
                     pass

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from kernel_stand_ins import keeping, peer
+from listing import KNOWN
 from mcp import Client
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
@@ -150,7 +151,9 @@ async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
     send, told = anyio.create_memory_object_stream(10)
     async with anyio.create_task_group() as tasks, send, told:
         tasks.start_soon(server.announce_changes)
-        async with Client(server.mcp, mode=era, message_handler=send.send) as client:
+        async with Client(
+            server.mcp, mode=era, message_handler=send.send, client_info=KNOWN
+        ) as client:
             assert client.server_capabilities.resources.list_changed
             assert not client.server_capabilities.resources.subscribe
             with anyio.fail_after(LIMIT):

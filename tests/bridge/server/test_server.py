@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from kernel_stand_ins import peer, welcome
+from listing import KNOWN, is_unknown, list_tools
 from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -78,12 +79,13 @@ def sales(shared_kernel):
 
 
 @asynccontextmanager
-async def asked(kernel, era, **options):
+async def asked(kernel, era, client_info=None, **options):
     """Yield a client of a server that is linked to this kernel."""
     catalog = Catalog()
     async with Links(catalog, on_change=lambda: None) as links:
         await links.connect(record_of(kernel))
-        async with Client(NotebookServer(catalog, links, **options).mcp, mode=era) as client:
+        server = NotebookServer(catalog, links, **options)
+        async with Client(server.mcp, mode=era, client_info=client_info) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client
 
@@ -104,7 +106,7 @@ async def listed(catalog, era):
 
 
 async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
-    async with asked(sales, era) as client:
+    async with asked(sales, era, KNOWN) as client:
         result = await client.call_tool("everything", {})
     text, image, audio, link, resource = result.content
     assert isinstance(text, TextContent)
@@ -159,7 +161,7 @@ async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sal
 
 async def test_a_tool_with_a_larger_budget_uses_it_and_tells_clients_so(sales, era):
     async with asked(sales, era) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        tools = {tool.name: tool for tool in await list_tools(client)}
         result = await client.call_tool("long_text", {})
     assert tools["long_text"].meta == {"anthropic/maxResultSizeChars": 120_000}
     assert tools["large"].meta is None
@@ -170,7 +172,7 @@ async def test_a_tool_that_mcp_does_not_take_hides_no_other(era):
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=[info("bad", {"type": "string"}), info("good")])
     async with listed(catalog, era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["good"]
+        assert [tool.name for tool in await list_tools(client)] == ["good"]
 
 
 async def test_all_that_a_kernel_says_of_a_tool_is_listed(era):
@@ -186,7 +188,7 @@ async def test_all_that_a_kernel_says_of_a_tool_is_listed(era):
     )
     catalog.set_kernel("1", notebook="sales", tools=[tool])
     async with listed(catalog, era) as client:
-        (served,) = (await client.list_tools()).tools
+        (served,) = await list_tools(client)
     assert (served.title, served.description) == ("Top customers", "The best.")
     assert served.input_schema == schema
     assert served.annotations.read_only_hint is True
@@ -216,17 +218,17 @@ async def test_an_ambiguous_name_is_a_result_that_names_both(era):
     async with listed(catalog, era) as client:
         result = await client.call_tool("top", {})
     assert result.is_error
-    assert "sales.top" in result.content[0].text
-    assert "costs.top" in result.content[0].text
+    assert "sales_top" in result.content[0].text
+    assert "costs_top" in result.content[0].text
 
 
-async def test_an_unknown_name_is_a_protocol_error_with_close_names(era):
+async def test_an_unknown_name_is_a_result_with_close_names(era):
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=[info("top")])
     async with listed(catalog, era) as client:
-        with pytest.raises(MCPError, match="top") as refused:
-            await client.call_tool("tpo", {})
-    assert refused.value.code == -32602
+        refused = await client.call_tool("tpo", {})
+    assert is_unknown(refused)
+    assert "are: top." in refused.content[0].text
 
 
 async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):

@@ -9,7 +9,7 @@ def entry(**changed):
     tool = messages.ToolInfo(
         **{"name": "top", "input_schema": {"type": "object"}, "title": "Top", **changed}
     )
-    return CatalogEntry("top", "k", "sales", tool)
+    return CatalogEntry("top", "k", "sales", tool, "sales_top")
 
 
 def test_a_tool_that_all_versions_accept_is_not_rejected():

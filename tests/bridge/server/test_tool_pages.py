@@ -4,6 +4,7 @@ import logging
 
 import anyio
 import pytest
+from listing import list_tools
 from live import TIMEOUT
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -135,7 +136,7 @@ async def test_a_list_that_changes_between_pages_is_an_error_and_no_mixture(era)
             catalog.set_kernel("1", notebook="sales", tools=[info("z"), info("a")])
             with pytest.raises(MCPError, match="changed"):
                 await client.list_tools(cursor=first.next_cursor)
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["z", "a"]
+            assert [tool.name for tool in await list_tools(client)] == ["z", "a"]
 
 
 @pytest.mark.anyio
@@ -146,8 +147,8 @@ async def test_the_bridges_own_tools_come_first_and_count(era):
         third = await client.list_tools(cursor=second.next_cursor)
     names = [tool.name for tool in [*first.tools, *second.tools, *third.tools]]
     assert len(first.tools) == 2
-    assert set(names[:-1]) == set(meta_tools.NAMES)
-    assert names[-1] == "a"
+    assert set(names[:-2]) == set(meta_tools.NAMES)
+    assert names[-2:] == ["a", meta_tools.READER.name]
 
 
 @pytest.mark.anyio
@@ -189,7 +190,7 @@ async def test_odd_tools_are_left_out_and_hide_no_other(era, caplog):
         async with listed(catalog, era) as client:
             with anyio.fail_after(TIMEOUT):
                 for _ in range(2):
-                    tools = (await client.list_tools()).tools
+                    tools = await list_tools(client)
                     assert [tool.name for tool in tools] == ["first", "last"]
     for name in ODD:  # each is said once
         assert sum(f"{name!r} is left out" in text for text in caplog.messages) == 1
@@ -204,7 +205,7 @@ async def test_an_output_schema_that_an_era_does_not_know_hides_no_other(era, sc
     tools = [info("first"), info("odd", output_schema=schema), info("last")]
     catalog.set_kernel("1", notebook="sales", tools=tools)
     async with listed(catalog, era) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
+        names = [tool.name for tool in await list_tools(client)]
     assert names == (["first", "last"] if era == "legacy" else ["first", "odd", "last"])
 
 
@@ -214,5 +215,5 @@ async def test_a_null_in_a_schema_reaches_the_client(era):
     schema = {"type": "object", "properties": {"a": {"type": ["null", "string"], "default": None}}}
     catalog.set_kernel("1", notebook="sales", tools=[info("a", input_schema=schema)])
     async with listed(catalog, era) as client:
-        (tool,) = (await client.list_tools()).tools
+        (tool,) = await list_tools(client)
     assert tool.input_schema == schema

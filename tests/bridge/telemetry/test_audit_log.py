@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from bridges import COMMAND, INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
+from held_items import count_items
 from live import TIMEOUT, live_kernel
 
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -219,6 +220,19 @@ def test_while_the_disk_is_behind_arguments_are_not_kept_in_memory(tmp_path):
                 log.note_end(end_of(start))
             assert sum(argument() is not None for argument in arguments) < 200
     assert len(_lines(tmp_path / "audit.jsonl")) == 1000
+
+
+def test_calls_that_are_written_leave_nothing_in_memory(tmp_path):
+    held, schema = [], {"type": "object"}
+    with write_audit_log(Settings(home=tmp_path)) as (log,):
+        for number in range(300):
+            start = start_of(number, arguments={"a": number}, input_schema=schema)
+            log.note_start(start)
+            log.note_end(end_of(start))
+            if number in (99, 299):
+                _wait_until(lambda: log._writer.backlog == 0 and not log._writer._lines)
+                held.append(count_items(log))
+    assert held[0] == held[1]
 
 
 def test_a_refused_request_has_a_line_without_its_token(home):

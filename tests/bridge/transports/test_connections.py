@@ -1,23 +1,33 @@
 """What a client without the token can cost: memory, time, and the connections of others."""
 
+import asyncio
 import contextlib
 import http.client
 import json
 import re
 import socket
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
-from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, TOKEN, ask, bridge
-from endpoints import served
+from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, PING, TOKEN, ask, bridge
+from endpoints import call, called, modern, served
 
 from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
+from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
+from mcp_notebook.bridge.access.named_tokens import NamedTokens
+from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.bridge.transports.connections import MAX_HEAD, MAX_HEADERS
+from mcp_notebook.wire import messages
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -234,15 +244,21 @@ class _Slow(OwnToken):
         self.may_answer = anyio.Event()
         self.may_answer.set()
         self.is_asked = anyio.Event()
+        self.is_given_up = anyio.Event()
 
     def stop(self):
         """Do not answer from now on."""
         self.may_answer = anyio.Event()
         self.is_asked = anyio.Event()
+        self.is_given_up = anyio.Event()
 
     async def authenticate(self, token):
         self.is_asked.set()
-        await self.may_answer.wait()
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            self.is_given_up.set()
+            raise
         return await super().authenticate(token)
 
 
@@ -284,7 +300,359 @@ def _is_open(client):
         return True
 
 
+# -- those of guests -------------------------------------------------------------------------------
+
+WHOLE = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+HELD = {
+    "a head": (b"", b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: "),
+    "a blank line": (b"", b"\r\n"),
+    "a body": (b"Content-Length: 50\r\n", WHOLE),
+    "a body in chunks": (b"Transfer-Encoding: chunked\r\n", b"9\r\n{"),
+    "a stream": (b"Mcp-Session-Id: %b\r\n", b""),
+    "nothing": (b"", b""),
+}
+"""What a guest sends after its first request, to keep its connection: headers of a second one, and
+what comes after its head."""
+
+
+class Guest:
+    """Somebody with a token of its own."""
+
+    def __init__(self, url, token):
+        self.url = url
+        self.token = token
+
+    def hold(self, way):
+        """Return a connection that this guest keeps, or the status with which it is refused it."""
+        headers, rest = HELD[way]
+        client = _connect(self.url)
+        client.sendall(_request(self.token))
+        answer = _next_answer(client)
+        if answer.status != 404:
+            assert answer.headers["Connection"] == "close"
+            assert b"Too many connections" in answer.body
+            assert _read(client) == b""
+            client.close()
+            return answer.status
+        if way == "a stream":
+            answer = ask(self.url, headers={"Authorization": f"Bearer {self.token}"})
+            if answer.status != 200:
+                client.close()
+                return answer.status
+            headers %= answer.headers["Mcp-Session-Id"].encode()
+        if headers:
+            method = b"GET" if way == "a stream" else b"POST"
+            head = _request(self.token).replace(b"GET /x", method + b" /mcp")
+            accept = b"Accept: text/event-stream, application/json\r\n"
+            client.sendall(head[:-2] + accept + headers + b"\r\n")
+        client.sendall(rest)
+        return client
+
+
+@pytest.mark.parametrize("way", HELD)
+def test_the_user_is_served_however_many_connections_guests_try_to_keep(running, module_home, way):
+    store = TokenStore(module_home / ".mcp-notebook" / "tokens.json")
+    names = [f"{way.replace(' ', '-')}-{number}" for number in range(5)]
+    guests = [Guest(running.url, store.add(name, Permissions(tools=("none",)))) for name in names]
+    held, refused = [], 0
+    try:
+        for guest in guests * 40:
+            client = guest.hold(way)
+            if isinstance(client, int):
+                assert client == 429
+                refused += 1
+            else:
+                held.append(client)
+        assert len(held) >= 100 or way == "nothing"
+        assert refused or way == "nothing"
+        assert ask(running.url).status == 200
+        ours = [_connect(running.url) for _ in range(20)]
+        held += ours
+        for client in ours:
+            client.sendall(_request())
+            assert _next_answer(client).status == 404
+    finally:
+        for client in held:
+            client.close()
+        for name in names:
+            store.remove(name)
+
+
+@pytest.mark.anyio
+async def test_a_guest_with_as_many_connections_as_it_may_have_is_refused_and_no_other(
+    home, monkeypatch
+):
+    monkeypatch.setattr(connections, "_count_descriptors", lambda: 32)  # four for each guest
+    store = TokenStore(home / "tokens.json")
+    authenticators = (OwnToken(TOKEN), NamedTokens(store))
+    async with served(home, authenticators=authenticators) as here:
+        guests = [Guest(here.url, store.add(f"guest-{n}", EVERYTHING)) for n in range(5)]
+
+        def hold(guest):
+            return anyio.to_thread.run_sync(guest.hold, "a head")
+
+        first = [await hold(guests[0]) for _ in range(6)]
+        assert first[4:] == [429, 429]
+        others = [await hold(guest) for guest in guests[1:] for _ in range(4)]
+        # Of 20 connections, 15 are for guests.
+        assert [item for item in others if isinstance(item, int)] == [429] * 5
+        user = [await hold(Guest(here.url, TOKEN)) for _ in range(6)]
+        assert [item for item in user if isinstance(item, int)] == [429]
+        first[0].close()
+        while isinstance(again := await hold(guests[0]), int):
+            pass  # the end of the other one is noticed soon
+        for client in (*first, *others, *user, again):
+            if not isinstance(client, int):
+                client.close()
+
+
+@pytest.mark.anyio
+async def test_a_connection_belongs_to_whose_request_came_last_over_it(home, monkeypatch):
+    monkeypatch.setattr(connections, "_count_descriptors", lambda: 16)  # two for each guest
+    store = TokenStore(home / "tokens.json")
+    async with served(home, authenticators=(OwnToken(TOKEN), NamedTokens(store))) as here:
+        tokens = [store.add(f"guest-{n}", EVERYTHING) for n in range(2)]
+
+        def ask_over(client, token):
+            client.sendall(_request(token))
+            return _next_answer(client).status
+
+        def ask_all():
+            clients = [_connect(here.url) for _ in range(3)]
+            said = [ask_over(client, tokens[0]) for client in clients[:2]]
+            said.append(ask_over(clients[0], tokens[1]))
+            said.append(ask_over(clients[2], tokens[0]))
+            said.append(ask_over(clients[0], tokens[0]))
+            for client in clients:
+                client.close()
+            return said
+
+        assert await anyio.to_thread.run_sync(ask_all) == [404, 404, 404, 404, 429]
+
+
+# -- what a flood costs ----------------------------------------------------------------------------
+
+
+def _post(token, message, *headers):
+    body = json.dumps(message).encode()
+    lines = [
+        "POST /mcp HTTP/1.1",
+        "Host: localhost",
+        f"Authorization: Bearer {token}",
+        "Accept: application/json, text/event-stream",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("token", [TOKEN, "wrong"])
+async def test_nothing_is_done_for_a_client_that_has_gone_before_its_turn(home, caplog, token):
+    metrics = Metrics()
+    async with served(home, metrics=metrics) as here:
+        for _ in range(50):  # before the endpoint, in the same thread, can look at any
+            with _connect(here.url) as client:
+                client.sendall(_post(token, INITIALIZE))
+        assert (await here.ask(INITIALIZE)).status == 200
+        numbers = {reading.name: reading.read() for reading in metrics.readings}
+        assert (numbers["sessions"], numbers["refused_requests"]) == (1, 0)
+    assert not caplog.messages
+
+
+@pytest.mark.anyio
+async def test_a_strangers_request_ends_with_its_connection(home):
+    slow = _Slow()
+    async with served(home, authenticators=[slow]) as here:
+        for _ in range(20):
+            slow.stop()
+            with _connect(here.url) as client:
+                client.sendall(_post("wrong", INITIALIZE))
+                await slow.is_asked.wait()
+            await slow.is_given_up.wait()
+
+
+@pytest.mark.anyio
+async def test_a_guest_has_its_share_of_requests_also_if_it_does_not_wait_for_answers(
+    home, monkeypatch
+):
+    """The kernel answers no call, and up to 2025-11-25 a call runs on without its client."""
+    monkeypatch.setattr(connections, "_count_descriptors", lambda: 16)  # two for each guest
+    store = TokenStore(home / "tokens.json")
+    token = store.add("guest", EVERYTHING)
+    async with served(home, authenticators=(OwnToken(TOKEN), NamedTokens(store))) as here:
+
+        def ask_whole(message, *headers):
+            with _connect(here.url) as client:
+                client.sendall(_post(token, message, *headers))
+                return _next_answer(client)
+
+        opened = await anyio.to_thread.run_sync(ask_whole, INITIALIZE)
+        session = f"Mcp-Session-Id: {opened.headers['Mcp-Session-Id']}"
+        for number in range(2):
+            with _connect(here.url) as client:
+                client.sendall(_post(token, call(number), session))
+                await called(here.kernel, number + 1)
+        answer = await anyio.to_thread.run_sync(ask_whole, PING, session)
+        assert (answer.status, answer.headers["Connection"]) == (429, "close")
+        for running in await called(here.kernel, 2):
+            here.kernel.say(messages.Returned(id=running.id, content=[]))
+        while (await anyio.to_thread.run_sync(ask_whole, PING, session)).status == 429:
+            pass
+
+
+@pytest.mark.anyio
+async def test_a_request_that_ends_late_does_not_end_the_next_one_over_its_connection(
+    home, made, monkeypatch
+):
+    """The connection stays its guest's until the kernel has answered the call."""
+    monkeypatch.setattr(connections, "_count_descriptors", lambda: 8)  # one for each guest
+    store = TokenStore(home / "tokens.json")
+    token, let_in = store.add("guest", EVERYTHING), Gate._let_in
+    ends, has_ended = asyncio.Event(), asyncio.Event()
+
+    async def end_late(self, caller, scope, *arguments):
+        await let_in(self, caller, scope, *arguments)
+        if scope["method"] == "GET":
+            await ends.wait()
+            asyncio.get_running_loop().call_soon(has_ended.set)
+
+    monkeypatch.setattr(Gate, "_let_in", end_late)
+    async with served(home, authenticators=(OwnToken(TOKEN), NamedTokens(store))) as here:
+
+        def ask_over(client, request):
+            client.sendall(request)
+            return _next_answer(client)
+
+        client = _connect(here.url)
+        opened = await anyio.to_thread.run_sync(ask_over, client, _post(token, INITIALIZE))
+        session = f"Mcp-Session-Id: {opened.headers['Mcp-Session-Id']}"
+        answer = await anyio.to_thread.run_sync(ask_over, client, _request(token))
+        assert answer.status == 404
+        client.sendall(_post(token, call(1), session))
+        (running,) = await called(here.kernel, 1)
+        ends.set()
+        await has_ended.wait()
+        client.close()
+        while not made[0]._is_lost:
+            await anyio.lowlevel.checkpoint()
+        with _connect(here.url) as other:
+            answer = await anyio.to_thread.run_sync(ask_over, other, _post(token, PING, session))
+            assert answer.status == 429
+        here.kernel.say(messages.Returned(id=running.id, content=[]))
+
+
+@pytest.mark.anyio
+async def test_few_requests_of_guests_begin_in_one_turn_of_the_loop(home, monkeypatch):
+    store = TokenStore(home / "tokens.json")
+    token, turns, begun, let_in = store.add("guest", EVERYTHING), [0], [], Gate._let_in
+
+    async def note(self, caller, *arguments):
+        begun.append((caller.is_user, turns[0]))
+        await let_in(self, caller, *arguments)
+
+    def count_turns():
+        turns[0] += 1
+        loop.call_soon(count_turns)
+
+    monkeypatch.setattr(Gate, "_let_in", note)
+    authenticators = (OwnToken(TOKEN), NamedTokens(store))
+    async with served(home, authenticators=authenticators) as here:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(count_turns)
+        with contextlib.ExitStack() as clients:
+            for _ in range(60):
+                client = clients.enter_context(_connect(here.url))
+                client.sendall(_post(token, PING))
+            while len(begun) < 60:
+                await anyio.lowlevel.checkpoint()
+    guests = Counter(turn for is_user, turn in begun if not is_user)
+    assert max(guests.values()) <= GUESTS_AT_ONCE
+
+
 # -- time ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The connections of endpoints of this process."""
+    connections_made, make = [], connections._Connection.__init__
+
+    def note(self, *arguments):
+        make(self, *arguments)
+        connections_made.append(self)
+
+    monkeypatch.setattr(connections._Connection, "__init__", note)
+    return connections_made
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("way", ["a head", "a blank line", "a body", "a body in chunks"])
+async def test_a_request_that_does_not_come_whole_ends_its_connection(home, monkeypatch, way):
+    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.1)
+    async with served(home) as here:
+        with await anyio.to_thread.run_sync(Guest(here.url, TOKEN).hold, way) as client:
+            said = await anyio.to_thread.run_sync(_read, client)
+    assert said.startswith(b"" if way == "a blank line" else b"HTTP/1.1 408 ")
+
+
+@pytest.mark.anyio
+async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeypatch):
+    monkeypatch.setattr(connections, "MOVE", 10)
+    async with served(home) as here:
+        with here.connect("POST /mcp HTTP/1.1", WHOLE[:-1], length=len(WHOLE) + 30) as client:
+            while not made or made[0]._since is None:
+                await anyio.lowlevel.checkpoint()
+            for _ in range(3):
+                client.sendall(b" " * 10)
+                while made[0]._came < 10:
+                    await anyio.lowlevel.checkpoint()
+                made[0]._since -= connections.MOVE_LIMIT  # as if its time were over
+                made[0]._check_request()
+                assert not made[0].transport.is_closing()
+            made[0]._since -= connections.MOVE_LIMIT
+            made[0]._check_request()
+            said = await anyio.to_thread.run_sync(_read, client)
+    assert said.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.anyio
+async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, monkeypatch):
+    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.2)
+    size = 2**25
+    async with served(home, schema={"type": "object", "description": "x" * size}) as here:
+        request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        body = json.dumps(request).encode()
+        with here.connect(f"POST /mcp HTTP/1.1\r\n{head}".rstrip(), body) as client:
+            while not made or not made[0].transport or not made[0].transport.is_closing():
+                await anyio.lowlevel.checkpoint()
+            said = await anyio.to_thread.run_sync(_read, client)
+    assert 0 < len(said) < size
+
+
+@pytest.mark.anyio
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="its sockets do not say what they hold")
+async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home, monkeypatch):
+    """Also while what it takes is less than the systems' buffers, which empty by megabytes."""
+    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.25)
+    size = 2**24
+    async with served(home, schema={"type": "object", "description": "x" * size}) as here:
+        request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+        def read_slowly(client):
+            taken = 0
+            while data := client.recv(2**16):
+                taken += len(data)
+                time.sleep(0.015)  # as a slow line has it, not to wait for anything
+            return taken
+
+        body = json.dumps(request).encode()
+        with here.connect(f"POST /mcp HTTP/1.1\r\n{head}".rstrip(), body) as client:
+            assert await anyio.to_thread.run_sync(read_slowly, client) > size
 
 
 @pytest.fixture

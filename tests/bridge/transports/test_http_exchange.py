@@ -83,7 +83,21 @@ async def test_a_silent_call_gives_signs_of_life(monkeypatch):
     assert wire.body.endswith(b"event: message\r\ndata: {}\r\n\r\n")
 
 
-async def test_a_client_that_goes_ends_its_call():
+@pytest.mark.parametrize("before", [False, True], ids=["silent", "stream"])
+async def test_nothing_follows_the_answer(before):
+    wire = Wire()
+    exchange = HttpExchange(wire.receive, wire.send)
+    if before:
+        await exchange.send(b"{}")
+    await exchange.answer([b"[]"], 200)
+    sent = list(wire.sent)
+    await exchange.send(b"{}")
+    assert wire.sent == sent
+    assert not sent[-1].get("more_body")
+
+
+async def test_a_client_that_goes_ends_its_call(monkeypatch):
+    monkeypatch.setattr(http_exchange, "PING_INTERVAL", 3600.0)  # nor does it wait for that
     wire = Wire()
     exchange = HttpExchange(wire.receive, wire.send)
     with anyio.fail_after(30):

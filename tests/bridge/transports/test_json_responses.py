@@ -98,3 +98,11 @@ def test_the_older_eras_are_answered_in_json(home):
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.headers["Mcp-Session-Id"]
     assert json.loads(answer.body)["id"] == INITIALIZE["id"]
+
+
+async def test_nothing_follows_an_answer_that_was_sent_as_json():
+    answer = message(id=1, result={})
+    late = message(method="notifications/message", params={})
+    headers, bodies = await response(answer, late, answer)
+    assert headers["content-type"] == "application/json"
+    assert [json.loads(body) for body in bodies] == [answer]

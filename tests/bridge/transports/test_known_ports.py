@@ -1,5 +1,14 @@
+import sys
+
 import pytest
-from bridges import NEEDS_TWO_USERS, TOKEN, hold_port_of_another_user
+from bridges import (
+    BOUND,
+    CONNECTED,
+    NEEDS_TWO_USERS,
+    TOKEN,
+    hold_local_port,
+    hold_port_of_another_user,
+)
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.token_store import TokenStore
@@ -62,6 +71,36 @@ def test_a_port_that_was_served_once_and_that_another_user_has_now_makes_a_new_t
         assert notice.startswith(f"Port {taken} is in use, but not by you: ")
         assert "this one has port 8791 and a new token" in notice
         assert _choose(settings, token) == (token, [])  # no client has it for that port
+
+
+def _check_that_nothing_changes(settings, port):
+    store = TokenStore(settings.tokens_file)
+    store.add("assistant", EVERYTHING)
+    remember_port(settings, TOKEN, port)
+    assert _choose(settings) == (TOKEN, [])
+    token, (notice,) = _choose(settings, usual=port)
+    assert token == TOKEN
+    assert notice.startswith(f"Port {port} is in use as the local end of a connection, so this")
+    assert [record.is_void for record in store.read()] == [False]
+
+
+def test_a_port_that_is_now_the_local_end_of_a_connection_changes_no_token(settings):
+    with hold_local_port() as port:
+        _check_that_nothing_changes(settings, port)
+
+
+@NEEDS_TWO_USERS
+def test_nor_does_one_of_another_users_connection(settings):
+    with hold_port_of_another_user(CONNECTED) as port:
+        _check_that_nothing_changes(settings, port)
+
+
+@NEEDS_TWO_USERS
+@pytest.mark.skipif(sys.platform != "linux", reason="only there it can be told from a connection")
+def test_a_port_at_which_another_user_may_listen_any_moment_makes_a_new_token(settings):
+    with hold_port_of_another_user(BOUND) as port:
+        remember_port(settings, TOKEN, port)
+        assert _choose(settings)[0] != TOKEN
 
 
 @NEEDS_TWO_USERS

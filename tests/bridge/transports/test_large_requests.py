@@ -4,7 +4,7 @@ import json
 
 import anyio
 import pytest
-from bridges import INITIALIZE, INVALID_REQUEST, PARSE_ERROR
+from bridges import INVALID_REQUEST, PARSE_ERROR, PING
 from endpoints import call, called, modern, served
 
 from mcp_notebook.wire import messages
@@ -59,21 +59,25 @@ async def test_a_header_that_repeats_an_argument_is_compared_with_it_in_a_large_
 @pytest.mark.parametrize("kind", ["with a length", "in chunks"])
 async def test_only_the_arguments_of_a_call_may_be_large(home, kind):
     async with served(home) as here:
-        text = json.dumps(INITIALIZE | {"more": "x" * 2_000_000}).encode()
-        answer = await here.send(iter([text[:9], text[9:]]) if kind == "in chunks" else text)
+        headers = {"Mcp-Session-Id": await here.open_session()}
+        text = json.dumps(PING | {"more": "x" * 2_000_000}).encode()
+        body = iter([text[:9], text[9:]]) if kind == "in chunks" else text
+        answer = await here.send(body, headers=headers)
         assert (answer.status, answer.error["code"]) == (400, INVALID_REQUEST)
-        assert json.loads(answer.body)["id"] == INITIALIZE["id"]
+        assert json.loads(answer.body)["id"] == PING["id"]
 
 
 async def test_a_large_request_that_is_not_json_is_refused(home):
     async with served(home) as here:
-        answer = await here.send(b"x" * 2_000_000)
+        headers = {"Mcp-Session-Id": await here.open_session()}
+        answer = await here.send(b"x" * 2_000_000, headers=headers)
         assert (answer.status, answer.error["code"]) == (400, PARSE_ERROR)
 
 
 async def test_chunks_that_are_too_large_together_are_refused(home):
     async with served(home, max_request_bytes=2**20) as here:
+        headers = {"Mcp-Session-Id": await here.open_session()}
         for count, status in [(16, 200), (17, 413)]:
             chunks = [b" " * 2**16] * count
-            chunks[0] = json.dumps(INITIALIZE).encode().ljust(2**16)
-            assert (await here.send(iter(chunks))).status == status
+            chunks[0] = json.dumps(PING).encode().ljust(2**16)
+            assert (await here.send(iter(chunks), headers=headers)).status == status

@@ -130,10 +130,12 @@ async def test_a_header_that_comes_twice_is_for_the_sdk():
     assert (await exchange.run()).went_on == exchange.body
 
 
-async def test_an_unknown_tool_is_an_error_of_the_protocol():
+async def test_an_unknown_tool_is_a_result_that_a_model_reads():
     message = CALL | {"params": CALL["params"] | {"name": "tpo", "arguments": {}}}
     headers = FOR_CALL | {"mcp-name": "=?base64?dHBv?=", "mcp-param-region": None}
     exchange = await Exchange(message, headers).run()
     start, body = exchange.sent
-    assert start["status"] == 400
-    assert json.loads(body["body"])["error"]["code"] == -32602
+    assert start["status"] == 200
+    result = json.loads(body["body"])["result"]
+    assert result["isError"]
+    assert result["content"][0]["text"].startswith("Unknown tool: 'tpo'")

@@ -20,6 +20,7 @@ from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.stdio import _Incoming, _LineProtocol, _Outgoing
 from mcp_notebook.limits import Limits
+from mcp_notebook.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -102,7 +103,7 @@ async def test_a_list_is_answered_in_the_clients_era(home, era):
         assert client.ask(LIST)
         answer = await client.hear()
         assert answer["id"] == 1
-        assert [tool["name"] for tool in answer["result"]["tools"]] == ["top"]
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["top", READ_RESOURCE]
         assert ("resultType" in answer["result"]) == (era == "modern")
         assert not client.requests.open_ids
 

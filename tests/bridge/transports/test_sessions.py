@@ -1,10 +1,13 @@
 """Which session makes room for a new client when there are too many; the kernel is a stand-in."""
 
+import copy
+import gc
 import json
+import tracemalloc
 
 import anyio
 import pytest
-from bridges import INITIALIZE, PING
+from bridges import INITIALIZE, PING, ask
 from endpoints import OWNERS, called, served
 from live import TIMEOUT
 from mcp.server.streamable_http import EventMessage
@@ -13,6 +16,7 @@ from mcp_types import JSONRPCNotification
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.sessions import _RequestStream
 from mcp_notebook.wire import messages
 
@@ -68,11 +72,33 @@ async def test_a_caller_does_not_keep_the_session_of_another_in_use(home):
 
 
 async def test_a_caller_whose_sessions_are_all_in_use_is_refused_another(home):
-    async with served(home, max_caller_sessions=1) as here:
-        listening, stream = await here.open_stream()
-        with stream:
-            assert (await here.ask(INITIALIZE)).status == 503
-            assert await status(here, listening) == 200
+    store = TokenStore(home / "tokens.json")
+    token = store.add("guest", EVERYTHING)
+    theirs = {"Authorization": f"Bearer {token}"}
+    authenticators = (*OWNERS, NamedTokens(store))
+    async with served(home, authenticators=authenticators, max_caller_sessions=1) as here:
+        listening = (await here.ask(INITIALIZE, **theirs)).headers["Mcp-Session-Id"]
+        with here.connect(
+            f"GET /mcp HTTP/1.1\r\nMcp-Session-Id: {listening}", token=token
+        ) as stream:
+            assert b" 200 " in await anyio.to_thread.run_sync(stream.recv, 1_000)
+            assert (await here.ask(INITIALIZE, **theirs)).status == 503
+            assert (await here.ask(PING, Mcp_Session_Id=listening, **theirs)).status == 200
+            ours = [await here.open_session() for _ in range(3)]  # the user has no such share
+            assert [await status(here, session) for session in ours] == [200] * 3
+
+
+async def test_guests_leave_sessions_to_the_user_and_make_room_among_their_own(home):
+    store = TokenStore(home / "tokens.json")
+    guests = [{"Authorization": f"Bearer {store.add(f'guest-{n}', EVERYTHING)}"} for n in range(4)]
+    authenticators = (*OWNERS, NamedTokens(store))
+    async with served(
+        home, authenticators=authenticators, max_sessions=8, max_caller_sessions=4
+    ) as here:
+        ours = [await here.open_session() for _ in range(2)]
+        for guest in guests * 4:
+            assert (await here.ask(INITIALIZE, **guest)).status == 200
+        assert [await status(here, session) for session in ours] == [200] * 2
 
 
 async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
@@ -89,6 +115,118 @@ async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
                 pass
             assert await status(here, calling) == 404
             assert await status(here, listening) == 200
+
+
+# -- what a session keeps of what its client says --------------------------------------------------
+
+PLACES = [
+    ("capabilities", "experimental", "x"),
+    ("capabilities", "extensions", "com.example/x"),
+    ("capabilities", "elicitation", "form"),
+    ("capabilities", "sampling", "x"),
+    ("capabilities", "x"),
+    ("clientInfo", "icons"),
+    ("clientInfo", "name"),
+    ("clientInfo", "x"),
+    ("_meta", "x"),
+    ("x",),
+]
+"""Where an `initialize` can be large."""
+
+
+def initialize_with(place, size):
+    """Return an `initialize` that has so many bytes, nearly all of them at one place.
+
+    They are empty objects wherever MCP allows these: nothing takes more memory.
+    """
+    message = copy.deepcopy(INITIALIZE)
+    here = message["params"]
+    for name in place[:-1]:
+        here = here.setdefault(name, {})
+
+    def fill(count):
+        if place[-1] == "icons":
+            here["icons"] = [{"src": "https://x"} for _ in range(count // 20)]
+        elif place[-1] == "name":
+            here["name"] = "n" * count
+        else:
+            here[place[-1]] = {"a": [{} for _ in range(count // 4)]}
+
+    fill(size)
+    excess = len(json.dumps(message)) - size
+    fill(size - excess)
+    return message
+
+
+@pytest.mark.parametrize("place", PLACES, ids="/".join)
+async def test_a_session_keeps_little_of_what_its_client_says_of_itself(home, place):
+    sessions = 10
+    async with served(home) as here:
+
+        def open_sessions(message):
+            body = json.dumps(message)
+            assert {ask(here.url, body=body).status for _ in range(sessions)} == {200}
+
+        async def grow(message):
+            before, _ = tracemalloc.get_traced_memory()
+            await anyio.to_thread.run_sync(open_sessions, message)
+            assert await status(here, "none") == 404  # nothing is left of the last request then
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0] - before
+
+        tracemalloc.start(1)
+        try:
+            await grow(INITIALIZE)
+            small = await grow(INITIALIZE)
+            large = await grow(initialize_with(place, 16_000))
+        finally:
+            tracemalloc.stop()
+    assert large - small < sessions * 4_000
+
+
+@pytest.mark.parametrize("place", PLACES, ids="/".join)
+async def test_a_client_that_says_too_much_of_itself_gets_no_session(home, place):
+    large = initialize_with(place, 30_000)
+    async with served(home, metrics=(metrics := Metrics())) as here:
+        answer = await here.ask(large)
+        assert answer.status == 413
+        assert "16,384 bytes" in answer.error["message"]
+        assert answer.headers["Mcp-Session-Id"] is None
+        session = await here.open_session()
+        again = await here.ask(large, Mcp_Session_Id=session)
+        assert b"16,384 bytes" in again.body
+        assert await status(here, session) == 200
+        (sessions,) = [reading for reading in metrics.readings if reading.name == "sessions"]
+        assert sessions.read() == 1
+
+
+@pytest.mark.parametrize("kind", ["request", "notification", "answer"])
+async def test_a_session_does_not_keep_its_last_message(home, kind):
+    nothing = {"x": [{} for _ in range(50_000)]}
+    message = {
+        "request": PING | {"params": {"_meta": nothing}},
+        "notification": {"jsonrpc": "2.0", "method": "notifications/x", "params": nothing},
+        "answer": {"jsonrpc": "2.0", "id": 1, "result": nothing},
+    }[kind]
+    async with served(home) as here:
+        session = await here.open_session()
+        assert await status(here, session) == 200
+        tracemalloc.start(1)
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            assert (await here.ask(message, Mcp_Session_Id=session)).status in (200, 202)
+            assert await status(here, "none") == 404  # nothing else is left of the request then
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] - before < 200_000
+        finally:
+            tracemalloc.stop()
+        assert await status(here, session) == 200
+
+
+async def test_a_long_body_without_a_session_is_refused_before_it_comes(home):
+    async with served(home) as here:
+        with here.connect("POST /mcp HTTP/1.1", length=2**25) as client:
+            assert b" 413 " in await anyio.to_thread.run_sync(client.recv, 1_000)
 
 
 async def test_a_client_that_does_not_read_keeps_nothing_else_of_its_session_waiting():

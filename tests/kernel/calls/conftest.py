@@ -1,6 +1,9 @@
 """The environment of calls in the test's own process; links to a kernel with calls."""
 
 import asyncio
+import contextvars
+import signal
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -11,10 +14,14 @@ from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.capture import OutputRouter
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
+from mcp_notebook.kernel.calls.interrupts import InterruptWatch
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.result_cache import ResultCache
+from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+LIMIT = 30
 
 
 @pytest.fixture
@@ -63,6 +70,68 @@ def execution(registry, environment, converter, queue):
     call_converter = CallConverter(converter)
     stopper = Stopper(queue, call_converter, lambda _: None, None)
     return Execution(registry, ResultCache(), environment, call_converter, stopper)
+
+
+@pytest.fixture
+def watch(loop):
+    """A watch in a process that ignores SIGINT, as ipykernel does between cells."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield InterruptWatch(loop, lambda: None, lambda: False)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def run_on_main(loop, execution, watch):
+    """A function that runs a call on the main thread, and returns its result."""
+
+    def run(call):
+        results = []
+
+        def take(result):
+            results.append(result)
+            loop.call_soon(loop.stop)
+
+        MainRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        too_late = loop.call_later(LIMIT, loop.stop)
+        loop.run_forever()
+        too_late.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        [result] = results
+        return result
+
+    return run
+
+
+@pytest.fixture
+def run_in_thread(loop, execution, watch):
+    """A function that runs a call in a thread of its own, and returns its result."""
+
+    def run(call):
+        results, ended = [], threading.Event()
+
+        def take(result):
+            results.append(result)
+            ended.set()
+
+        ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        assert ended.wait(LIMIT)
+        [result] = results
+        return result
+
+    return run
+
+
+@pytest.fixture
+def run_inline(execution):
+    """A function that runs a call inside a cell, and returns its result."""
+
+    def run(call):
+        results = []
+        InlineRunner(execution).start(call, results.append)
+        [result] = results
+        return result
+
+    return run
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import Cancelled
@@ -11,6 +13,7 @@ from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.tools.context import Client
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -29,7 +32,7 @@ def queue():
 def add(queue, tool="a", **options):
     declared = make_tool(work, ToolOptions(**options)) if options else None
     call = ActiveCall(tool, reply=lambda _: None, lock=queue.lock, declared=declared)
-    assert queue.add(call)
+    assert queue.add(call) is None
     return call
 
 
@@ -48,11 +51,39 @@ def test_no_more_calls_of_a_tool_begin_than_it_allows(queue):
     assert queue.start_next("a") is second
 
 
+def call_of(queue, guest=""):
+    client = Client(guest=guest)
+    return ActiveCall("a", reply=lambda _: None, lock=queue.lock, client=client)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=60),
+    st.integers(1, 24),
+)
+def test_guests_leave_places_to_each_other_and_to_the_user_whatever_they_do(moves, places):
+    queue = CallQueue(places)
+    for is_more, guest in moves:
+        calls = [call for call in queue.calls if call.client.guest == guest]
+        if is_more:
+            has_share = len(calls) >= max(1, places // 2)
+            is_added = queue.add(call_of(queue, guest)) is None
+            assert not (is_added and has_share)
+            assert is_added or has_share or len(queue.calls) >= places * 3 // 4
+        elif calls:
+            queue.finish(calls[0])
+        kept = places - len(queue.calls)
+        assert kept >= places // 4
+        users = [call_of(queue) for _ in range(kept + 1)]
+        assert [queue.add(call) is None for call in users] == [True] * kept + [False]
+        for call in users:
+            queue.finish(call)
+
+
 def test_a_full_queue_takes_no_call_but_one_that_runs_at_once(queue):
     for _ in range(3):
         add(queue)
     call = ActiveCall("a", reply=lambda _: None, lock=queue.lock)
-    assert queue.add(call) is False
+    assert queue.add(call) == "3 calls are running or waiting already."
     queue.add_started(call)
     assert call in queue.calls
     assert call.is_started
@@ -128,8 +159,8 @@ def test_what_several_threads_change_is_changed_under_the_lock_only(queue, conve
         return GuardedCall("a", run=run, reply=lambda _: None, lock=queue.lock)
 
     waits, runs, stops = make_call(), make_call(), make_call("thread")
-    assert queue.add(waits)
-    assert queue.add(runs)
+    assert queue.add(waits) is None
+    assert queue.add(runs) is None
     queue.add_started(stops)
     stopper.stop(waits, WITHDRAWN)
     assert queue.start_next("a") is runs

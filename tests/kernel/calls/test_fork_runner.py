@@ -120,6 +120,9 @@ def fail(how: str) -> str:
         sys.exit(3)
     if how == "os._exit":
         os._exit(3)
+    if how == "closerange":
+        os.closerange(3, 1000)
+        sum(range(10**15))
     os.kill(os.getpid(), getattr(signal, how))
 
 @copy
@@ -167,16 +170,23 @@ def copies() -> str:
     """Make another copy, which comes back, too."""
     return "the copy's" if os.fork() else "the copy of the copy's"
 
-@copy
-def leave_program() -> int:
-    """Leave a program behind."""
-    return subprocess.Popen(["sleep", "600"]).pid
+def start_program(how):
+    if how == "of a shell that has ended":
+        command = "setsid sleep 600 > /dev/null 2>&1 & echo $!"
+        return int(subprocess.run(command, shell=True, capture_output=True).stdout)
+    is_apart = how == "in its own session"
+    return subprocess.Popen(["sleep", "600"], start_new_session=is_apart).pid
 
 @copy
-def leave_program_and_die(path: str) -> None:
-    """Leave a program behind, and no answer."""
-    pathlib.Path(path).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
-    os._exit(3)
+def leave_program(how: str, path: str, end: str) -> None:
+    """Leave a program behind."""
+    program = pathlib.Path(path)
+    program.with_name("new").write_text(str(start_program(how)))
+    program.with_name("new").rename(program)
+    if end == "exit":
+        os._exit(3)
+    if end == "wait":
+        sum(range(10**15))
 
 @copy
 def read_on() -> str:
@@ -300,6 +310,7 @@ def test_the_whole_of_a_table_can_be_read_from_the_kernel(link):
     link.send(messages.ReadResource(id=1, uri=address))
     contents = link.receive_until(lambda message: not isinstance(message, Result))[-1]
     assert isinstance(contents, messages.Contents)
+    assert (contents.error, contents.is_text) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -401,15 +412,23 @@ def test_a_copy_of_the_copy_answers_nobody_and_is_ended(kernel, link):
     assert text_of(link.call("count")) == "1"
 
 
-def test_a_program_that_the_function_leaves_behind_ends_with_the_call(link):
-    program = int(text_of(link.call("leave_program")))
-    until(lambda: not is_alive(program))
-
-
-def test_so_does_one_whose_function_ends_the_copy(link, tmp_path):
+@pytest.mark.parametrize("end", ["return", "exit", "wait"])
+@pytest.mark.parametrize("how", ["of the copy", "in its own session", "of a shell that has ended"])
+def test_a_program_that_the_function_leaves_behind_ends_with_the_call(link, tmp_path, how, end):
     path = tmp_path / "program"
-    assert link.call("leave_program_and_die", path=str(path)).is_error
+    call = link.start("leave_program", how=how, path=str(path), end=end)
+    until(path.exists)
+    if end == "wait":
+        link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    link.result()
     until(lambda: not is_alive(int(path.read_text())))
+
+
+def test_a_copy_that_closes_its_connection_is_not_said_to_be_out_of_memory(kernel, link):
+    text = text_of(link.call("fail", how="closerange"))
+    assert "closed its connection to the kernel (`os.closerange`, perhaps)" in text
+    assert "memory" not in text
+    assert list_children(kernel) == []
 
 
 def test_where_a_call_reads_in_a_file_is_not_where_the_kernel_reads_on(kernel, link, tmp_path):
@@ -441,8 +460,9 @@ class OddText(str):
 def test_a_result_that_cannot_be_sent_is_an_error():
     ours, theirs = Pipe()
     with ours, theirs:
-        KernelOfChild(theirs).send_result(Result([Text(OddText("a"))]), is_private=False)
-        _kind, result, _is_private = ours.recv()
+        odd = Result([Text(OddText("a"))])
+        KernelOfChild(theirs).send_result(odd, is_private=False, has_run=True)
+        _kind, result, *_facts = ours.recv()
     assert result.is_error
     assert text_of(result) == (
         "The result cannot be sent from the copy of the kernel: RuntimeError: not to be sent."
@@ -661,3 +681,46 @@ def test_a_thousand_calls_leave_no_process_and_no_descriptor(kernel, link):
         assert text_of(link.call("count")) == "1"
     until(lambda: list_children(kernel) == [])
     until(lambda: count_descriptors(kernel) <= before)
+
+
+COUNT_BUILDS = """
+from mcp_notebook.kernel.schemas import input_schema, output_schema
+
+def write_pid(function):
+    def build(*args, **options):
+        with open(builds, "a") as file:
+            print(os.getpid(), file=file)
+        return function(*args, **options)
+    return build
+
+input_schema.build_validator = write_pid(input_schema.build_validator)
+output_schema.make_comparison = write_pid(output_schema.make_comparison)
+"""
+BUILDS = '''
+@copy
+def built(numbers: list[int], name: str = "x") -> dict[str, float]:
+    """Use what is built from type hints."""
+    return {name: sum(numbers)}
+'''
+
+
+def test_what_calls_need_of_their_tool_is_built_once_and_in_the_kernel(kernel, link, tmp_path):
+    builds = tmp_path / "builds"
+    builds.touch()
+    kernel.ok(BUILDS)
+    kernel.ok(f"builds = {str(builds)!r}" + COUNT_BUILDS)
+    try:
+        kernel.ok(BUILDS)  # its schema was stored: what validates is built at the first call
+        for _ in range(3):
+            assert not link.call("built", numbers=[1, 2]).is_error
+    finally:
+        kernel.ok(
+            "for module, name in [(input_schema, 'build_validator'), "
+            "(output_schema, 'make_comparison')]:\n"
+            "    function = getattr(module, name)\n"
+            "    setattr(module, name, function.__closure__[0].cell_contents)\n"
+            "%mcp remove built"
+        )
+    pids = builds.read_text().split()
+    assert set(pids) == {str(kernel.pid)}
+    assert len(pids) <= 2

@@ -4,7 +4,7 @@
 
 import pytest
 
-from mcp_notebook.content import Text
+from mcp_notebook.content import ResourceLink, Text
 from mcp_notebook.errors import Cancelled, CannotElicit
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
@@ -41,7 +41,9 @@ def test_a_value_comes_after_what_was_printed(outcomes, call):
 def test_a_value_keeps_to_the_characters_that_its_tool_allows(outcomes, call):
     call.capture.max_chars = 300
     result = outcomes.convert_value(call, "x" * 10_000)
-    assert sum(map(len, texts_of(result))) <= 300
+    *texts, link = result.content
+    assert sum(len(block.text) for block in texts) <= 300
+    assert isinstance(link, ResourceLink)
 
 
 def test_an_error_comes_after_what_was_printed(outcomes, call):

@@ -16,8 +16,7 @@ import pytest
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.interrupts import InterruptWatch
-from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import MainRunner, ThreadRunner
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -37,68 +36,6 @@ def call(queue, registry):
     call = ActiveCall("answer", reply=lambda _: None, lock=queue.lock)
     queue.add(call)
     return call
-
-
-@pytest.fixture
-def watch(loop):
-    """A watch in a process that ignores SIGINT, as ipykernel does between cells."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    yield InterruptWatch(loop, lambda: None, lambda: False)
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture
-def run_on_main(loop, execution, watch):
-    """A function that runs a call on the main thread, and returns its result."""
-
-    def run(call):
-        results = []
-
-        def take(result):
-            results.append(result)
-            loop.call_soon(loop.stop)
-
-        MainRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
-        too_late = loop.call_later(LIMIT, loop.stop)
-        loop.run_forever()
-        too_late.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        [result] = results
-        return result
-
-    return run
-
-
-@pytest.fixture
-def run_in_thread(loop, execution, watch):
-    """A function that runs a call in a thread of its own, and returns its result."""
-
-    def run(call):
-        results, ended = [], threading.Event()
-
-        def take(result):
-            results.append(result)
-            ended.set()
-
-        ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
-        assert ended.wait(LIMIT)
-        [result] = results
-        return result
-
-    return run
-
-
-@pytest.fixture
-def run_inline(execution):
-    """A function that runs a call inside a cell, and returns its result."""
-
-    def run(call):
-        results = []
-        InlineRunner(execution).start(call, results.append)
-        [result] = results
-        return result
-
-    return run
 
 
 @pytest.fixture(params=["run_on_main", "run_in_thread", "run_inline"])

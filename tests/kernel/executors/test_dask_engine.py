@@ -185,6 +185,38 @@ def test_a_scheduler_that_does_not_answer_or_is_gone_is_told(cluster, link, tmp_
     cluster.ok("far_client.close()")
 
 
+HELD_FETCH = """
+import threading
+from distributed import Future
+may_fetch, fetches, fetch_result = threading.Event(), threading.Event(), Future.result
+
+def fetch_late(future, timeout=None):
+    # The client's loop ends with the client, and with it what would wake up who waits.
+    fetches.set()
+    may_fetch.wait()
+    return fetch_result(future, timeout)
+
+Future.result = fetch_late
+new_cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+new_client = Client(new_cluster)
+
+@mcp_tool(executor=new_client)
+def answer() -> int:
+    "Answer."
+    return 42
+"""
+
+
+def test_a_call_whose_client_is_closed_while_its_result_is_fetched_is_told(cluster, link):
+    cluster.ok(HELD_FETCH)
+    try:
+        link.start("answer")
+        cluster.ok("fetches.wait(); new_client.close(); new_cluster.close()")
+        assert text_of(link.result()).startswith("The Dask cluster of 'answer' is gone: ")
+    finally:
+        cluster.ok("may_fetch.set(); Future.result = fetch_result")
+
+
 def test_a_cluster_that_is_gone_is_one_sentence(cluster, link, paths):
     link.start("wait", **paths)
     wait_for_file(paths["began"])

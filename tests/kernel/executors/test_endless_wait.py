@@ -18,8 +18,10 @@ threading.Thread(target=os.read, args=(here, 1)).start()
 """
 
 PROGRAM = """
-sleep = "import time; time.sleep(600)"
-program = subprocess.Popen([sys.executable, "-c", sleep], pass_fds=[there])
+wait = "import sys; sys.stdin.read()"  # ends with this process
+program = subprocess.Popen(
+    [sys.executable, "-c", wait], stdin=subprocess.PIPE, pass_fds=[there]
+)
 """
 
 PING_PONG = """

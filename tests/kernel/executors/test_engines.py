@@ -1,12 +1,15 @@
 """Twelve tools of cells, run by each engine: all must behave as they do in the kernel."""
 
 import multiprocessing
+import os
+import signal
 import tempfile
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
+import psutil
 import pytest
-from live import Link, record_of, text_of
+from live import Link, live_kernel, record_of, text_of, wait_for_ends
 
 from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.executors.engines import Engine
@@ -113,6 +116,8 @@ def sleep() -> None:
 '''
 PROCESSES = """
 import multiprocessing
+import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context({method!r}))
 """
@@ -199,9 +204,10 @@ def test_an_exception_comes_back_with_what_was_printed(link):
     assert result.is_error
     text = text_of(result)
     assert text.startswith("before")
-    assert "Odd: on purpose" in text
-    assert ", in fail" in text
-    assert "caused by:\n\nRemoteTraceback: \n" in text
+    assert text.count("Odd: on purpose") == 1
+    assert "Traceback on its worker (most recent call last):\n  Cell In[" in text
+    assert ", in fail\n" in text
+    assert "caused by" not in text
     assert "mcp_notebook" not in text
 
 
@@ -314,3 +320,37 @@ def test_a_call_for_which_ipyparallel_has_no_engine_says_so():
         while client.ids:
             time.sleep(0.01)  # the test's own time limit ends this
         assert engine.describe_wait() == "an engine of the ipyparallel cluster, which has none now,"
+
+
+MEET = """
+import multiprocessing, os, pathlib, time
+from concurrent.futures import ProcessPoolExecutor
+from mcp_notebook import mcp_tool
+pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r}))
+
+@mcp_tool(executor=pool)
+def meet() -> int:
+    folder = pathlib.Path({folder!r})
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < 2:
+        time.sleep(0.01)
+    return os.getpid()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kills a kernel")
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_the_workers_of_a_pool_end_with_a_kernel_that_is_killed(home, method):
+    folder = home / "met"
+    folder.mkdir()
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(MEET.format(method=method, folder=str(folder)))
+        with Link(record_of(kernel)) as link:
+            for _ in range(2):
+                link.start("meet")
+            workers = {int(text_of(link.result())) for _ in range(2)}
+        family = {child.pid for child in psutil.Process(kernel.pid).children(recursive=True)}
+        assert len(workers & family) == 2
+        os.kill(kernel.pid, signal.SIGKILL)
+        wait_for_ends(family)

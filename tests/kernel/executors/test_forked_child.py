@@ -31,7 +31,7 @@ def run_program(code):
         timeout=60,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.split("\n")[:-1]
 
 
@@ -40,7 +40,7 @@ def test_what_it_sends_is_received_and_its_status_is_known():
         "print(run(lambda c: (c.send(1), c.send('two'))))\n"
         "print(run(lambda c: os._exit(3)))\n"
         "print(run(lambda c: os.kill(os.getpid(), signal.SIGKILL)))\n"
-        "print(run(lambda c: 1 / 0))\n"
+        "print(run(lambda c: sys.exit(1)))\n"
     ) == ["([1, 'two'], 0)", "([], 3)", "([], -9)", "([], 70)"]
 
 
@@ -132,3 +132,38 @@ def test_one_that_is_interrupted_cleans_up_or_is_ended():
         "    print(message)\n    if message == 'ready': child.interrupt()\n"
         "child.close()\nprint(child.status)\n"
     ) == ["ready", "tidy", "-9"]
+
+
+def test_a_signal_that_comes_while_it_is_made_is_not_handled_as_in_the_kernel():
+    """The first code that runs in it is that of libraries, which the signal would interrupt."""
+    assert run_program(
+        "def interrupt():\n"
+        "    os.kill(os.getpid(), signal.SIGWINCH), os.kill(os.getpid(), signal.SIGINT)\n"
+        "    sum(range(1000))\n"
+        "heard = []\n"
+        "signal.signal(signal.SIGWINCH, lambda *_: heard.append(os.getpid()))\n"
+        "os.register_at_fork(after_in_child=interrupt)\n"
+        "def work(c):\n"
+        "    c.send(heard)\n"
+        "    c.send(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))\n"
+        "kernel_blocks = signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+        "print(run(work))\n"
+        "print(signal.pthread_sigmask(signal.SIG_BLOCK, []) == kernel_blocks, heard)\n"
+    ) == ["([[], []], 0)", "True []"]
+
+
+@pytest.mark.parametrize("function", ["_live", "leave_kernel", "fork_process"])
+def test_whatever_fails_in_it_only_the_kernel_goes_on(function):
+    assert run_program(
+        "from mcp_notebook.kernel.executors import forked_child\n"
+        "kernel = os.getpid()\n"
+        f"original = forked_child.{function}\n"
+        "def fail(*args, **options):\n"
+        "    pid = original(*args, **options) if original.__name__ == 'fork_process' else 0\n"
+        "    if pid == 0: raise KeyboardInterrupt\n"
+        "    return pid\n"
+        f"forked_child.{function} = fail\n"
+        "try: ended = run(lambda c: c.send('ran'))\n"
+        "finally: os.write(1, b'' if os.getpid() == kernel else b'a second kernel')\n"
+        "print(ended)\n"
+    ) == ["([], 70)"]

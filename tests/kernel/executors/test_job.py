@@ -1,11 +1,13 @@
 """What executors get, by what they pickle with."""
 
+import functools
 import pickle
 import platform
 import subprocess
 import sys
 import threading
 
+import cloudpickle
 import pytest
 
 from mcp_notebook import mcp_tool
@@ -54,6 +56,19 @@ print(outputs, pickle.loads(value), error)
         [sys.executable, "-c", code, str(job)], check=True, capture_output=True, text=True
     )
     assert run.stdout == "['True tool\\n'] ((1, 'helped'), []) None\n"
+
+
+def test_an_executor_may_wrap_a_job_in_a_function_of_its_own_and_pickle_that():
+    """As Parsl does."""
+    job = Job("double", lambda x: 2 * x, {"x": 4})
+    assert job.__qualname__ == "double"
+
+    @functools.wraps(job)
+    def wrapper(*args):
+        return job(*args)
+
+    value = pickle.loads(cloudpickle.dumps(wrapper))()
+    assert job.read(value, None) == 8
 
 
 def test_a_function_of_a_module_goes_by_its_name():

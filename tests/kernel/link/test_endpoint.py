@@ -213,7 +213,7 @@ def test_the_names_that_clients_see_are_known_until_their_bridge_leaves(listenin
     endpoint, record, _ = listening
     changes = queue.SimpleQueue()
     endpoint.on_clients = lambda: changes.put(endpoint.listed_names)
-    name = messages.ListedName(tool="rain", name="sales.rain", reason="Two.", next_step="Rename.")
+    name = messages.ListedName(tool="rain", name="sales_rain", reason="Two.", next_step="Rename.")
     with Link(record) as link:
         assert link.welcome.clients
         link.send(messages.Clients(clients=[], names=[name]))

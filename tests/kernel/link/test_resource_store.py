@@ -74,7 +74,7 @@ def test_originals_give_way_to_what_else_takes_its_part_of_the_memory():
 def test_what_never_was_is_told_from_what_has_expired():
     store = ResourceStore("k", 2)
     (link,) = store.keep(original())
-    for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a", "file:///a", ""):
+    for uri in (f"{link.uri}x", "notebook://k/123/a.csv", "notebook://other/1/a"):
         with pytest.raises(UnknownResource, match="it does not exist"):
             store.find_format(uri)
 

@@ -1,5 +1,6 @@
 """Calls that outlive their conversation: seen by the bridge that started them, and by others."""
 
+import itertools
 import threading
 
 import pytest
@@ -197,6 +198,104 @@ def test_a_result_that_came_too_late_waits_for_the_same_call(link, other, echo):
     assert link.receive() == Result(())  # for the bridge's log
     other.send(kept_call(2))
     assert text_of(other.receive()) == "done"
+
+
+GIVE_UP = {"cancel": messages.Cancel, "leave": task_messages.LeaveCall}
+
+
+@pytest.mark.parametrize("order", sorted(itertools.permutations(["result", "give up", "again"])))
+@pytest.mark.parametrize("way", GIVE_UP)
+def test_a_call_that_is_given_up_around_its_end_runs_once(link, other, echo, way, order):
+    """The same call that comes before the client's word finds the call, or is a new one."""
+    link.send(kept_call())
+    take_all(link)
+    reply = echo.reply
+    received = []
+    for event in order:
+        match event:
+            case "result":
+                reply(Result([Text("done")]))
+            case "give up":
+                link.send(GIVE_UP[way](id=1))
+            case "again":
+                other.send(kept_call(2))
+                received += take_all(other)
+        take_all(link)
+    received += take_all(other)
+    if order == ("result", "again", "give up"):  # nobody could know that it was not taken
+        assert echo.reply is not reply
+    else:
+        assert echo.reply is reply
+        assert [text_of(message) for message in received] == ["done"]
+
+
+def take_all(link):
+    """Wait until the kernel has taken all messages, and return what it has said before."""
+    link.send(task_messages.AskTask(id=99, task="none", owner="ann"))
+    return link.receive_until(
+        lambda message: isinstance(message, task_messages.TaskState) and message.id == 99
+    )[:-1]
+
+
+@pytest.mark.parametrize("way", GIVE_UP)
+def test_a_result_and_the_word_that_its_call_is_given_up_cross_on_the_link(link, other, echo, way):
+    """Whichever thread is first: the result is there for the same call."""
+    for number in range(60):
+        call = kept_call(2 * number + 1, arguments={"n": number})
+        link.send(call)
+        reply = tool_runs(echo, link)
+        start = threading.Barrier(2)
+
+        def answer(reply=reply, start=start):
+            start.wait()
+            reply(Result([Text("done")]))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        start.wait()
+        link.send(GIVE_UP[way](id=call.id))
+        thread.join()
+        tool_runs(echo, link)
+        other.send(call.model_copy(update={"id": call.id + 1}))
+        assert tool_runs(echo, other) is None
+    assert not echo.cancelled.is_set()
+
+
+def test_who_has_joined_a_call_and_gives_it_up_around_its_end_finds_the_result(link, other, echo):
+    link.send(kept_call())
+    reply = tool_runs(echo, link)
+    other.send(kept_call(2))
+    tool_runs(echo, other)
+    reply(Result([Text("done")]))
+    assert text_of(other.receive()) == "done"
+    other.send(messages.Cancel(id=2))
+    other.send(kept_call(3))
+    (result,) = take_all(other)
+    assert text_of(result) == "done"
+
+
+def test_a_result_that_was_sent_a_while_ago_was_taken(link, other, echo, monkeypatch):
+    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    link.send(kept_call())
+    tool_runs(echo, link)(Result([Text("done")]))
+    assert text_of(link.receive()) == "done"
+    tool_runs(echo, link)
+    link.send(messages.Cancel(id=1))
+    tool_runs(echo, link)
+    other.send(kept_call(2))
+    assert tool_runs(echo, other)
+    assert len(echo.tasks.list_tasks()) == 0
+
+
+def test_what_may_be_given_back_counts_with_the_results_of_tasks(link, other, echo):
+    link.send(kept_call())
+    large = Result([Text("x" * 2_000_000)])
+    tool_runs(echo, link)(large)
+    assert text_of(link.receive()) == text_of(large)
+    link.send(messages.Cancel(id=1))
+    tool_runs(echo, link)
+    other.send(kept_call(2))
+    assert tool_runs(echo, other)  # there was no room for it
 
 
 def test_two_clients_that_make_the_same_call_wait_for_one(link, other, echo):

@@ -4,12 +4,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 import pytest
-from live import kernel_env, live_kernel
+from live import kernel_env, live_kernel, wait_for_ends
 
 from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.errors import BridgeError
@@ -163,6 +164,45 @@ def test_a_bridge_that_takes_too_long_is_told_and_ended(settings):
     with pytest.raises(BridgeError, match=r"did not start within 0\.05 s|timed out"):
         background_bridge.start_bridge(replace(settings, start_timeout=0.05))
     assert background_bridge.find_bridge(settings) is None
+    wait_for_ends(_list_processes(settings.home.parent))
+
+
+def _list_processes(home):
+    """Return the ids of the processes that were started with this home folder."""
+    pids = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("HOME") == str(home):
+                pids.append(process.pid)
+    return pids
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the starter's session is ended")
+def test_a_bridge_whose_starter_hangs_is_ended_with_it(settings, home, monkeypatch):
+    begun = home / "begun"
+    monkeypatch.setattr(
+        background_bridge,
+        "_SPAWN",
+        "import pathlib, subprocess, sys, time\n"
+        "bridge = subprocess.Popen(sys.argv[1:], stdout=2)\n"
+        f"pathlib.Path({str(begun)!r}).write_text(str(bridge.pid))\n"
+        "time.sleep(600)",
+    )
+    monkeypatch.setattr(subprocess.Popen, "communicate", _interrupt_once(begun))
+    with pytest.raises(KeyboardInterrupt):
+        background_bridge.start_bridge(settings)
+    wait_for_ends([int(begun.read_text()), *_list_processes(home)])
+
+
+def _interrupt_once(begun):
+    """Return what interrupts the user's cell once the bridge's process runs."""
+
+    def communicate(_process, **_options):
+        while not (begun.exists() and begun.read_text()):
+            pass
+        raise KeyboardInterrupt
+
+    return communicate
 
 
 def test_a_python_that_cannot_be_run_is_named(settings, monkeypatch):

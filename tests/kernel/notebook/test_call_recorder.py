@@ -1,6 +1,7 @@
 """The recorder: a valid notebook at every moment, whatever happens to it, and no call lost."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -119,7 +120,7 @@ def test_calls_are_added_to_a_recording(path):
 def test_a_cell_converts_what_the_client_sent_where_the_function_gets_something_else(path):
     schema = {"properties": {"day": {"type": "string", "format": "date"}}}
     recorder = CallRecorder(path, "sales.ipynb")
-    recorder.call_ended(entry(arguments={"day": "2015-01-02"}, input_schema=schema), RESULT)
+    recorder.call_ended(entry(arguments={"day": "2015-01-02"}, function_schema=schema), RESULT)
     recorder.close()
     assert read(path).cells[1].source == '%mcp call rain {"day": "2015-01-02"}'
 
@@ -193,14 +194,17 @@ def test_a_full_disk_is_told_and_loses_no_call(path, monkeypatch):
     make_file = call_recorder.tempfile.mkstemp
     full = threading.Event()
 
-    def fail(**where):
+    def make_file_on_full_disk(**where):
         full.set()
-        raise OSError(28, "No space left on device")
+        descriptor, name = make_file(**where)
+        os.close(descriptor)
+        return os.open("/dev/full", os.O_RDWR), name
 
-    monkeypatch.setattr(call_recorder.tempfile, "mkstemp", fail)
+    monkeypatch.setattr(call_recorder.tempfile, "mkstemp", make_file_on_full_disk)
     recorder.call_ended(entry(1), RESULT)
     assert full.wait(30)
     assert not recorder.flush(0.2)
+    assert len(list(path.parent.glob(".*.tmp"))) <= 1  # of a try that goes on just now
     assert (
         "cannot be written (No space left on device), and lacks 1 call. Make" in recorder.describe()
     )

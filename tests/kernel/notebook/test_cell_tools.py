@@ -147,3 +147,122 @@ def test_a_cell_inside_a_cell_is_part_of_it(kernel, inner):
     kernel.ok(cell_of("f", "g"), cell="a")
     kernel.ok(f"%mcp_tool f\nget_ipython().run_cell({inner!r})\n%mcp_tool g", cell="a")
     assert list(tools_of(kernel)) == ["f", "g"]
+
+
+# -- several functions, one name -------------------------------------------------------------------
+
+LOOP = """from mcp_notebook import mcp_tool
+for city in ("oslo", "rome"):
+    def rain(city: str = city):
+        "Rain in a city."
+        return city
+    {}
+"""
+DECLARE = 'mcp_tool(name=f"rain_{city}")(rain)'
+LINE = 'get_ipython().run_line_magic("mcp_tool", f"rain --name rain_{city}")'
+WRAPPED = """from functools import lru_cache, partial, wraps
+from mcp_notebook import mcp_tool
+def rain(city: str = 'rome'):
+    "Rain in a city."
+    return city
+"""
+CACHED = """
+for name in ("rain_oslo", "rain_rome"):
+    mcp_tool(name=name)(lru_cache(rain))
+"""
+DECORATED = """
+def in_city(name):
+    @wraps(rain)
+    def other():
+        return rain(name)
+    del other.__wrapped__
+    return other
+mcp_tool(name="rain_oslo")(in_city("oslo"))
+mcp_tool(name="rain_rome")(in_city("rome"))
+"""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        LOOP.format(DECLARE),
+        LOOP.format(DECLARE) + "del rain, city",
+        LOOP.format(f"{DECLARE}; rain = 5"),
+        LOOP.format(LINE),
+        "%%capture\n" + LOOP.format(DECLARE),
+        WRAPPED + CACHED,
+        WRAPPED.replace("def rain", '@mcp_tool(name="rain_oslo")\ndef rain')
+        + 'mcp_tool(name="rain_rome")(lru_cache(rain))',
+        WRAPPED + DECORATED,
+    ],
+    ids=["loop", "deleted", "rebound", "line", "captured", "lru_cache", "of a tool", "wraps"],
+)
+def test_functions_of_one_name_that_a_cell_declares_under_several_all_stay_tools(kernel, cell):
+    output = kernel.ok(cell, cell="a")
+    assert list(tools_of(kernel)) == ["rain_oslo", "rain_rome"]
+    assert output.stderr == ""
+    kernel.ok("1", cell="b")
+    kernel.ok("%reload_ext mcp_notebook", cell="b")
+    kernel.ok("1", cell="c")
+    assert list(tools_of(kernel)) == ["rain_oslo", "rain_rome"]
+    if "lru_cache" not in cell or "wraps(rain)" in cell:
+        assert kernel.ok("%mcp call rain_oslo").stdout.strip() == "oslo"
+        assert kernel.ok("%mcp call rain_rome").stdout.strip() == "rome"
+    kernel.ok("1", cell="a")
+    assert tools_of(kernel) == {}
+
+
+def test_of_several_declarations_of_one_name_in_a_cell_the_author_hears_that_the_last_one_stays(
+    kernel,
+):
+    output = kernel.ok(LOOP.format("mcp_tool(rain)"), cell="a")
+    assert list(tools_of(kernel)) == ["rain"]
+    assert "This cell declares `rain` more than once, and only the last one is" in output.stderr
+    assert output.stderr.count("rain") == 1
+    output = kernel.ok(cell_of("f", "f"), cell="b")
+    assert "This cell declares `f` more than once" in output.stderr
+
+
+def test_a_name_that_another_cell_has_declared_is_told_and_a_cell_that_runs_again_is_not(kernel):
+    for _ in range(2):
+        assert kernel.ok(cell_of("f"), cell="a").stderr == ""
+    output = kernel.ok(cell_of("f"), cell="b")
+    assert output.stderr.startswith(
+        "`f` takes the place of the tool that another cell has declared"
+    )
+    assert kernel.ok(cell_of("f"), cell="b").stderr == ""
+    assert kernel.ok("%mcp_tool f", cell="c").stderr == ""
+    assert "`f` takes the place" in kernel.ok(FUNCTION.format("f"), cell="d").stderr
+    assert list(tools_of(kernel)) == ["f"]
+
+
+def test_a_tool_that_goes_because_its_function_is_declared_under_another_name_is_told(kernel):
+    kernel.ok("from mcp_notebook import mcp_tool\n@mcp_tool(name='one')\ndef f(): 'F.'", cell="a")
+    output = kernel.ok("@mcp_tool(name='two')\ndef f(): 'F.'", cell="b")
+    assert list(tools_of(kernel)) == ["two"]
+    assert "The tool 'one' is gone: `f` now offers `two`." in output.stderr
+
+
+METHODS = """from functools import wraps
+from mcp_notebook import mcp_tool
+class Model:
+    def fit(self, n: int): 'Fit.'
+    @staticmethod
+    def load(n: int):
+        'Load.'
+        return n
+"""
+
+
+def test_a_method_outside_of_its_class_is_told_what_it_needs_and_a_static_one_is_a_tool(kernel):
+    kernel.ok(METHODS)
+    output = kernel.ok("mcp_tool(Model.fit)")
+    assert "`Model.fit` is a method, so it becomes a tool with its object" in output.stderr
+    assert "`%mcp_tool model`" in output.stderr
+    assert tools_of(kernel) == {}
+    assert kernel.ok("mcp_tool(Model.load)").stderr == ""
+    assert kernel.ok("%mcp call load n=3").stdout.strip() == "3"
+    kernel.ok("model = Model()\n%mcp_tool model")
+    assert list(tools_of(kernel)) == ["load", "fit"]
+    kernel.ok("@mcp_tool(name='fast')\n@wraps(Model.fit)\ndef f(n: int): 'F.'")
+    assert "fast" in tools_of(kernel)

@@ -24,3 +24,14 @@ def test_tab_completes_verbs_tools_and_arguments(rain, typed, offered):
     rain.client.complete(typed, len(typed))
     reply = rain.client.get_shell_msg(timeout=30)
     assert offered in reply["content"]["matches"]
+
+
+def test_a_name_that_ipython_would_expand_is_not_offered(kernel):
+    kernel.ok(
+        "from mcp_notebook import Tool, registry\nnames = ['a-b', '{fired}', '$x', 'b c', \"'\"]\n"
+        "schema = {'type': 'object', 'properties': {name: {} for name in names}}\n"
+        "registry.add(Tool(name='odd', input_schema=schema, handler=lambda **a: 1))"
+    )
+    kernel.client.complete("%mcp call odd ", len("%mcp call odd "))
+    matches = kernel.client.get_shell_msg(timeout=30)["content"]["matches"]
+    assert [name for name in matches if name.endswith("=")] == ["a-b="]

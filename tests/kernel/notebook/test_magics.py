@@ -231,10 +231,10 @@ def test_marked_methods_are_no_tools_until_there_is_an_object(kernel):
     kernel.ok(COUNTER.format("").replace("@mcp_tools", ""))
     assert tools_of(kernel) == {}
     assert "`%mcp_tool counter`" in kernel.run("%mcp_tool Counter").error
-    kernel.ok("counter = Counter()\n%mcp_tool counter --prefix c.")
-    assert list(tools_of(kernel)) == ["c.add", "c.clear"]
+    kernel.ok("counter = Counter()\n%mcp_tool counter --prefix c-")
+    assert list(tools_of(kernel)) == ["c-add", "c-clear"]
     output = kernel.ok("counter = 5")
-    assert "The tools 'c.add', 'c.clear' are gone" in output.stderr
+    assert "The tools 'c-add', 'c-clear' are gone" in output.stderr
 
 
 def test_a_class_decorated_before_the_extension_was_loaded_is_taken_up_once(kernel):

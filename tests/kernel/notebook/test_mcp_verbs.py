@@ -61,6 +61,14 @@ def test_mcp_call_runs_coroutine_tools_too(kernel):
     assert kernel.ok("%mcp call later").stdout.strip() == "7"
 
 
+def test_pairs_of_a_call_may_hold_the_notebooks_variables_and_an_object_is_taken_as_it_stands(rain):
+    rain.ok("place, years = 'New York', [2013]")
+    code = "%mcp call rain city=$place year={years[0]}"
+    assert rain.ok(f"def f():\n    place = 'Seattle'\n    {code}\nf()").stdout == "Seattle 2013\n"
+    assert "'{place}'" in rain.ok('%mcp call rain {"city": "{place}"}').stdout
+    assert "{place}" in rain.run("%mcp remove {place}").text
+
+
 def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
     assert rain.ok("%mcp log").stdout == "No calls yet.\n"
     assert rain.ok("%mcp log rain --errors").stdout == "No call of rain has failed.\n"
@@ -129,6 +137,7 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ),
         ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
+        (f'%mcp call rain {{"a": {"[" * 100_000}', "not a valid JSON object: maximum recursion"),
         ('%mcp call rain city="New', "close the quote, or put it between quotes of the other kind"),
         ("%mcp log rian", "did you mean 'rain'?"),
         ("%mcp log --all", "`%mcp log` has no option `--all`"),

@@ -1,5 +1,6 @@
 """The card for Binder and a JupyterHub: the right address, and never a token."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from live import live_kernel
 
 from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
+    describe_access,
     find_public_address,
     format_install_line,
 )
@@ -67,6 +69,28 @@ def test_a_server_without_the_extension_is_told_from_one_that_has_it():
     assert "Install it there and start the server again." in text
 
 
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        (
+            HUB,
+            "On this JupyterHub, assistants outside reach it at /hubs/user/ada/mcp on this server",
+        ),
+        (BINDER | {"JUPYTERHUB_PUBLIC_URL": "https://h.org/"}, "at https://h.org/user/x-y-1/mcp: "),
+        (HUB | {"JPY_MCP_PATH": ""}, "cannot reach it yet: `%mcp config` says why."),
+    ],
+)
+def test_the_status_says_how_the_notebook_is_reached_from_outside(env, said):
+    env = {name: value for name, value in env.items() if value}
+    assert said in describe_access(find_public_address(env))
+
+
+def test_a_shell_takes_the_line_as_it_stands_whatever_the_server_is_called():
+    env = HUB | {"JPY_MCP_PATH": "/user/a b;touch x$(id)/mcp"}
+    line = format_install_line(find_public_address(env), "cursor")
+    assert shlex.split(line)[4] == "https://HOST/user/a b;touch x$(id)/mcp"
+
+
 def test_hostile_variables_are_no_markup():
     env = HUB | {"JUPYTERHUB_PUBLIC_URL": "https://<script>/", "JPY_MCP_PATH": "/'><b>/mcp"}
     html = build_address_card(find_public_address(env))["text/html"]
@@ -86,5 +110,12 @@ def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
         (card,) = kernel.ok("%load_ext mcp_notebook").displays
         assert "https://HOST/user/x-y-1/mcp" in card["text/plain"]
         assert kernel.ok("%reload_ext mcp_notebook").displays == []
+        (tool,) = kernel.ok("%%mcp_tool\ndef f(a: int): return a").displays
+        status = kernel.ok("%mcp status").stdout
+        assert "assistants outside reach it at /user/x-y-1/mcp on this server" in status
+        for shown in (tool["text/plain"], tool["text/html"], status):
+            assert "%mcp config" in shown
+            assert "mcp-notebook install" not in shown
+            assert "stdio" not in shown
         (config,) = kernel.ok("%mcp config cursor").displays
         assert "mcp-notebook install cursor --url" in config["text/plain"]

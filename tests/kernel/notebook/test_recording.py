@@ -1,7 +1,11 @@
 """``%mcp record`` and ``%mcp insert`` in a live kernel, with calls of a client over the link."""
 
+import json
+
 import nbformat
 import pytest
+from hostile_texts import objects
+from hypothesis import given, settings
 from live import Link, record_of, text_of
 
 from mcp_notebook.call_cells import read_call_cells
@@ -124,8 +128,94 @@ def test_a_call_is_inserted_as_a_cell_that_makes_it_again(rain, folder):
     with Link(record_of(rain)) as link:
         link.call("rain", city="New York", year=2013)
     code = insert(rain, "%mcp insert")
-    assert code == "rain(city='New York', year=2013)"
+    assert code == "rain(\n    city='New York',\n    year=2013,\n)"
     assert rain.ok(code).displays[0]["text/plain"] == "'New York 2013'"
     assert "The log has no call 999999. The last one is" in error_of(rain, "%mcp insert 999999")
     assert "The log has no call x." in error_of(rain, "%mcp insert x")
     assert "The log has no call 99999" in error_of(rain, f"%mcp insert {'9' * 5000}")
+
+
+@pytest.fixture(scope="module")
+def picky(shared_kernel):
+    """A notebook whose tool `pick` takes anything down that it is given."""
+    shared_kernel.ok("%reload_ext mcp_notebook")
+    shared_kernel.ok(
+        "from mcp_notebook import Tool, registry\nfired, got = [], []\n"
+        "def pick(**arguments): got.append(repr(arguments))\n"
+        "registry.add(Tool(name='pick', input_schema={'type': 'object'}, handler=pick))"
+    )
+    with Link(record_of(shared_kernel)) as link:
+        yield shared_kernel, link
+
+
+@settings(max_examples=60)
+@given(arguments=objects())
+def test_the_cell_of_a_call_makes_that_call_and_runs_nothing_else(picky, arguments):
+    kernel, link = picky
+    kernel.ok("del fired[:], got[:]")
+    is_refused = link.call("pick", **arguments).is_error
+    kernel.ok(insert(kernel, "%mcp insert"))
+    kernel.ok(f"%mcp call pick {json.dumps(arguments)}")
+    checks = "print(fired, len(got), len(set(got[:2])))"
+    assert kernel.ok(checks).stdout == ("[] 0 0\n" if is_refused else "[] 3 1\n")
+
+
+REFUSED = [
+    ("pick", {"c!": "+str(fired.append(1))#", "c": "a"}),
+    ("pick", {"c": "{fired.append(1)}"}),
+    ("fired.append", {"object": 1}),
+    ("x\nfired.append(1)", {}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), REFUSED)
+def test_what_was_refused_is_recorded_and_runs_nothing_when_the_cells_are_run_again(
+    kernel, tmp_path, tool, arguments
+):
+    kernel.ok("fired = []")
+    kernel.ok("%%mcp_tool\nfrom typing import Literal\ndef pick(c: Literal['a']): return c")
+    kernel.ok(f"%mcp record {tmp_path}/calls")
+    with Link(record_of(kernel)) as link:
+        assert link.call(tool, **arguments).is_error
+    inserted = insert(kernel, "%mcp insert")
+    kernel.ok("%mcp record --stop")
+    (cell,) = nbformat.read(tmp_path / "calls.ipynb", as_version=4).cells[1:]
+    assert cell.source.startswith("# The tool did not run.\n# ")
+    assert cell.outputs[0].output_type == "error"
+    kernel.ok(cell.source)
+    kernel.run(inserted)
+    kernel.run(f"%mcp call {tool} {json.dumps(arguments)}")
+    assert kernel.ok("fired").displays[0]["text/plain"] == "[]"
+
+
+def test_a_call_that_failed_in_its_function_runs_again_and_one_that_was_refused_does_not(
+    kernel, tmp_path
+):
+    kernel.ok("%%mcp_tool\ndef ratio(a: int): return 1 / a")
+    kernel.ok("%%mcp_tool --run fork --read-only\ndef apart(a: int): return 1 / a")
+    kernel.ok(f"%mcp record {tmp_path}/calls")
+    with Link(record_of(kernel)) as link:
+        for tool in ("ratio", "apart"):
+            for a in (0, "x"):
+                assert link.call(tool, a=a).is_error
+    kernel.ok("%mcp record --stop")
+    calls = calls_in(tmp_path / "calls.ipynb")
+    assert [call.never_ran for call in calls] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%%mcp_tool --name total\ndef add(a: int): return a",
+        "%%mcp_tool\nasync def total(a: int): return a",
+        "%%mcp_tool\ndef total(a: int, /): return a",
+        "%%mcp_tool\nfrom mcp_notebook import Context\ndef total(a: int, ctx: Context): return a",
+    ],
+)
+def test_a_function_that_a_cell_cannot_call_like_a_client_is_called_by_the_magic(kernel, cell):
+    kernel.ok(cell)
+    with Link(record_of(kernel)) as link:
+        assert text_of(link.call("total", a=5)) == "5"
+    code = insert(kernel, "%mcp insert")
+    assert code == '%mcp call total {"a": 5}'
+    assert kernel.ok(code).stdout == "5\n"

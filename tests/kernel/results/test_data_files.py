@@ -40,16 +40,10 @@ def only(monkeypatch):
     """Return a function that leaves some libraries loaded of those that read tables."""
 
     def keep(*libraries):
-        monkeypatch.setattr(data_files, "sys", Modules(libraries))
+        loaded = {name: sys.modules[name] for name in libraries}
+        monkeypatch.setattr(data_files, "find_imported", loaded.get)
 
     return keep
-
-
-class Modules:
-    """``sys`` with some of the loaded libraries."""
-
-    def __init__(self, libraries):
-        self.modules = {name: sys.modules[name] for name in libraries}
 
 
 def texts(blocks):

@@ -164,7 +164,7 @@ def test_a_long_svg_that_is_not_drawn_is_its_texts_and_a_link(budget, store, und
     rectangles = "<rect/>" * 2_000
     source = SVG.replace("</svg>", f"{rectangles}</svg>")
     text, link = blocks_of({"image/svg+xml": source}, budget)
-    assert "`pip install cairosvg` draws it" in text.text
+    assert "`pip install vl-convert-python` draws it" in text.text
     assert text.text.endswith("Its texts:]\nhi")
     assert store.find_format(link.uri).content() == source
 
@@ -387,3 +387,11 @@ def test_of_many_media_the_first_are_told_and_the_pages_share_the_room(budget):
     long = tell(f"<iframe srcdoc='{'word ' * 30_000}'></iframe>" * 50)
     assert len(long) == 50
     assert sum(map(len, long)) < 5 * budget.chars
+
+
+def test_a_page_that_shows_no_text_is_not_called_by_the_name_of_its_class(converter):
+    for page in ("<script>draw()</script>", "<div id='map'></div>", "<style>p {}</style>"):
+        text = only_text(converter.make_result(display.HTML(page), ()).content)
+        assert text == "[a display that has no text: text/html]"
+    nested = {"a": {"b": {"c": display.HTML("<b>x</b>")}}}
+    assert only_text(converter.make_result(nested, ()).content) == '{"a": {"b": {"c": "<b>x</b>"}}}'

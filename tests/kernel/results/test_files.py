@@ -67,7 +67,8 @@ def test_a_file_of_ten_gigabytes_is_not_read(folder, convert, to_text, monkeypat
         file.write(b"first line\n" * 2_000)
         file.seek(10 * 10**9 - 20_000)  # all between takes no room on the disk
         file.write(b"last line\n" * 2_000)
-    [text] = convert(path, max_result_chars=1_000)
+    [text, why] = convert(path, max_result_chars=1_000)
+    assert why.text == "[A file of more than 105 MB cannot be read whole.]"
     assert text.text.startswith("first line\nfirst line\n")
     assert text.text.endswith("last line\nlast line\n")
     assert "the middle of 10,000,000,000 bytes is left out" in text.text
@@ -251,12 +252,19 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
         "from pathlib import Path\n"
         "def notes() -> Path:\n    'Notes.'\n"
         "    Path('notes.md').write_text('# Notes')\n    return Path('notes.md')\n"
-        "def hosts():\n    'Outside.'\n    return Path('/etc/hosts')\n"
+        "def hosts() -> Path:\n    'Outside.'\n    return Path('/etc/hosts')\n"
+        "def both():\n    return [Path('notes.md'), Path('/etc/hosts')]\n"
+        "def later():\n    return Path('not-yet.txt')\n"
     )
     with Link(record_of(shared_kernel)) as link:
         result = link.call("notes")
         assert (text_of(result), result.structured) == ("# Notes", None)
-        text = text_of(link.call("hosts"))
+        refused = link.call("hosts")
+        text = text_of(refused)
+        assert refused.is_error
+        both = link.call("both")
+        assert (both.is_error, text_of(both).count("# Notes")) == (True, 1)
+        assert not link.call("later").is_error
     assert text == (
         "[The file /etc/hosts is not shown: it is outside of what the notebook shares. "
         "`%mcp status` in the notebook says why.]"

@@ -1,5 +1,7 @@
 """Displays that only prepare a notebook's page, and those that show something."""
 
+import json
+
 import pytest
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -75,3 +77,21 @@ def test_what_shows_something_loads_nothing(data):
 )
 def test_what_holoviews_displays_to_load_itself_is_known(data):
     assert is_library_loader(data)
+
+
+def test_the_page_by_which_panel_connects_is_told_from_one_that_shows_something():
+    embed, models = pytest.importorskip("bokeh.embed"), pytest.importorskip("bokeh.models")
+
+    documents = json.dumps({"1": embed.json_item(models.Div(text="hello"))["doc"]})
+    page = f"<script>var docs_json = {documents};</script>"
+    assert not is_library_loader({"text/html": page})
+    connection = page.replace('"Div"', '"panel.models.comm_manager.CommManager"')
+    assert is_library_loader({"text/html": connection})
+
+
+def test_the_library_of_lets_plot_is_told_from_its_plots():
+    library = '<div id="a"></div><script type="text/javascript" data-lets-plot-script="library">'
+    plot = '<script type="text/javascript" data-lets-plot-script="plot">var plotSpec={};</script>'
+    assert is_library_loader({"text/html": library})
+    assert not is_library_loader({"text/html": plot})
+    assert not is_library_loader({"text/html": library + plot})

@@ -4,8 +4,10 @@ import io
 import sqlite3
 
 import pytest
+from IPython.display import HTML
 
 from mcp_notebook.content import Image, ResourceLink
+from mcp_notebook.kernel.schemas.output_schema import make_output_schema
 
 np = pytest.importorskip("numpy")
 
@@ -108,7 +110,7 @@ def test_a_relation_of_duckdb_is_a_table_with_links(convert):
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select i, 'x' || i as s, null as n from range(100) t(i)")
     text, *links = convert(relation)
-    assert text.text.startswith("pyarrow Table: 100 rows x 3 columns; i Int64, s String,")
+    assert text.text.startswith("pyarrow Table: 100 rows x 3 columns; i int64, s string,")
     assert table_of(text.text)[-1] == "99,x99,"
     assert [type(link) for link in links] == [ResourceLink, ResourceLink]
     [failure] = convert(duckdb.sql("select ('x' || i)::int as s from range(1) t(i)"))
@@ -180,3 +182,201 @@ def test_a_sparse_matrix_is_its_elements(convert, kind):
         assert "1000 stored elements" in name.text or "1000)" in name.text
         assert table_of(table.text)[:2] == ["row,column,value", "0,0,1.0"]
         assert table_of(table.text)[-1] == "999,999,1.0"
+
+
+# -- databases, records, estimators, molecules -----------------------------------------------------
+
+
+@pytest.fixture
+def people():
+    """A session of SQLAlchemy with two rows, and the class that is mapped to them."""
+    sa = pytest.importorskip("sqlalchemy")
+    orm = pytest.importorskip("sqlalchemy.orm")
+    base = orm.declarative_base()
+
+    class Person(base):
+        __tablename__ = "person"
+        id = sa.Column(sa.Integer, primary_key=True)
+        name = sa.Column(sa.String)
+        friend_id = sa.Column(sa.ForeignKey("person.id"))
+        friend = orm.relationship("Person", remote_side="Person.id")
+
+        def __repr__(self):
+            return f"<Person {self.name}>"
+
+    engine = sa.create_engine("sqlite://")
+    base.metadata.create_all(engine)
+    with orm.Session(engine) as session:
+        session.add_all([Person(id=1, name="Ann"), Person(id=2, name="Bob", friend_id=1)])
+        session.commit()
+        yield session, Person, sa
+    engine.dispose()
+
+
+ANN = '{"id": 1, "name": "Ann", "friend_id": null}'
+BOTH = f'[{ANN}, {{"id": 2, "name": "Bob", "friend_id": 1}}]'
+
+
+def test_rows_of_sqlalchemy_keep_the_names_of_their_columns(to_text, people):
+    session, person, sa = people
+    query = sa.select(person.id, person.name, person.friend_id).order_by(person.id)
+    assert to_text(session.execute(query).first()) == ANN
+    assert to_text(session.execute(query).all()) == BOTH
+    assert to_text(session.execute(query).mappings().all()) == BOTH
+    assert to_text({"rows": session.execute(query).all()}) == f'{{"rows": {BOTH}}}'
+    assert (
+        to_text(session.execute(sa.text("select 1 as a, 2 as a")).all()) == '[{"a": 1, "a_2": 2}]'
+    )
+    assert to_text(query).startswith("SELECT person.id, person.name")
+
+
+def test_a_result_of_sqlalchemy_is_its_rows(to_text, people):
+    session, person, sa = people
+    query = sa.select(person.id, person.name, person.friend_id).order_by(person.id)
+    result = session.execute(query)
+    assert to_text(result) == BOTH
+    assert to_text(result) == "No rows are left to fetch; columns: id, name, friend_id"
+    assert to_text(session.scalars(sa.select(person.name))) == '["Ann", "Bob"]'
+    update = sa.update(person).values(name="Eve")
+    assert to_text(session.execute(update)) == "The statement returns no rows; it affected 2 rows."
+    many = " union all ".join(
+        f"select {number} as n, 'name {number}' as name" for number in range(30)
+    )
+    assert to_text(session.execute(sa.text(many))).startswith("list of dicts: 30 rows x 2 columns;")
+
+
+def test_mapped_objects_are_their_columns_and_load_nothing_else(to_text, people):
+    session, person, sa = people
+    statements = []
+    sa.event.listen(session.bind, "before_cursor_execute", lambda *args: statements.append(args[2]))
+    loaded = session.scalars(sa.select(person).order_by(person.id)).all()
+    assert to_text(loaded) == BOTH
+    assert to_text(loaded[0]) == ANN
+    assert len(statements) == 1  # the friend was not loaded
+    session.expire_all()
+    assert to_text(loaded[0]) == ANN
+    session.expire_all()
+    session.expunge_all()
+    assert to_text(loaded[0]) == "<Person without loaded columns: its session is closed>"
+
+
+def test_a_program_gets_rows_as_dicts_and_both_get_all_of_them(people, converter):
+    session, person, sa = people
+    query = sa.select(person.id, person.name)
+    expected = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}]
+
+    def people_tool() -> list[dict]:
+        """Declare what it returns."""
+
+    schema, _ = make_output_schema(people_tool, "people")
+    mapped = session.scalars(sa.select(person)).all()
+    for value in (
+        session.execute(query),
+        session.execute(query).all(),
+        session.execute(query).mappings(),
+    ):
+        result = converter.make_result(value, (), schema)
+        assert result.structured["result"] == expected
+        assert "Ann" in result.content[0].text
+    assert converter.make_result(mapped, (), schema).structured["result"][1]["friend_id"] == 1
+
+
+def test_a_connection_of_duckdb_is_what_was_executed_on_it(to_text):
+    connection = pytest.importorskip("duckdb").connect()
+    assert "on which nothing was executed" in to_text(connection)
+    assert to_text(connection.execute("select 1 as a, 'x' as b")) == '[{"a": 1, "b": "x"}]'
+    assert to_text(connection) == "No rows are left to fetch; columns: a, b"
+
+
+def test_a_plan_of_duckdb_is_drawn_as_it_is(to_text):
+    duckdb = pytest.importorskip("duckdb")
+    for value in (duckdb.sql("explain select 1"), duckdb.connect().execute("explain select 1")):
+        text = to_text(value)
+        assert "explain_key" not in text
+        assert "\\n" not in text
+        assert len(text.splitlines()) > 3
+
+
+def test_structs_of_msgspec_are_their_fields(to_text):
+    msgspec = pytest.importorskip("msgspec")
+    point = msgspec.defstruct("Point", [("x", int), ("name", str)])
+    assert to_text([point(1, "a")]) == '[{"x": 1, "name": "a"}]'
+
+
+def test_results_of_scipy_have_all_their_fields(to_text):
+    stats = pytest.importorskip("scipy.stats")
+    assert '"df": 4.0' in to_text(stats.ttest_ind([1, 2, 3.5], [2, 3, 4.9]))
+    assert '"intercept_stderr": 0.31' in to_text({"fit": stats.linregress([1, 2, 3], [1, 2, 3.5])})
+
+
+def test_an_array_of_zarr_says_its_type(to_text):
+    zarr = pytest.importorskip("zarr")
+    assert "shape=(3,) dtype=int64" in to_text(zarr.array(np.arange(3)))
+    assert "shape=(3,) dtype=int64" in to_text({"a": [zarr.array(np.arange(3))]})
+
+
+def test_an_estimator_shows_what_it_learned(to_text):
+    linear = pytest.importorskip("sklearn.linear_model")
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    processing = pytest.importorskip("sklearn.preprocessing")
+    model = linear.LinearRegression()
+    assert to_text(model) == "LinearRegression()"
+    model.fit([[0.0], [1.0]], [1.0, 3.0])
+    assert '"coef_": [' in to_text(model)
+    assert '"coef_": [' in to_text({"model": model})
+    steps = pipeline.make_pipeline(processing.StandardScaler(), "passthrough", linear.Ridge())
+    text = to_text(steps.fit([[0.0], [1.0]], [1.0, 3.0]))
+    assert (
+        text.index("standardscaler learned:") < text.index('"mean_": [0.5]') < text.index("coef_")
+    )
+
+
+def test_predictions_and_summaries_of_statsmodels_are_shown(to_text, pandas):
+    api = pytest.importorskip("statsmodels.api")
+    seasonal = pytest.importorskip("statsmodels.tsa.seasonal")
+    y = pandas.Series([1.0, 2.0, 3.5, 3.9, 5.1, 6.2, 6.8, 8.1], name="y")
+    model = api.OLS(y, api.add_constant(pandas.Series(range(8), name="x")))
+    assert to_text(model) == "OLS of y by const, x; not fitted: return its `.fit()`."
+    fit = model.fit()
+    assert to_text(fit.summary()).lstrip().startswith("OLS Regression Results")
+    assert "mean_ci_lower" in to_text(fit.get_prediction())
+    assert "trend float64" in to_text(seasonal.seasonal_decompose(y, period=2))
+
+
+def test_a_molecule_is_its_smiles(convert, to_text, pandas):
+    chem = pytest.importorskip("rdkit.Chem")
+    ethanol = chem.MolFromSmiles("OCC")
+    assert convert(ethanol)[0].text == "CCO"
+    assert convert({"ethanol": ethanol})[0].text == "ethanol:\nCCO"
+    assert table_of(to_text(pandas.DataFrame({"molecule": [ethanol]})))[-1] == "CCO"
+
+
+def test_alignments_and_trees_of_biopython_are_written_out(to_text):
+    align = pytest.importorskip("Bio.Align")
+    phylo = pytest.importorskip("Bio.Phylo")
+    alignments = align.PairwiseAligner().align("GATTACA", "GCATGCA")
+    assert "query             0 G" in to_text(alignments[0])
+    assert to_text(alignments).startswith("Alignments with the score 4")
+    many = to_text(align.PairwiseAligner().align("A" * 9, "A" * 4))
+    assert many.partition("\n")[0].endswith(", the first 10 of more:")
+    assert many.count("target") == 10
+    assert to_text(phylo.read(io.StringIO("((A:1,B:2):1,C:3);"), "newick")).startswith("((A:1")
+
+
+def test_a_plot_of_lets_plot_is_a_picture_wherever_it_is_shown(convert, to_text):
+    lets_plot = pytest.importorskip("lets_plot")
+    pytest.importorskip("vl_convert")
+    plot = lets_plot.ggplot({"x": [1, 2]}, lets_plot.aes("x", "x")) + lets_plot.geom_point()
+    for value in (plot, [plot], lets_plot.gggrid([plot, plot])):
+        picture, link = convert(value)
+        assert (type(picture), link.name) == (Image, "picture.svg")
+    [text, _] = convert(HTML(plot._repr_html_()))
+    assert text.text.startswith("[a lets-plot plot, not drawn here: `return` it in place of `show")
+    assert '"x": [1.0, 2.0]' in text.text
+
+
+def test_a_table_of_holoviews_is_a_table(to_text):
+    holoviews = pytest.importorskip("holoviews")
+    for kind in (holoviews.Table, holoviews.Dataset):
+        text = to_text(kind([("Rome", 3)], "city", "mm"))
+        assert table_of(text) == ["city,mm", "Rome,3"]

@@ -1,11 +1,13 @@
 """Which files results show, what a client hears of the others, and what takes a file's place."""
 
+import ast
 import os
 import stat
 import threading
 from pathlib import Path
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from sample_files import write_file
 
 from mcp_notebook.errors import CallError
@@ -54,8 +56,7 @@ def swap_after_check(monkeypatch):
 def open_text(folders, path):
     """Return the text of a file, or the sentence for the client."""
     try:
-        with folders.open(path) as opened:
-            return os.read(opened.descriptor, 1_000).decode()
+        return folders.read(path, lambda opened: os.read(opened.descriptor, 1_000).decode())
     except CallError as error:
         return str(error)
 
@@ -224,6 +225,17 @@ def test_a_client_hears_only_that_a_file_is_not_shared(folder, secret, to_text):
     assert to_text(Path("none.txt")) == "[There is no file none.txt.]"
 
 
+@pytest.mark.parametrize("name", ["{fired.append(1)}", "';fired.append(1)#", "$fired", "\u2028"])
+def test_the_line_that_allows_a_folder_is_data_whatever_the_client_called_it(folder, name):
+    folders = SharedFolders(folder, (), ())
+    open_text(folders, Path("/nowhere") / name / "a.txt")
+    line = folders.refused.list_reasons()[0].split("`")[1]
+    (_, assignment) = ast.parse(TransformerManager().transform_cell(line)).body
+    assert ast.literal_eval(assignment.value) == f"/nowhere/{name}"
+    open_text(folders, Path("/nowhere:/etc") / "a.txt")
+    assert "cannot be allowed: move the file." in folders.refused.list_reasons()[-1]
+
+
 def test_the_notebook_hears_where_a_file_is_and_how_to_share_it(folder, tmp_path, secret):
     own = folder / "own"
     own.mkdir()
@@ -239,9 +251,9 @@ def test_the_notebook_hears_where_a_file_is_and_how_to_share_it(folder, tmp_path
 
     def how(root):
         return (
-            f"To allow it, run `%env MCP_NOTEBOOK_ALLOWED_ROOTS={allowed}{os.pathsep}{root}` and "
-            "`%reload_ext mcp_notebook` in the notebook, or set that variable before Jupyter "
-            "starts."
+            "To allow it, run `import os; os.environ['MCP_NOTEBOOK_ALLOWED_ROOTS'] = "
+            f"'{allowed}{os.pathsep}{root}'` and `%reload_ext mcp_notebook` in the notebook, or "
+            "set that variable before Jupyter starts."
         )
 
     outside = f"is outside of the notebook's folder ({folder}) and the allowed roots. "

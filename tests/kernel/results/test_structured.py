@@ -7,7 +7,7 @@ from contents import only_text
 
 from mcp_notebook.content import Resource, Result, Text
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.results.structured import make_structured
+from mcp_notebook.kernel.results.structured import NO_DATA, make_structured
 
 
 def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
@@ -43,10 +43,10 @@ def test_a_result_whose_meta_cannot_be_sent_is_a_failure(converter, meta, proble
     assert problem in only_text(result)
 
 
-def test_data_that_is_too_large_is_refused():
+def test_data_of_which_no_part_is_small_enough_is_refused():
     with pytest.raises(InvalidResult):
-        make_structured(Result(structured=["x" * 100]), None, 50)
+        make_structured(Result(structured={"x" * 100: 1}), None, 50)
 
 
 def test_without_a_schema_a_value_has_no_structured_content():
-    assert make_structured({"a": 1}, None, 50) is None
+    assert make_structured({"a": 1}, None, 50) == NO_DATA

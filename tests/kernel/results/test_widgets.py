@@ -1,6 +1,7 @@
 """Widgets: what is in them, not their names."""
 
 import io
+import warnings
 
 import pytest
 
@@ -54,9 +55,9 @@ def test_outputs_of_an_output_widget_are_shown(to_text):
 def test_a_box_that_contains_itself_or_very_much_ends(to_text):
     box = widgets.VBox()
     box.children = (box,)
-    assert to_text(box) == "[1 more widgets are left out.]"
+    assert to_text(box) == "[1 more widgets are left out: a result shows 200 at most.]"
     many = widgets.VBox([widgets.Label("x")] * 300)
-    assert to_text(many).endswith("[101 more widgets are left out.]")
+    assert to_text(many).endswith("[101 more widgets are left out: a result shows 200 at most.]")
 
 
 def test_a_widget_that_shows_itself_is_shown_by_that(to_text):
@@ -65,3 +66,53 @@ def test_a_widget_that_shows_itself_is_shown_by_that(to_text):
             return {"text/markdown": "**shown**", "text/plain": "plain"}
 
     assert to_text(Shown()) == "**shown**"
+
+
+# -- panel -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def panel():
+    # It warns of its own names, and uses what pandas warns of.
+    with warnings.catch_warnings(action="ignore"):
+        yield pytest.importorskip("panel")
+
+
+def test_a_layout_of_panel_is_what_is_in_it(to_text, panel, pandas):
+    frame = pandas.DataFrame({"city": ["Rome"], "mm": [3]})
+    row = panel.Row(panel.pane.HTML("<b>bold</b>"), panel.widgets.IntSlider(name="year", value=3))
+    text = to_text(panel.Column("# Rain", row, frame, panel.Spacer()))
+    assert text.split("\n\n")[1:2] == ["year: 3"]
+    assert text.startswith("# Rain\n**bold**\n\n")
+    assert text.endswith("city,mm\nRome,3")
+    tabs = panel.Tabs(("one", "first"), ("two", "second"))
+    assert to_text(tabs).split() == ["one:", "first", "two:", "second"]
+    assert to_text(panel.Card("text", title="Sums")).split() == ["Sums:", "text"]
+    grid = panel.GridSpec()
+    grid[0, 0] = "cell"
+    assert to_text(grid) == "cell"
+    page = panel.template.FastListTemplate(title="Report", main=["hello"], sidebar=["menu"])
+    assert to_text(page).split() == ["Report:", "menu", "hello"]
+    assert to_text(panel.interact(lambda x: x * 2, x=3)) == "x: 3\n6"
+
+
+def test_panes_and_widgets_of_panel_are_what_they_hold(to_text, convert, panel, pandas, plt):
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    [picture] = convert(panel.pane.Matplotlib(figure))
+    assert type(picture) is Image
+    frame = pandas.DataFrame({"mm": [3]})
+    for value in (panel.widgets.Tabulator(frame), panel.pane.DataFrame(frame)):
+        assert to_text(value).endswith("mm\n3")
+    assert to_text(panel.indicators.Number(name="n", value=3)) == "n: 3"
+    assert to_text(panel.pane.Str("abc")) == "abc"
+
+
+def test_a_page_of_panel_has_an_end(to_text, panel):
+    text = to_text(panel.Column(*(panel.pane.Str(f"text {number}") for number in range(300))))
+    assert text.endswith("text 198\n\n[101 more widgets are left out: a result shows 200 at most.]")
+    deep = panel.Row("end")
+    for _ in range(30):
+        deep = panel.Row(deep)
+    assert "1 more widgets are left out" in to_text(deep)
+    assert to_text(panel.widgets.IntSlider(value=3)) == "IntSlider: 3"

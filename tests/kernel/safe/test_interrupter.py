@@ -13,7 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mcp_notebook.kernel.safe import interrupter as interrupter_module
-from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterrupter, raise_in
+from mcp_notebook.kernel.safe.interrupter import (
+    AsyncInterrupter,
+    Shield,
+    SignalInterrupter,
+    enter,
+    raise_in,
+)
 
 ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
 LIMIT = 30
@@ -296,6 +302,14 @@ def test_a_pending_exception_of_somebody_else_is_not_taken_back():
     assert in_thread(run) == "stopped"
 
 
+def count_rounds(has_seen_all):
+    """Count the rounds; on a busy machine more, until each way to end was seen."""
+    for number in range(30 * ROUNDS):
+        if number >= ROUNDS and has_seen_all():
+            return
+        yield number
+
+
 def start_together(ready, seconds):
     """Spin as soon as the other thread is there, too."""
     ready.wait(LIMIT)
@@ -308,7 +322,7 @@ def test_interrupts_at_random_moments_hit_nothing_else(way, where):
     def run():
         chance = random.Random(11)
         ends = Counter()
-        for number in range(ROUNDS):
+        for number in count_rounds(lambda: ends["stopped"] and ends["done"]):
             length = chance.uniform(0, 0.0004)
             ready = threading.Event()
             if number % 2:
@@ -330,7 +344,7 @@ def test_interrupts_at_random_moments_hit_nothing_else(way, where):
     ends = where(run)
     assert ends["stopped"] > 0
     assert ends["done"] > 0
-    assert sum(ends.values()) == ROUNDS
+    assert ends["stopped"] + ends["done"] == ends.total() >= ROUNDS
 
 
 AFTERWARDS = """
@@ -370,3 +384,114 @@ def test_code_can_be_traced_after_an_interrupt():
         check=False,
     )
     assert done.stdout.split() == ["stopped", "traced"], done.stderr
+
+
+# -- shields ---------------------------------------------------------------------------------------
+
+
+def interrupt_and_wait(interrupter):
+    """Have another thread interrupt this one, and give that the time to be raised."""
+    interrupt_from_elsewhere(interrupter).join()
+    spin(0.001)
+
+
+@WAYS
+def test_an_interrupt_within_a_shield_is_raised_at_its_end(way, where):
+    def run():
+        steps = []
+
+        def code():
+            with Shield():
+                interrupt_and_wait(interrupter)
+                steps.append("still shielded")
+            steps.append("too late")
+
+        with way() as interrupter, pytest.raises(Stop):
+            interrupter.run(code)
+        return steps
+
+    assert where(run) == ["still shielded"]
+
+
+@WAYS
+def test_code_within_a_shield_may_be_interrupted_and_what_follows_is_not(way, where):
+    def run():
+        steps = []
+
+        def code():
+            with Shield() as shield:
+                try:
+                    interrupt_and_wait(interrupter)
+                    shield.run(steps.append, "not reached")
+                finally:
+                    spin(0.001)
+                    steps.append("released")
+
+        with way() as interrupter, pytest.raises(Stop):
+            interrupter.run(code)
+        return steps
+
+    assert where(run) == ["released"]
+
+
+@WAYS
+def test_a_shield_outside_of_interruptible_code_does_nothing(way, where):
+    def run():
+        with way() as interrupter, Shield() as shield:
+            interrupt_and_wait(interrupter)
+            return shield.run(lambda: "ran")
+
+    assert where(run) == "ran"
+
+
+@WAYS
+@pytest.mark.usefixtures("often_switched")
+def test_what_a_shield_acquires_is_released_at_whichever_moment_an_interrupt_comes(way, where):
+    def run():
+        chance, held, ends = random.Random(5), [], Counter()
+
+        def code(ready, length):
+            ready.wait(LIMIT)
+            with Shield() as shield:
+                spin(length)
+                held.append("resource")
+                try:
+                    shield.run(spin, length)
+                finally:
+                    spin(length)
+                    held.pop()
+
+        for _ in count_rounds(lambda: ends["stopped"]):
+            ready = threading.Event()
+            with way() as interrupter:
+                delay = chance.uniform(0, 0.001)
+                thread = interrupt_from_elsewhere(
+                    interrupter, lambda ready=ready, delay=delay: (ready.set(), spin(delay))
+                )
+                try:
+                    interrupter.run(code, ready, chance.uniform(0, 0.0003))
+                    ends["ran"] += 1
+                except Stop:
+                    ends["stopped"] += 1
+                assert held == []
+            thread.join()
+        return ends
+
+    ends = where(run)
+    assert ends["stopped"]
+    assert ends.total() >= ROUNDS
+
+
+def test_what_an_interrupt_kept_from_its_end_ends_with_the_code_around_it():
+    removed = []
+
+    class Inner:
+        def remove(self):
+            removed.append("inner")
+
+    with by_exception() as interrupter:
+        interrupter.open()
+        enter(Inner())
+        interrupter.close()
+        assert removed == []
+    assert removed == ["inner"]

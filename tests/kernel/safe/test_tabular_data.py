@@ -1,12 +1,15 @@
 """Tables and series of the data libraries as lists and dicts."""
 
 from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook.kernel.safe.moments import count_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import (
@@ -134,3 +137,43 @@ class Number(int):
 )
 def test_marks_of_missing_values_are_known(value, missing):
     assert is_missing(value) is missing
+
+
+# -- floats of 16 and 32 bits ----------------------------------------------------------------------
+
+
+def count_digits(number):
+    return len(Decimal(repr(number)).normalize().as_tuple().digits)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+@given(single=st.floats(width=32), half=st.floats(width=16))
+def test_short_floats_are_the_same_number_with_fewest_digits(size, single, half):
+    for value, kind in ((single, np.float32), (half, np.float16)):
+        array = np.array([value] * size, kind)
+        short = list_elements(array)[-1]
+        assert kind(short) == array[0] or np.isnan(array[0])
+        if np.isfinite(value):
+            assert count_digits(short) <= count_digits(float(array[0]))
+
+
+def test_floats_of_32_bits_have_their_own_digits_in_each_library():
+    array = np.array([0.1, 0.7], np.float32)
+    short = [0.1, 0.7]
+    for series in (array, pl.Series(array), pa.array(array), pd.Index(array)):
+        assert list_elements(series) == short
+    assert list_elements(pl.Series([array.tolist()], dtype=pl.List(pl.Float32))) == [short]
+    assert list_elements(pa.array([array.tolist()], pa.list_(pa.float32()))) == [short]
+    assert list_elements(pa.array(array.astype(np.float16))) == short
+    for dtype in ("float32", "Float32", "float[pyarrow]"):
+        series = pd.Series([0.1, 0.7], dtype=dtype)
+        assert list_records(series) == [{"value": 0.1}, {"value": 0.7}]
+    assert list_elements(array.reshape(1, 2)) == [short]
+
+
+def test_other_numbers_keep_theirs():
+    exact = 0.10000000149011612
+    for values in ([exact, 1.0], [1, 2], [True], ["0.1"]):
+        assert list_elements(np.array(values)) == values
+    both = pa.struct([("a", pa.float32()), ("b", pa.float64())])
+    assert list_elements(pa.array([{"a": 0.1, "b": exact}], both))[0]["b"] == exact

@@ -39,7 +39,7 @@ def test_a_long_text_is_cut_at_ends_of_lines_and_says_how_much_is_gone():
     assert f"[... {gone:,} of 8,890 characters, {lines} of 1,001 lines, left out ...]" in made
 
 
-def test_a_text_without_lines_is_cut_anywhere():
+def test_a_text_of_one_long_word_is_cut_anywhere():
     made = cut_text("x" * 1_000, 300)
     assert 270 < len(made) <= 300
     assert re.sub(r"[\d,]+ of", "N of", made).strip("x") == (
@@ -47,9 +47,54 @@ def test_a_text_without_lines_is_cut_anywhere():
     )
 
 
-@pytest.mark.parametrize("size", [0, 1, 50, 99])
+@pytest.mark.parametrize("size", [0, 1, 9])
 def test_where_there_is_no_room_to_say_so_the_beginning_is_kept(size):
     assert cut_text("abc" * 1_000, size) == ("abc" * 1_000)[:size]
+
+
+@given(st.lists(st.text("abc123.-", min_size=1, max_size=8), min_size=40), st.integers(30, 99))
+def test_where_there_is_little_room_whole_words_are_kept_and_the_rest_is_counted(words, size):
+    text = " ".join(words)
+    made = cut_text(text, size)
+    assert len(made) <= size
+    if made != text:
+        head, rest = re.fullmatch(r"(.*) \[\+([\d,]+)\]", made).groups()
+        assert head.split() == words[: len(head.split())]
+        assert len(head) + int(rest.replace(",", "")) == len(text)
+
+
+WORDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters=",;|"), min_size=1)
+SPACES = st.sampled_from([" ", "\n", "\t", ", ", ",", "; ", "\n\n", " | "])
+
+
+@given(
+    st.lists(st.tuples(WORDS, SPACES), min_size=30, max_size=300),
+    st.integers(300, 2_000),
+    st.booleans(),
+)
+def test_no_cut_is_within_a_word_a_number_or_an_item(parts, size, is_clean):
+    assume(all(len(word) < 30 for word, _ in parts))
+    text = "".join(word + space for word, space in parts)
+    made = cut_text(text, size, is_clean=is_clean)
+    if (said := MARKER.search(made)) is None:
+        return
+    words = [word for word, _ in parts]
+    head, tail = (
+        re.split(r"[\s,;|]+", part.strip(" \n\t,;|")) if part.strip(" \n\t,;|") else []
+        for part in (made[: said.start()], made[said.end() :])
+    )
+    assert head == words[: len(head)]
+    assert tail == words[len(words) - len(tail) :]
+
+
+def test_the_cut_of_a_long_list_has_no_halves_of_numbers():
+    made = cut_text(str(list(range(20_000))), 25_000)
+    head, tail = MARKER.split(made)[0], MARKER.split(made)[-1]
+    assert head.endswith(",")
+    numbers = [int(number) for number in re.findall(r"\d+", head)]
+    assert numbers == list(range(len(numbers)))
+    numbers = [int(number) for number in re.findall(r"\d+", tail)]
+    assert numbers == list(range(20_000 - len(numbers), 20_000))
 
 
 @given(st.text(min_size=300), st.integers(200, 1_000))

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections import deque, namedtuple
+from collections import Counter, deque, namedtuple
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -192,3 +192,19 @@ def test_nanoseconds_are_kept(convert):
     ]
     assert to_structured(frame, 100) == [{"t": "PT0.000000001S"}]
     assert to_structured(pd.DataFrame({"t": [pd.Timedelta(1)]}), 9) == [{"t": "PT0.000000001S"}]
+
+
+def test_a_counter_has_the_most_common_first():
+    counter = Counter("abracadabra")
+    counter["z"] = 100
+    assert list(to_json_value(counter, 100))[:3] == ["z", "a", "b"]
+    assert to_json_value(counter, 2) == {"z": 100, "a": 5, "...": "4 more of 6 items"}
+    assert to_json_value(Counter({"a": 1, "b": None}), 9) == {"a": 1, "b": None}
+
+
+def test_a_number_of_numpy_has_the_digits_of_its_own_type():
+    assert to_json_value([np.float32(0.1), np.float16(0.1), np.float64(0.1)], 9) == [0.1] * 3
+    assert to_json_value({"a": np.array([0.1], np.float32)}, 9) == {"a": [0.1]}
+    assert to_json_value([np.float32("nan"), np.float32("inf")], 9) == ["NaN", "Infinity"]
+    assert to_structured([np.float32(0.1)], 9) == [0.1]
+    assert to_json_value([np.complex64(0.1 + 0.2j)], 9) == ["(0.1+0.2j)"]

@@ -63,7 +63,7 @@ def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
         (np.float32, 1e300, "its dtype, float32, ends at 3.40282e+38."),
         (npt.NDArray[np.float32], [1, 1e300], "value[1]: got 1e+300 (number); its dtype, float32"),
         (npt.NDArray[np.unsignedinteger], [-1], "allowed: integer at least 0 | array."),
-        (np.bool_, 1, "allowed: boolean."),
+        (np.bool_, 1, "allowed: true | false."),
         (pd.Timestamp, 2024, "allowed: date and time as text"),
         (pd.Timestamp, "soon", "allowed: date and time as text"),
         (npt.NDArray[np.float64], [1, "a"], "value[1]: got 'a' (string); allowed: number"),

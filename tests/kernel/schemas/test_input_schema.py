@@ -425,7 +425,7 @@ def test_a_function_that_is_not_written_in_python_is_refused_if_it_has_no_signat
         (np.void, "numpy.void"),
         (list[pd.Period], "list[pandas"),
         (Context, "Context"),
-        (type[int] | Context, "Context"),
+        (int | Context, "Context"),
     ],
 )
 def test_a_type_without_a_schema_is_refused_with_what_to_do(hint, named):

@@ -1,9 +1,12 @@
 """Output schemas, and structured results that match them, without a kernel."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import enum
 import functools
+import json
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -14,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,10 +36,12 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Printed
+from mcp_notebook.kernel.schemas.structured_data import ResultTooLarge, shorten_data
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
@@ -401,21 +407,99 @@ def test_what_is_nested_deep_is_sent_whole_or_refused():
     assert "nested too deep" in text_of(result_of(dict, deep))
 
 
-def test_what_is_too_large_is_refused_and_never_cut():
-    for annotation, value in [
-        (list[int], list(range(40_000))),
-        (list[int], range(10**9)),
-        (dict, {"a": "x" * 200_000}),
-        (dict, {"a": [0] * 10**6}),
-        (list[int], (0 for _ in range(10**6))),
-        (Result, Result(structured=[0] * 10**5)),
+class Sale(TypedDict):
+    n: int
+    name: str
+
+
+class Report(BaseModel):
+    title: str
+    rows: list[Sale]
+
+
+ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
+
+
+def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_say_which():
+    for annotation, value, path, total in [
+        (list[int], list(range(40_000)), ["result"], 40_000),
+        (list[int], range(10**9), ["result"], 10**9),
+        (list[Sale], ROWS, ["result"], 10_000),
+        (Report, Report(title="t", rows=ROWS), ["rows"], 10_000),
+        (dict, {"a": [0] * 500_000}, ["a"], 500_000),
+        (dict[str, int], {str(number): 1 for number in range(30_000)}, [], 30_000),
+        (Result, Result(structured=list(range(10**5))), [], 10**5),
     ]:
         result = result_of(annotation, value)
-        assert result.is_error
-        assert "too large" in text_of(result)
-        assert "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS" in text_of(result)
-    assert not result_of(list[int], [1] * 10, limit=50).is_error
-    assert result_of(list[int], [1] * 20, limit=50).is_error
+        assert not result.is_error, result.content
+        assert 80_000 < len(json.dumps(result.structured, ensure_ascii=False)) <= 100_000
+        (cut,) = result.meta["io.github.mcp-notebook/shortened"]
+        part = result.structured
+        for key in path:
+            part = part[key]
+        assert cut == {"path": path, "kept": len(part), "total": total}
+        assert f"the first {len(part):,} of {total:,} items" in result.content[-1].text
+        if path == ["result"]:
+            assert part == list(value[: len(part)])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "extensions"),
+    [
+        (dict, {"a": [0.5] * 40_000}, [".json"]),
+        (dict, {"a": [123_456_789] * 15_000}, [".json"]),
+        (list[dict], ROWS, [".csv", ".parquet", ".json"]),
+    ],
+)
+def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation, value, extensions):
+    store = ResourceStore("k", 10**9)
+    converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep)
+    result = converter.make_result(value, (), tool_of(annotation).output)
+    links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
+    assert [Path(uri).suffix for uri in links] == extensions
+    whole = next(uri for uri in links if uri.endswith(".json"))
+    assert json.loads(store.find_format(whole).content()) == value
+
+
+def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_cut():
+    columns = result_of(dict[str, list[float]], {"a": [1.5] * 50_000, "b": [0.25] * 50_000})
+    assert len(columns.structured["a"]) == len(columns.structured["b"]) > 5_000
+    text = result_of(dict[str, str], {"a": "word " * 100_000, "b": "whole"})
+    assert text.structured["b"] == "whole"
+    assert "of 500,000 characters left out" in text.structured["a"]
+
+
+def test_what_no_part_of_matches_the_schema_is_refused():
+    @dataclasses.dataclass
+    class Pair:
+        items: Annotated[list[int], Field(min_length=39_000)]
+
+    result = result_of(Pair, Pair(list(range(40_000))))
+    assert result.is_error
+    assert "too large" in text_of(result)
+    assert "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS" in text_of(result)
+    assert result.structured is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=200,
+)
+
+
+@given(JSON, st.integers(1, 400))
+def test_data_that_is_shortened_fits_and_what_is_not_shortened_is_whole(data, most):
+    before = json.dumps(data)
+    try:
+        part, cuts = shorten_data(data, most)
+    except ResultTooLarge:
+        assert len(json.dumps(data, ensure_ascii=False)) > most
+    else:
+        assert len(json.dumps(part, ensure_ascii=False)) <= most
+        assert (part == data) == (not cuts)
+        assert type(part) is type(data)
+    assert json.dumps(data) == before
 
 
 # -- by hand ---------------------------------------------------------------------------------------
@@ -485,7 +569,7 @@ def test_a_result_by_hand_is_validated_and_wrapped_too():
 @pytest.mark.parametrize(
     ("meta", "said"),
     [
-        ({"source": 1}, "'source'"),
+        ({"a source": 1}, "'a source'"),
         ({3: 1}, "3"),
         ({"io.modelcontextprotocol/x": 1}, "MCP reserves"),
         ([1], "is a dict"),
@@ -597,7 +681,9 @@ def test_rows_of_any_library_are_structured_when_asked_for():
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     assert result_of(list, twice, output_schema=True).structured == {"result": [{"a": 1, "a_2": 2}]}
     many = [{"a": n} for n in range(60)]
-    assert text_of(result_of(list[dict[str, int]], many)).startswith("[\n")
+    text = text_of(result_of(list[dict[str, int]], many))
+    assert text.startswith("list of dicts: 60 rows x 1 column; a int\n")
+    assert len(text) < 500
 
 
 def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
@@ -619,10 +705,64 @@ def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
         assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
 
 
-def test_rows_of_any_library_are_refused_whole_if_they_are_too_many():
+def test_of_too_many_rows_of_any_library_the_first_are_sent():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(100)})
     for value in (frame, frame.to_arrow()):
         result = result_of(list[dict[str, Any]], value)
-        assert result.is_error
-        assert "more than 100,000 characters of JSON" in text_of(result)
+        rows = result.structured["result"]
+        assert rows == [{f"c{n}": number for n in range(100)} for number in range(len(rows))]
+        assert f"the first {len(rows)} of 10,000 items of `result`" in result.content[-1].text
+
+
+# -- rows and records where a dict is promised -----------------------------------------------------
+
+
+@dataclasses.dataclass
+class RainRecord:
+    city: str
+    mm: float
+
+
+class RainTuple(NamedTuple):
+    city: str
+    mm: float
+
+
+class RainDict(TypedDict):
+    city: str
+    mm: float
+
+
+class RainModel(BaseModel):
+    city: str
+    mm: float
+
+
+ROME = {"city": "Rome", "mm": 0.1}
+RECORDS = [
+    RainRecord("Rome", 0.1),
+    RainTuple("Rome", 0.1),
+    np.array([("Rome", 0.1)], [("city", "U4"), ("mm", "f4")])[0],
+]
+
+
+@pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
+def test_a_record_is_taken_for_a_dict(value):
+    assert result_of(dict, value).structured == ROME
+    assert result_of(list[dict], [value]).structured == {"result": [ROME]}
+    assert result_of(list[RainDict], [value]).structured == {"result": [ROME]}
+
+
+def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute("select 'Rome' as city, 0.1 as mm").fetchall()
+    for annotation in (list[dict], list[dict[str, Any]], list[RainDict], list[RainModel]):
+        assert result_of(annotation, rows).structured == {"result": [ROME]}
+    assert result_of(RainModel, rows[0]).structured == ROME
+
+
+def test_what_is_neither_is_still_refused():
+    for value in (object(), "Rome", 3, ["city", "mm"]):
+        assert result_of(dict[str, float], value).is_error

@@ -56,7 +56,11 @@ def test_a_bound_is_told_in_the_words_of_json_schema(hint, schema):
         (Annotated[np.int64, Field(ge=0, le=10)], 11, "allowed: integer from 0 to 10."),
         (Annotated[np.float32, Field(gt=0)], 0, "allowed: number more than 0."),
         (Annotated[npt.NDArray[np.int64], TWO], [1], "with 2 to 3 items."),
-        (Annotated[pd.DataFrame, TWO], [{"a": 1}], "with 2 to 3 items | object of array."),
+        (
+            Annotated[pd.DataFrame, TWO],
+            [{"a": 1}],
+            "items (rows) | object of array (columns).",
+        ),
         (Annotated[pd.DataFrame, TWO], {"a": [1]}, "at least 2 items after validation, not 1."),
     ],
 )

@@ -99,8 +99,8 @@ def test_no_rows_are_an_empty_table_with_these_columns(kind):
         ),
         ([1], "value[0]: got 1 (integer); allowed: object with city, mm, day."),
         ({"city": "a", "mm": [1]}, "value.city: got 'a' (string); allowed: array of string."),
-        (5, "value: got 5 (integer); allowed: array of object with city, mm, day | object with"),
-        ("[{", "value: got '[{' (string); allowed: array of object with"),
+        (5, "allowed: array of object with city, mm, day (rows) | object with"),
+        ("[{", "value: got '[{' (string); it is not JSON ("),
     ],
 )
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])

@@ -30,6 +30,7 @@ from pydantic import (
     StrictStr,
 )
 
+from mcp_notebook import Secret
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.input_schema import read_function_schema
 from mcp_notebook.kernel.schemas.validation_messages import (
@@ -108,7 +109,11 @@ def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
 @pytest.mark.parametrize(
     ("hint", "value", "allowed"),
     [
-        (bool, 1, "boolean"),
+        (bool, "true", "true | false"),
+        (list[bool], 1, "array of (true | false)"),
+        (Literal[True, "x"] | None, 2, "true | 'x' | null"),
+        (pd.DataFrame, "x", "array of object (rows) | object of array (columns)"),
+        (list[dict] | dict[str, int], "x", "array of object | object of integer"),
         (Color, "green", "'red' | 'blue'"),
         (int | None, "x", "integer | null"),
         (Place | None, 5, "object with lat, name | null"),
@@ -155,8 +160,43 @@ def test_an_argument_may_be_called_like_a_branch():
     assert message_for(f, int="x") == "int: got 'x' (string); allowed: integer | null."
 
 
-def test_a_wrong_key_is_told_as_one():
-    assert error_for(dict[int, str], {"one": "a"}).startswith("value.one: got 'one' (string);")
+@pytest.mark.parametrize(
+    ("hint", "value", "told"),
+    [
+        (dict[int, str], {"one": "a"}, "value: got a member named 'one'; its name should be"),
+        (dict[Color, int], {"green": 1}, "value: got a member named 'green'; its name should"),
+        (
+            dict[Annotated[str, Field(pattern="^a")], int],
+            {"b": 1},
+            "value: got a member named 'b'; its name should match pattern '^a'.",
+        ),
+        (list[dict[int, int]], [{"[key]": 1}], "value[0]: got a member named '[key]'; its name"),
+        (dict[int, dict[int, int]], {"1": {"x": 1}}, "value.1: got a member named 'x'; its name"),
+    ],
+)
+def test_a_wrong_key_is_told_as_one_of_its_object_and_its_value_is_not_blamed(hint, value, told):
+    assert error_for(hint, value).startswith(told)
+
+
+def test_a_key_within_a_secret_is_not_told():
+    def f(value: Secret[dict[int, int]]):
+        """Do."""
+
+    assert message_for(f, value={"hunter2": 1}) == (
+        "value: a validator refuses the name of a member."
+    )
+
+
+@pytest.mark.parametrize("hint", [list[int], dict[str, int] | None, Place, tuple[int, int]])
+@pytest.mark.parametrize("text", ["[1, 2", "{'lat': 1}", '{"lat": 1,}', " [NaN]"])
+def test_a_text_that_looks_like_json_and_is_not_is_told_as_that(hint, text):
+    assert f"value: got {text!r} (string); it is not JSON (" in error_for(hint, text)
+    assert "; allowed: " in error_for(hint, text)
+
+
+def test_texts_that_do_not_look_like_json_or_need_not_be_are_not_called_broken():
+    assert "JSON" not in error_for(list[int], "1, 2")
+    assert "JSON" not in error_for(int, "[1")
 
 
 @pytest.mark.parametrize("key", ["\x1e", "a\nb", "\u2028", "k" * 10_000])

@@ -9,6 +9,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.wire import task_messages
 
 
 @pytest.fixture
@@ -33,7 +34,22 @@ def test_the_same_call_finds_a_task_as_long_as_it_runs_and_its_result_once(calls
         assert calls.find("ann", "train", {"b": "x", "a": 1}) is task
     task.end(Result())
     assert calls.find("ann", "train", {"b": "x", "a": 1}) is task
+    calls.note_taken(task)
     assert calls.find("ann", "train", {"b": "x", "a": 1}) is None
+
+
+def test_a_result_that_is_given_back_is_found_unless_the_same_call_has_run_since(calls, task):
+    add(calls, task)
+    assert calls.find("ann", "train", {}) is task
+    task.end(Result())
+    calls.note_taken(task)
+    calls.give_back(task)
+    assert calls.find("ann", "train", {}) is task
+    calls.note_taken(task)
+    newer = Call("train")
+    calls.add("ann", {}, newer, lambda: None)
+    calls.give_back(task)
+    assert calls.find("ann", "train", {}) is None
 
 
 @pytest.mark.parametrize(
@@ -58,17 +74,25 @@ def test_a_call_of_a_tool_that_was_declared_anew_is_not_found(calls, task):
 
 
 def test_a_call_whose_client_has_the_result_is_not_found(calls, task):
-    calls.add("ann", {}, task.call, lambda: None)
-    assert calls.find("ann", "train", {}) is None
-    task.call.move(CallState.DONE)
-    add(calls, task)
-    assert calls.find("ann", "train", {}) is None
+    for _ in range(2):
+        calls.add("ann", {}, task.call, lambda: None)
+        assert calls.find("ann", "train", {}) is None
+
+
+def test_calls_that_ended_without_a_client_who_may_give_them_up_are_not_kept(calls, monkeypatch):
+    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    for number in range(100):
+        call = Call("train")
+        call.move(CallState.RUNNING)
+        calls.add("ann", {"n": number}, call, lambda: None)
+        call.move(CallState.DONE)
+    assert len(calls._calls) == 1
 
 
 def test_a_result_that_a_client_has_got_by_the_task_s_id_is_not_found(calls, task):
     add(calls, task)
     calls.note_task(task)
-    calls.forget(task)
+    calls.note_taken(task)
     assert calls.find("ann", "train", {}) is None
 
 

@@ -5,6 +5,7 @@ import gc
 import weakref
 
 import pytest
+from held_items import count_items
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CannotElicit
@@ -12,7 +13,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks import task_store
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.elicitation import Elicitations
-from mcp_notebook.wire import messages, task_ids
+from mcp_notebook.wire import messages, task_ids, task_messages
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +55,30 @@ async def test_a_task_is_forgotten_some_time_after_its_end():
         await asyncio.sleep(0.01)
     assert store.find(running.id, "ann") is running
     assert running.ends is None
+
+
+@pytest.mark.parametrize("way", ["task", "held", "given back"])
+async def test_tasks_that_are_forgotten_leave_nothing_in_memory(monkeypatch, way):
+    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    store = TaskStore("k1", ttl=0.0, max_bytes=1_000_000)
+    before = count_items(store)
+    for number in range(100):
+        call = Call("train")
+        call.move(CallState.RUNNING)
+        store.kept_calls.add("ann", {"n": number}, call, lambda: None)
+        if way == "task":
+            task = store.add("ann", call, Elicitations())
+            end(store, task)
+            continue
+        call.move(CallState.DONE)
+        task = store.hold("ann", call, Result([Text("done")]))
+        if way == "given back":
+            store.give_back(task)
+    assert count_items(store) > before
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.0, done.set)  # after those that forget the tasks
+    await done.wait()
+    assert count_items(store) == before
 
 
 async def test_the_oldest_results_are_dropped_for_newer_ones_and_say_so(store):
@@ -149,3 +174,24 @@ async def test_a_question_that_nobody_answers_in_time_is_an_error():
     with pytest.raises(CannotElicit, match="Nobody answered the tool's question within"):
         await asyncio.wrap_future(reply)
     assert task.status == "working"
+
+
+async def test_whoever_has_the_most_tasks_makes_room_among_its_own(store, monkeypatch):
+    monkeypatch.setattr(task_store, "MAX_ENDED", 6)
+    mine = [add(store) for _ in range(3)]
+    for task in mine:
+        end(store, task)
+    theirs = [add(store, owner="bob") for _ in range(20)]
+    for task in theirs:
+        end(store, task)
+    assert store.list_tasks() == (*mine, *theirs[-3:])
+
+
+async def test_whoever_has_the_largest_results_makes_room_among_its_own(store):
+    mine = add(store)
+    end(store, mine, "x" * 300)
+    theirs = [add(store, owner="bob") for _ in range(5)]
+    for task in theirs:
+        end(store, task, "x" * 250)
+    assert mine.result == Result([Text("x" * 300)])
+    assert [task.result.is_error for task in theirs] == [True, True, True, False, False]

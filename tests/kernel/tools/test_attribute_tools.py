@@ -110,8 +110,8 @@ def test_the_marked_methods_of_an_object_are_tools_that_share_its_state():
 
 
 def test_a_prefix_begins_each_name():
-    tools = make_tools_by_name("c", {"c": Counter()}, prefix="c.")
-    assert names(tools) == [f"c.{name}" for name in NAMES]
+    tools = make_tools_by_name("c", {"c": Counter()}, prefix="c-")
+    assert names(tools) == [f"c-{name}" for name in NAMES]
 
 
 def test_inherited_methods_count_and_an_overridden_one_as_it_is_overridden():
@@ -221,7 +221,8 @@ def test_the_tools_of_an_object_follow_its_variable(registry):
     assert names(registry.tools) == [*NAMES, "f"]
     assert registry.get("add").function(n=2) == 42
     namespace["counter"] = Other()
-    assert registry.follow(namespace) == ()
+    (said,) = registry.follow(namespace)
+    assert said.endswith("are gone: `counter` now offers `add`.")
     assert names(registry.tools) == ["add", "f"]
     del namespace["counter"]
     assert registry.follow(namespace) == ()

@@ -1,9 +1,12 @@
 """One function becomes a tool: its name, what is refused, and the mark that a decorator leaves."""
 
 import functools
+import re
 from unittest.mock import MagicMock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError
@@ -62,6 +65,7 @@ def test_a_tool_to_be_confirmed_has_another_revision_each_time_it_is_declared():
         (5, {}, "is not a function, but of type int"),
         (functools.partial(rain), {}, "cannot be a tool's name"),
         (rain, {"name": "heavy rain"}, "--name heavy_rain"),
+        (rain, {"name": "heavy.rain"}, "refuse all tools together if one does not fit"),
         (rain, {"flatten": True, "input_schema": {"type": "object"}}, "leave one of them out"),
         (rain, {"timeout": 0}, "`timeout` must be a time"),
     ],
@@ -70,6 +74,20 @@ def test_what_cannot_be_a_tool_is_refused(function, options, said):
     with pytest.raises(DefinitionError) as refused:
         make_tool(function, ToolOptions(**options))
     assert said in str(refused.value)
+
+
+@given(st.text(max_size=80) | st.text("az09_-. é", max_size=70))
+def test_every_name_that_is_taken_fits_the_apis_of_models_and_every_other_has_one_that_does(name):
+    api = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+    try:
+        tool = make_tool(rain, ToolOptions(name=name))
+    except DefinitionError as refused:
+        assert not api.fullmatch(name)
+        suggestion = re.search(r"`--name (\S+)`", str(refused))[1]
+        assert make_tool(rain, ToolOptions(name=suggestion)).name == suggestion
+    else:
+        assert api.fullmatch(name)
+        assert bool(tool.notes) == (len("mcp__notebook__" + name) > 64)
 
 
 def test_hints_for_the_author_come_from_the_schema_and_from_the_output():

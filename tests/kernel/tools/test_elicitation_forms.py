@@ -216,7 +216,7 @@ def test_a_default_that_is_none_is_refused(kind, default):
     [
         (int, {}, "value: missing"),
         (int, {"value": True}, "value: got True"),
-        (bool, {"value": 1}, "allowed: boolean"),
+        (bool, {"value": 1}, r"allowed: true \| false"),
         (["EU"], {"value": "US"}, "allowed: 'EU'"),
         (Point, {"x": "y"}, "x: got 'y'"),
         (Everything, {"age": 150}, "age: got 150"),

@@ -237,10 +237,10 @@ def test_words_are_one_line_each():
 
 
 def test_the_authors_own_meta_is_told_as_json():
-    meta = {"com.example/team": {"since": date(2012, 1, 2), 1: (1, 2)}, "org.a-b.c3/": None}
+    meta = {"com.example/team": {"since": date(2012, 1, 2), 1: (1, 2)}, "ui": {"visibility": ()}}
     assert info(meta=meta, tags=["x"]).meta == {
         "com.example/team": {"since": "2012-01-02", "1": [1, 2]},
-        "org.a-b.c3/": None,
+        "ui": {"visibility": []},
         meta_keys.TAGS: ["x"],
     }
 
@@ -248,17 +248,9 @@ def test_the_authors_own_meta_is_told_as_json():
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("team", "a reversed domain of yours"),
-        ("example/team", "a reversed domain of yours"),
-        ("com..example/team", "a reversed domain of yours"),
-        ("com.-example/team", "a reversed domain of yours"),
-        ("com.1example/team", "a reversed domain of yours"),
-        ("com.example/-team", "a reversed domain of yours"),
-        ("com.example/te am", "a reversed domain of yours"),
-        ("com.example/a/b", "a reversed domain of yours"),
-        ("com.example/team\n", "a reversed domain of yours"),
-        (5, "a reversed domain of yours"),
-        ("x" * 100_000, "a reversed domain of yours"),
+        ("com..example/team", "MCP allows only a name"),
+        ("com.example/te am", "MCP allows only a name"),
+        ("x " * 50_000, "MCP allows only a name"),
         ("io.modelcontextprotocol/team", "MCP reserves"),
         ("dev.mcp/team", "MCP reserves"),
         ("com.MCP.tools/team", "MCP reserves"),
@@ -328,6 +320,7 @@ def test_a_tool_that_follows_its_name_keeps_its_icon_when_the_file_is_gone(tmp_p
     path.write_text("<svg/>")
     registry = ToolRegistry(on_change=lambda: None)
     registry.add(make_tool(rain, ToolOptions(icons=[path]), variable="rain"))
+    registry.follow({"rain": rain})
     before = registry.get("rain").info.icons
     path.unlink()
 

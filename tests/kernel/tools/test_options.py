@@ -85,3 +85,19 @@ def test_a_system_without_fork_is_told_what_to_write(monkeypatch):
     monkeypatch.delattr("os.fork")
     with pytest.raises(DefinitionError, match=r"needs Linux or macOS.*`--run thread`"):
         check_options(ToolOptions(run="fork", read_only=True), "rain")
+
+
+@pytest.mark.parametrize(
+    ("package", "example"),
+    [
+        ("ray.remote_function", "ray.get(work.remote(x))"),
+        ("submitit.auto.auto", "executor.submit(work, x).result()"),
+        ("lithops.executors", "executor.call_async(work, x).result()"),
+        ("of_somebody", "pool.submit(work, x).result()"),
+    ],
+)
+def test_what_is_no_executor_is_refused_with_how_to_use_it_all_the_same(package, example):
+    kind = type("Pool", (), {"__module__": package})
+    with pytest.raises(DefinitionError, match="run='thread'") as refused:
+        check_options(ToolOptions(executor=kind()), "tool")
+    assert example in str(refused.value)

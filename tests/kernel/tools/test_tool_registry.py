@@ -1,6 +1,8 @@
 """The registry: what follows the notebook's variables, what is announced, why tools are gone."""
 
 import threading
+from functools import lru_cache, wraps
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -41,8 +43,11 @@ def make_function(text="First."):
     return f
 
 
-def declare(registry, namespace, *variables):
-    registry.add(*(make_tool(namespace[name], variable=name) for name in variables))
+def declare(registry, namespace, *variables, **options):
+    """Declare tools in a cell that then ends."""
+    chosen = ToolOptions(**options) if options else None
+    registry.add(*(make_tool(namespace[name], chosen, variable=name) for name in variables))
+    assert registry.follow(namespace) == ()
 
 
 class Counter:
@@ -102,7 +107,8 @@ def test_a_batch_is_announced_once_at_its_end(registry, changes):
 def test_a_snapshot_stays_as_it_was_while_another_thread_declares(registry):
     declare(registry, {"a": make_function()}, "a")
     snapshot = iter(registry.tools)
-    thread = threading.Thread(target=declare, args=(registry, {"b": make_function()}, "b"))
+    tool = make_tool(make_function(), variable="b")
+    thread = threading.Thread(target=registry.add, args=(tool,))
     thread.start()
     thread.join()
     assert [tool.name for tool in snapshot] == ["a"]
@@ -123,7 +129,7 @@ def test_icons_that_are_too_large_together_are_refused_and_nothing_is_added(regi
 
 def test_a_tool_follows_its_variable_with_its_options_and_its_place(registry, changes):
     namespace = {"a": make_function(), "b": make_function()}
-    registry.add(make_tool(namespace["a"], ToolOptions(title="T"), variable="a"))
+    declare(registry, namespace, "a", title="T")
     declare(registry, namespace, "b")
     namespace["a"] = make_function("Second.")
     assert registry.follow(namespace) == ()
@@ -136,9 +142,9 @@ def test_a_tool_follows_its_variable_with_its_options_and_its_place(registry, ch
 
 def test_a_decorated_redefinition_says_its_options_anew(registry):
     namespace = {"a": make_function()}
-    registry.add(make_tool(namespace["a"], ToolOptions(title="T"), variable="a"))
+    declare(registry, namespace, "a", title="T")
     namespace["a"] = mcp_tool(name="c")(make_function())
-    assert registry.follow(namespace) == ()
+    assert registry.follow(namespace) == ("The tool 'a' is gone: `a` now offers `c`.",)
     assert names(registry) == ["c"]
     assert registry.get("c").info.title is None
     assert reasons(registry) == {"a": "`a` now offers `c`."}
@@ -165,6 +171,84 @@ def test_the_tools_are_current_until_a_variable_of_theirs_is_rebound_or_deleted(
     assert not registry.is_current({"counter": namespace["counter"]})
     registry.follow({"counter": namespace["counter"]})
     assert registry.is_current({"counter": namespace["counter"]})
+
+
+# -- which variable a tool follows -----------------------------------------------------------------
+
+
+def test_the_tools_of_a_loop_all_stay_and_the_last_follows_the_variable(registry):
+    functions = [make_function(city) for city in ("a", "b", "c")]
+    for function in functions:
+        options = ToolOptions(name=f"rain_{function.__doc__}")
+        registry.add(make_tool(function, options, variable="rain"))
+    assert registry.follow({"rain": functions[-1]}) == ()
+    assert [tool.function for tool in registry.tools] == functions
+    assert registry.follow({"rain": make_function("New.")}) == ()
+    assert [tool.info.description for tool in registry.tools] == ["a", "b", "New."]
+    assert registry.follow({}) == ()
+    assert names(registry) == ["rain_a", "rain_b"]
+
+
+def test_the_variable_may_be_gone_when_the_cell_ends(registry):
+    function = make_function()
+    registry.add(make_tool(function, ToolOptions(name="a"), variable="rain"))
+    assert registry.follow({}) == ()
+    assert registry.follow({"rain": 5}) == ()
+    assert registry.get("a").function is function
+
+
+@pytest.mark.parametrize("decorate", [lru_cache, lambda function: wraps(function)(lambda x: x)])
+def test_wrappers_of_one_function_are_tools_of_their_own(registry, decorate):
+    rain = make_function()
+    ways = [decorate(rain), decorate(rain)]
+    for number, function in enumerate(ways):
+        registry.add(make_tool(function, ToolOptions(name=f"rain_{number}"), variable="rain"))
+    namespace = {"rain": rain, "_": ways[0], "fast": ways[1]}
+    assert registry.follow(namespace) == ()
+    assert [tool.function for tool in registry.tools] == ways
+    assert [tool.variable for tool in registry.tools] == [None, "fast"]
+    namespace["rain"] = namespace["fast"] = make_function("New.")
+    registry.follow(namespace)
+    assert [tool.function for tool in registry.tools] == [ways[0], namespace["fast"]]
+
+
+def test_a_decorator_above_that_of_the_tool_is_followed_unless_it_is_a_tool_too(registry):
+    first, second = make_function(), make_function()
+    cached = {"first": lru_cache(first), "second": lru_cache(second)}
+    registry.add(make_tool(first, ToolOptions(name="a"), variable="first"))
+    registry.add(make_tool(second, ToolOptions(name="raw"), variable="second"))
+    registry.add(make_tool(cached["second"], ToolOptions(name="cached"), variable="second"))
+    assert registry.follow(cached) == ()
+    functions = {tool.name: tool.function for tool in registry.tools}
+    assert functions == {"a": cached["first"], "raw": second, "cached": cached["second"]}
+
+
+@pytest.mark.parametrize("value", [5, make_function("Another."), MagicMock()])
+def test_a_name_that_its_own_cell_binds_again_is_told(registry, value):
+    function = make_function()
+    registry.add(make_tool(function, variable="f"))
+    (said,) = registry.follow({"f": value})
+    assert said.startswith("The tool 'f' runs the function that was declared, but `f` holds")
+    assert registry.get("f").function is function
+    assert registry.follow({"f": value}) == ()
+
+
+def test_a_registry_that_takes_over_follows_what_the_other_did(registry):
+    old, new = make_function(), make_function("New.")
+    declare(registry, {"a": old}, "a")
+    registry.add(make_tool(old, ToolOptions(name="b"), variable="b"))  # its cell has not ended
+    after = ToolRegistry(lambda: None)
+    after.take_over(registry)
+    assert len(after.follow({"a": new, "b": new})) == 1
+    assert {tool.name: tool.function for tool in after.tools} == {"a": new, "b": old}
+
+
+def test_a_tool_that_is_updated_in_its_own_cell_is_followed_like_any_other(registry):
+    function = make_function()
+    registry.add(make_tool(function, variable="f"))
+    registry.replace(registry.get("f"), make_tool(function, ToolOptions(name="g"), variable="f"))
+    assert registry.follow({"f": make_function()}) == ()
+    assert registry.get("g").function is function
 
 
 def test_a_tool_without_a_variable_follows_nothing(registry):
@@ -257,6 +341,6 @@ def test_a_method_that_an_object_has_no_more_is_dropped_with_what_there_is(regis
     namespace = {"counter": Counter()}
     registry.add(*make_tools_by_name("counter", namespace))
     namespace["counter"] = OnlyAdds()
-    assert registry.follow(namespace) == ()
+    assert registry.follow(namespace) == ("The tool 'clear' is gone: `counter` now offers `add`.",)
     assert names(registry) == ["add"]
     assert reasons(registry) == {"clear": "`counter` now offers `add`."}

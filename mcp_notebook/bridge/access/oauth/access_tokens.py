@@ -6,7 +6,6 @@ clients send them with every request.
 """
 
 import hashlib
-import json
 import logging
 import time
 from collections import OrderedDict
@@ -22,7 +21,9 @@ logger = logging.getLogger(__name__)
 
 MAX_TOKENS = 1_000
 """Good tokens that are remembered; the least recently used ones are checked again."""
-_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE = 401, 403, 503
+MAX_NAME = 200
+"""Characters of a caller's name, as of what the audit log keeps of one."""
+_FORBIDDEN, _UNAVAILABLE = 403, 503
 
 
 class AccessTokens:
@@ -74,7 +75,6 @@ class AccessTokens:
     def _admit(self, access: AccessToken) -> Caller | Refusal:
         claims = access.claims or {}
         subject = access.subject or ""
-        name = str(claims.get("preferred_username", subject))
         users = self._configuration.users
         if users and subject not in users:
             return Refusal("its user is not among those to let in", status=_FORBIDDEN)
@@ -86,9 +86,18 @@ class AccessTokens:
                 status=_FORBIDDEN,
                 challenge=f'{self.challenge}, error="insufficient_scope"',
             )
+        alias = claims.get("preferred_username")
         return Caller(
-            name=f"oauth:{name}",
+            name=_make_name(str(claims.get("iss", "")), subject),
+            alias=alias if isinstance(alias, str) else "",
             permissions=Permissions.allow_any(allowed),
-            # As JSON: whatever characters are in them, no other three look the same.
-            identity=f"oauth:{json.dumps([claims.get('iss'), subject, access.client_id])}",
         )
+
+
+def _make_name(issuer: str, subject: str) -> str:
+    """Return what identifies a user: only the issuer chooses it, and no two users share it."""
+    name = f"oauth:{issuer}#{subject}"  # an issuer's address has no "#"
+    if len(name) <= MAX_NAME:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+    return f"{name[: MAX_NAME - len(digest) - 3]}...{digest}"

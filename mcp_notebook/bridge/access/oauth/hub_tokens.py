@@ -12,7 +12,8 @@ import anyio
 import httpx2
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
-from mcp_notebook.errors import IssuerUnreachable
+from mcp_notebook.errors import IssuerUnreachable, RemoteError
+from mcp_notebook.outgoing_http import open_http_client
 
 ASK_LIMIT = 5.0
 """Seconds for the hub to answer."""
@@ -48,18 +49,18 @@ class HubTokens(TokenVerifier):
             return None
         headers = {"Authorization": f"Bearer {token}"}
         try:
-            async with (
-                self._turn,
-                httpx2.AsyncClient(timeout=ASK_LIMIT, follow_redirects=False) as client,
-            ):
-                answer = await client.get(self._user, headers=headers)
+            with anyio.fail_after(ASK_LIMIT):  # httpx2's limit is for each piece of an answer
+                async with self._turn, open_http_client(timeout=ASK_LIMIT) as client:
+                    answer = await client.get(self._user, headers=headers)
             if answer.status_code in _REFUSED:
                 return None
             user = answer.raise_for_status().json()
             if user["kind"] != "user":
                 return None
             name, scopes = str(user["name"]), [str(scope) for scope in user["scopes"]]
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+        except TimeoutError:
+            raise IssuerUnreachable(self._api, f"no answer within {ASK_LIMIT:g} seconds") from None
+        except (httpx2.HTTPError, RemoteError, ValueError, KeyError, TypeError) as error:
             raise IssuerUnreachable(self._api, f"{type(error).__name__}: {error}") from None
         return AccessToken(
             token=token,
@@ -67,5 +68,5 @@ class HubTokens(TokenVerifier):
             scopes=scopes,
             expires_at=int(time.time()) + LIFESPAN,
             subject=name,
-            claims={"iss": self._api, "preferred_username": name},
+            claims={"iss": self._api},
         )

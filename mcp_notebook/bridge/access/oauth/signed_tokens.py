@@ -1,25 +1,32 @@
 """Access tokens that an issuer has signed (JWT, RFC 9068), checked with its published keys.
 
-Runs on the bridge's event loop, and in worker threads, where keys are fetched and signatures are
-checked. PyJWT does both. The SDK's ``TokenVerifier`` is the interface.
+Runs on the bridge's event loop, so that whoever cancels a check also ends what it fetches. PyJWT
+checks signatures and claims. The SDK's ``TokenVerifier`` is the interface.
 """
 
+import time
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.to_thread
 import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from mcp_notebook.bridge.access.oauth.configuration import is_protected
-from mcp_notebook.errors import IssuerUnreachable
+from mcp_notebook.errors import IssuerUnreachable, RemoteError
+from mcp_notebook.outgoing_http import open_http_client
 
 FETCH_LIMIT = 5.0
 """Seconds to fetch the issuer's metadata, or its keys."""
 KEYS_LIFESPAN = 300.0
-"""Seconds after which the issuer's keys are fetched again, at the latest."""
+"""Seconds after which the issuer's keys are fetched again. For so long, a token may be good whose
+key the issuer has removed."""
+KEYS_PAUSE = 30.0
+"""Seconds until the keys are fetched again for a key that is not among them."""
+FAILURE_PAUSE = 5.0
+"""Seconds until an issuer that could not be asked is asked again."""
 LEEWAY = 30.0
 """Seconds by which the clocks of this machine and of the issuer may differ."""
 ALGORITHMS = (
@@ -35,8 +42,8 @@ ALGORITHMS = (
     "EdDSA",
 )
 """Signatures with a public key. Others would let whoever knows the key sign, or nobody at all."""
-_MAX_CHECKS = 4
-"""Tokens that are checked at a time: an issuer that does not answer must not occupy all threads."""
+_OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
+"""Claims of ID tokens (OpenID Connect), which tell a client who has logged in and open nothing."""
 
 
 class SignedTokens(TokenVerifier):
@@ -50,57 +57,106 @@ class SignedTokens(TokenVerifier):
     def __init__(self, issuer: str, audience: str) -> None:
         self._issuer = issuer
         self._audience = audience
-        self._keys: jwt.PyJWKClient | None = None
-        self._turn = anyio.CapacityLimiter(_MAX_CHECKS)
+        self._keys = _IssuerKeys(issuer)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a token says if the issuer has signed it for this endpoint, else None.
 
+        It is to be checked again when it expires, or when the issuer's keys have to be fetched
+        again, if that is sooner: ``expires_at``.
+
         Raises:
             IssuerUnreachable: The issuer's keys cannot be fetched.
         """
-        if token.count(".") != 2:  # noqa: PLR2004 - header, claims, signature
+        try:
+            header = jwt.get_unverified_header(token)
+            key = await self._keys.find(header.get("kid"))
+            claims = None if key is None else self._decode(token, key)
+        except (jwt.PyJWTError, ValueError):
             return None
-        claims = await anyio.to_thread.run_sync(self._check, token, limiter=self._turn)
-        if claims is None:
+        if claims is None or not _is_access_token(header, claims):
             return None
-        scopes = claims.get("scope", claims.get("scp"))
         return AccessToken(
             token=token,
             client_id=str(claims.get("client_id", claims.get("azp", ""))),
-            scopes=_list_scopes(scopes),
-            expires_at=int(claims["exp"]),
+            scopes=_list_scopes(claims.get("scope", claims.get("scp"))),
+            expires_at=min(int(claims["exp"]), int(time.time() + self._keys.seconds_left)),
             resource=self._audience,
             subject=str(claims["sub"]),
             claims=claims,
         )
 
-    def _check(self, token: str) -> dict[str, Any] | None:
-        try:
-            if self._keys is None:
-                self._keys = jwt.PyJWKClient(
-                    self._find_keys(), lifespan=KEYS_LIFESPAN, timeout=FETCH_LIMIT
-                )
-            key = self._keys.get_signing_key_from_jwt(token)
-            return jwt.decode(
-                token,
-                key,
-                algorithms=ALGORITHMS,
-                audience=self._audience,
-                issuer=self._issuer,
-                leeway=LEEWAY,
-                options={"require": ["exp", "iss", "aud", "sub"]},
-            )
-        except (jwt.PyJWKClientConnectionError, OSError) as error:
-            raise IssuerUnreachable(self._issuer, str(error)) from None
-        except (jwt.PyJWTError, ValueError):
-            return None
+    def _decode(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
+        return jwt.decode(
+            token,
+            key,
+            algorithms=ALGORITHMS,
+            audience=self._audience,
+            issuer=self._issuer,
+            leeway=LEEWAY,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
 
-    def _find_keys(self) -> str:
+
+class _IssuerKeys:
+    """The issuer's keys, fetched when they are needed, and once for all who wait for them.
+
+    Args:
+        issuer: As it writes itself.
+    """
+
+    def __init__(self, issuer: str) -> None:
+        self._issuer = issuer
+        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._fetched_at = -KEYS_LIFESPAN
+        self._failed_at = -FAILURE_PAUSE
+        self._failure = ""
+        self._turn = anyio.Lock()
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until they are fetched again."""
+        return self._fetched_at + KEYS_LIFESPAN - time.monotonic()
+
+    async def find(self, key_id: object) -> jwt.PyJWK | None:
+        """Return the key of this id, None if the issuer has no such key.
+
+        Raises:
+            IssuerUnreachable: They cannot be fetched.
+        """
+        if not isinstance(key_id, str):
+            return None
+        if self._may_be_missing(key_id):
+            async with self._turn:
+                if self._may_be_missing(key_id):
+                    await self._fetch()
+        return self._keys.get(key_id)
+
+    def _may_be_missing(self, key_id: str) -> bool:
+        return self.seconds_left < (KEYS_LIFESPAN - KEYS_PAUSE if key_id not in self._keys else 0)
+
+    async def _fetch(self) -> None:
+        if time.monotonic() - self._failed_at < FAILURE_PAUSE:
+            raise IssuerUnreachable(self._issuer, self._failure)
+        try:
+            async with open_http_client(timeout=FETCH_LIMIT) as http:
+                address = await self._find_keys(http)
+                keys = jwt.PyJWKSet.from_dict(await _get_object(http, address))
+        except (*_FETCH_ERRORS, jwt.PyJWTError) as error:
+            self._failure, self._failed_at = _describe(error), time.monotonic()
+            raise IssuerUnreachable(self._issuer, self._failure) from None
+        self._fetched_at = time.monotonic()
+        self._keys = {
+            key.key_id: key
+            for key in keys
+            if key.key_id and key.public_key_use in ("sig", None)  # the others encrypt
+        }
+
+    async def _find_keys(self, http: httpx2.AsyncClient) -> str:
         """Return where the issuer publishes its keys, which its metadata says.
 
         Raises:
-            IssuerUnreachable: There is no such metadata.
+            ValueError: There is no such metadata.
         """
         parts = urlsplit(self._issuer)
         path = parts.path.rstrip("/")
@@ -112,8 +168,7 @@ class SignedTokens(TokenVerifier):
         problems = []
         for address in addresses:
             try:
-                answer = httpx2.get(address, timeout=FETCH_LIMIT, follow_redirects=False)
-                metadata = answer.raise_for_status().json()
+                metadata = await _get_object(http, address)
                 if metadata["issuer"] != self._issuer:
                     problems.append(f"{address} is the metadata of {metadata['issuer']!r}")
                     continue
@@ -121,9 +176,42 @@ class SignedTokens(TokenVerifier):
                 if is_protected(keys):
                     return keys
                 problems.append(f"{address} has its keys at an address without https://")
-            except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
-                problems.append(f"{address}: {type(error).__name__}: {error}")
-        raise IssuerUnreachable(self._issuer, "; ".join(problems))
+            except _FETCH_ERRORS as error:
+                problems.append(f"{address}: {_describe(error)}")
+        raise ValueError("; ".join(problems))
+
+
+_FETCH_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, RemoteError, OSError, ValueError, LookupError)
+
+
+async def _get_object(http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+    """Return the JSON object at an address; a redirection is not followed."""
+    with anyio.fail_after(FETCH_LIMIT):  # httpx2's limit is for each piece of an answer
+        answer = await http.get(url)
+    content = answer.raise_for_status().json()
+    if not isinstance(content, dict):
+        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - as for other content
+    return content
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {FETCH_LIMIT:g} seconds"
+    return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+
+
+def _is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bool:
+    """Return whether a token with these claims is meant to open anything.
+
+    RFC 9068 says so in the header, Keycloak in the claim ``typ``, Cognito in ``token_use``. Other
+    issuers say nothing, and only ID tokens can be told by what else is in them.
+    """
+    written = str(header.get("typ", "JWT")).lower().removeprefix("application/")
+    kind = str(claims.get("typ", claims.get("token_use", ""))).lower()
+    if written not in ("jwt", "at+jwt") or kind in ("id", "refresh", "offline", "logout"):
+        return False
+    is_named = written == "at+jwt" or kind in ("bearer", "access")
+    return is_named or _OF_ID_TOKENS.isdisjoint(claims)
 
 
 def _list_scopes(value: object) -> list[str]:

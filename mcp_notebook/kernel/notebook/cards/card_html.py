@@ -39,13 +39,20 @@ _MAX_NOWRAP = 40
 _TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
 
 
-def render_html(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], stamp: str) -> str:
+def render_html(
+    tools: Sequence[ToolFacts],
+    states: Mapping[str, ToolState],
+    stamp: str,
+    *,
+    is_remote: bool = False,
+) -> str:
     """Return a card as HTML.
 
     Args:
         tools: What it says of each tool.
         states: What has become of each, by name.
         stamp: When and where the card was made.
+        is_remote: Whether the notebook is on Binder or a JupyterHub.
     """
     if len(tools) > MAX_UNFOLDED:
         folded = "".join(_render_folded(facts, states[facts.name]) for facts in tools)
@@ -54,7 +61,7 @@ def render_html(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], sta
         sections = [_render_unfolded(facts, states[facts.name]) for facts in tools]
         body = f"<div style='{_RULE}'></div>".join(sections)
     live = [facts.name for facts in tools if states[facts.name].is_live]
-    uses = _render_uses(list_uses(live)) if live else ""
+    uses = _render_uses(list_uses(live, is_remote=is_remote)) if live else ""
     end = f"<div style='{_SMALL}'>{escape(stamp)}</div>"
     return make_printable(render_box(f"{body}{uses}{end}"))
 

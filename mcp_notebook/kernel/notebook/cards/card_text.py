@@ -15,17 +15,24 @@ from mcp_notebook.wording import make_printable
 _DOT = " \N{MIDDLE DOT} "
 
 
-def render_text(tools: Sequence[ToolFacts], states: Mapping[str, ToolState], stamp: str) -> str:
+def render_text(
+    tools: Sequence[ToolFacts],
+    states: Mapping[str, ToolState],
+    stamp: str,
+    *,
+    is_remote: bool = False,
+) -> str:
     """Return a card as text.
 
     Args:
         tools: What it says of each tool.
         states: What has become of each, by name.
         stamp: When and where the card was made.
+        is_remote: Whether the notebook is on Binder or a JupyterHub.
     """
     sections = [_render_tool(facts, states[facts.name]) for facts in tools]
     live = [facts.name for facts in tools if states[facts.name].is_live]
-    end = f"{describe_uses(list_uses(live))}\n{stamp}" if live else stamp
+    end = f"{describe_uses(list_uses(live, is_remote=is_remote))}\n{stamp}" if live else stamp
     return make_printable("\n\n".join([*sections, end]))
 
 

@@ -23,16 +23,26 @@ class Use:
     """Where to run it, or what else to know."""
 
 
-def list_uses(names: Sequence[str]) -> tuple[Use, ...]:
+def list_uses(names: Sequence[str], *, is_remote: bool) -> tuple[Use, ...]:
     """Return the lines for these tools.
 
     Args:
         names: Those of the card's tools that are live.
+        is_remote: Whether the notebook is on Binder or a JupyterHub, and its clients elsewhere.
     """
+    connect = (
+        Use(
+            "Connect a client",
+            f"%mcp config {CLIENT}",
+            "In a cell, for your computer.",
+        )
+        if is_remote
+        else Use("Connect a client", f"mcp-notebook install {CLIENT}", "In a terminal, once.")
+    )
     it, one = ("it", "it") if len(names) == 1 else ("them", "one")
     return (
         Use(f"Try {one}", f"%mcp try {names[0]}", "A form, in a cell."),
-        Use("Connect a client", f"mcp-notebook install {CLIENT}", "In a terminal, once."),
+        connect,
         Use(f"Remove {it}", f"%mcp remove {' '.join(names)}", "Deleting the cell does not."),
     )
 

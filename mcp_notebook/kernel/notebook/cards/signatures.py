@@ -32,10 +32,11 @@ def format_signature(tool: DeclaredTool) -> str:
         for parameter in signature.parameters.values()
         if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
     ]
-    schema = tool.info.input_schema
+    schema = tool.schema.input_schema
     # In the order of the signature; clients may know them by other names.
     for index, item in enumerate(schema["properties"].values()):
-        if has_secrets(item, schema) and not _lacks_default(parameters[index]):
+        is_there = index < len(parameters)  # a TypedDict's keys share one, `**kwargs`
+        if is_there and has_secrets(item, schema) and not _lacks_default(parameters[index]):
             parameters[index] = parameters[index].replace(default=_Omitted())
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
     # What numpy before 2.5 makes of `NDArray[np.float64]` is twice as long as the card is wide.
@@ -56,7 +57,7 @@ class _Omitted:
 
 def _format_schema(tool: DeclaredTool) -> str:
     """Return a signature with the parameters that the tool's input schema has."""
-    schema = tool.info.input_schema
+    schema = tool.schema.input_schema
     parameters = [
         name if name in schema.get("required", ()) else f"{name}={_format_default(item)}"
         for name, item in schema.get("properties", {}).items()

@@ -26,6 +26,7 @@ from mcp_notebook.kernel.notebook.cards.tool_state import (
     describe_unloaded_tool,
 )
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
+from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.wire import messages
@@ -46,6 +47,8 @@ class Card:
 
     output: LiveDisplay
     stamp: str
+    is_remote: bool
+    """Whether the notebook is on Binder or a JupyterHub."""
     facts: dict[str, ToolFacts]
     """What it says of its tools, by name."""
     states: dict[str, ToolState]
@@ -94,6 +97,7 @@ class ToolCards:
         card = Card(
             output=LiveDisplay(self._shell),
             stamp=_make_stamp(),
+            is_remote=find_public_address(os.environ) is not None,
             facts={tool.name: self._gather(tool) for tool in tools},
             states={tool.name: self._describe_live(tool.name) for tool in tools},
             cells={tool.name: tool.cell for tool in tools},
@@ -208,8 +212,8 @@ def _refresh_bundle(card: Card) -> bool:
 
 
 def _render(card: Card) -> dict[str, Any]:
-    facts = tuple(card.facts.values())
+    facts, is_remote = tuple(card.facts.values()), card.is_remote
     return {
-        "text/html": render_html(facts, card.states, card.stamp),
-        "text/plain": render_text(facts, card.states, card.stamp),
+        "text/html": render_html(facts, card.states, card.stamp, is_remote=is_remote),
+        "text/plain": render_text(facts, card.states, card.stamp, is_remote=is_remote),
     }

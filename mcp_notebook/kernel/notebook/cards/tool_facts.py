@@ -149,7 +149,7 @@ def _describe_output(tool: DeclaredTool) -> str:
 
 
 def _list_parameters(tool: DeclaredTool) -> tuple[ParameterFacts, ...]:
-    schema = tool.info.input_schema
+    schema = tool.schema.input_schema
     required = schema.get("required", ())
     parameters = []
     for name, item in schema.get("properties", {}).items():

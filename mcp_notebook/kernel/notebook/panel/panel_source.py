@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
+from mcp_notebook.call_cells import describe_call
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
@@ -20,7 +21,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.logged_call import LoggedCall
 from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
-from mcp_notebook.kernel.notebook.call_table import format_call, format_seconds, format_time
+from mcp_notebook.kernel.notebook.call_table import MAX_CALL, format_seconds, format_time
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -120,7 +121,7 @@ class PanelSource:
         return EndedCall(
             number=call.number,
             at=format_time(_find_end(call)),
-            text=format_call(call),
+            text=describe_call(call.tool, call.arguments, MAX_CALL),
             client=call.client_label,
             outcome=_describe_outcome(call),
             is_error=call.has_failed,

@@ -7,11 +7,11 @@ small already is shown.
 
 import io
 import logging
-import sys
 from typing import Any
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.notebook.panel.panel_state import Thumbnail
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.wording import count, strip_escapes
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def _shrink(data: Any) -> tuple[bytes, str] | None:
     """Return an encoded picture that is small, and its type; None if it cannot be made."""
     if not isinstance(data, bytes):
         return None
-    pil: Any = sys.modules.get("PIL.Image")
+    pil = find_imported("PIL.Image")
     if pil is None:
         is_small_png = data.startswith(b"\x89PNG") and len(data) <= MAX_BYTES
         return (data, "image/png") if is_small_png else None

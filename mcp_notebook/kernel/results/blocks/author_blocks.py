@@ -21,7 +21,14 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import describe_data_original
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
-from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
+from mcp_notebook.kernel.safe.to_json import (
+    MAX_STRUCTURED_DEPTH,
+    format_json,
+    format_json_lines,
+    to_bounded_json,
+    to_whole_json,
+)
+from mcp_notebook.wording import count
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 MAX_DESCRIPTION = 2_000
@@ -32,6 +39,7 @@ MAX_JSON = 2**24
 """Elements and characters of a value that is written as JSON: more could not be sent."""
 _LARGE = 10**15
 """Numbers beyond are written with care: they may have more digits than Python writes."""
+_COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
 _UNCUT_FIELDS = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
@@ -110,20 +118,35 @@ def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -
     json_value, is_partial = to_bounded_json(value, max_items)
     text = json_value if isinstance(json_value, str) else format_json(json_value)
     if is_partial:
-        original = describe_data_original(value, lambda: _write_whole_json(value))
+        original = describe_whole_json(value)
     else:
-        json_text = format_json(json_value) if isinstance(json_value, str) else text
-        form = FileFormat(".json", "application/json", lambda: json_text)
+        form = FileFormat(".json", "application/json", lambda: format_json_lines(json_value))
         original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
-    return Piece(Text(text), original, is_partial=is_partial, repeats_data=repeats_data)
+    whole = describe_size(value) if is_partial else ""
+    return Piece(
+        Text(text), original, is_partial=is_partial, whole=whole, repeats_data=repeats_data
+    )
+
+
+def describe_size(value: Any) -> str:
+    """Return how many items a collection has, in words."""
+    if type(value) in _COLLECTIONS:
+        return count(len(value), "item")
+    return "the value"
+
+
+def describe_whole_json(value: Any) -> Original:
+    """Describe the JSON of a value, with all that a text of it leaves out."""
+    return describe_data_original(value, lambda: _write_whole_json(value))
 
 
 def _write_whole_json(value: Any) -> str:
-    json_value, is_partial = to_bounded_json(value, MAX_JSON)
+    json_value, is_partial = to_whole_json(value, MAX_JSON)
     if is_partial:
         # Lists of one list of one list... take no memory, and as text all that there is.
-        raise ValueError(f"it has more than {MAX_JSON:,} elements and characters")
-    return format_json(json_value)
+        limits = f"{MAX_JSON:,} elements and characters, or than {MAX_STRUCTURED_DEPTH} levels"
+        raise ValueError(f"it has more than {limits}")
+    return format_json_lines(json_value)
 
 
 def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:

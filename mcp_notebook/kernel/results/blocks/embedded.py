@@ -15,7 +15,7 @@ from pydantic_core import Url, ValidationError
 from mcp_notebook.content import Resource, Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.piece import NOT_KEPT, Piece
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 from mcp_notebook.wording import format_size
 
@@ -49,7 +49,7 @@ def render_resource(block: Resource, budget: Budget) -> list[Piece]:
     )
     pieces = link_original(what, original, budget)
     if len(pieces) == 1 and isinstance(data, str):  # its beginning and end are better than nothing
-        return [Piece(replace(block, data=cut_text(data, budget.chars)))]
+        return [Piece(replace(block, data=cut_text(data, budget.chars, NOT_KEPT)))]
     return pieces
 
 

@@ -6,10 +6,11 @@ them fit.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import images
 from mcp_notebook.kernel.results.blocks.audio import render_audio
 from mcp_notebook.kernel.results.blocks.author_blocks import copy_annotations, render_image
@@ -20,6 +21,7 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     fit_image_count,
     skip_repeated_images,
 )
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import is_short_text, truncate_texts
 from mcp_notebook.kernel.safe.text import compute_share
@@ -42,13 +44,15 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     if len(pieces) == 1 and is_short_text(pieces[0], budget.chars):  # as most results
         return [pieces[0].block]
     remaining = list(skip_repeated_images(pieces))
-    remaining, notes = fit_image_count(remaining, budget.pictures, budget.keep)
-    remaining, more = _limit_count(remaining)
+    notes: list[ContentBlock] = []
+    remaining, said = fit_image_count(remaining, budget.pictures, budget.keep)
+    notes += said
+    remaining, more = _limit_count(remaining, budget.keep)
     notes += more
     remaining = fit_bytes(remaining, budget)
-    remaining, more = _limit_count(list(finish_images(remaining, budget.keep)))
+    remaining, more = _limit_count(list(finish_images(remaining, budget.keep)), budget.keep)
     notes += more
-    chars = budget.chars - sum(len(note.text) for note in notes)
+    chars = budget.chars - sum(len(note.text) for note in notes if isinstance(note, Text))
     return [*truncate_texts(remaining, chars, budget.keep), *notes]
 
 
@@ -102,9 +106,35 @@ def _count_bytes(block: ContentBlock) -> int:
             return 0
 
 
-def _limit_count(pieces: list[Piece]) -> tuple[list[Piece], list[Text]]:
+def _limit_count(pieces: list[Piece], keep: OriginalSink) -> tuple[list[Piece], list[ContentBlock]]:
+    """Leave out what is in the middle of too many pieces, and link to the texts in it."""
     if len(pieces) <= MAX_BLOCKS:
         return pieces, []
-    left_out = len(pieces) - MAX_BLOCKS
-    note = Text(f"[{left_out:,} of {len(pieces):,} parts of the result are left out.]")
-    return [*pieces[: MAX_BLOCKS // 2], *pieces[-MAX_BLOCKS // 2 :]], [note]
+    half = MAX_BLOCKS // 2
+    left_out = pieces[half:-half]
+    note = Text(f"[{len(left_out):,} of {len(pieces):,} parts of the result are left out.]")
+    links = keep(_describe_parts(left_out))
+    return [*pieces[:half], *pieces[-half:]], [note, *links]
+
+
+def _describe_parts(pieces: Sequence[Piece]) -> Original:
+    """Describe pieces that are left out: their texts, and what else there is."""
+
+    def write() -> str:
+        return "\n\n".join(_write_part(piece) for piece in pieces)
+
+    form = FileFormat(".txt", "text/plain", write)
+    cost = sum(sys.getsizeof(piece.text) for piece in pieces)
+    return Original("parts", f"The texts of the {len(pieces):,} parts", (form,), cost)
+
+
+def _write_part(piece: Piece) -> str:
+    block = piece.block
+    match block:
+        case Text():
+            text = piece.original.formats[0].content() if piece.original else block.text
+            return text if isinstance(text, str) else block.text
+        case ResourceLink():
+            return f"[{block.about}: {block.uri}]"
+        case _:
+            return f"[{type(block).__name__}, {block.mime_type}, {len(block.data):,} bytes]"

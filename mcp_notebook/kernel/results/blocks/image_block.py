@@ -8,7 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcp_notebook.content import Image, Text
-from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, OriginalSink
+from mcp_notebook.kernel.results.blocks.originals import (
+    FileFormat,
+    Original,
+    OriginalSink,
+    discard_original,
+)
 from mcp_notebook.kernel.results.blocks.piece import Piece
 
 NOT_KEPT = "The original is too large to be kept."
@@ -84,6 +89,8 @@ def fit_image_count(
     if linked:
         which = "their" if linked == len(left_out) else f"{linked} of their"
         text += f"; links to the pictures stand in {which} places"
+    if linked < len(left_out) and keep is not discard_original:
+        text += f"; {'they' if not linked else 'the others'} are too large to be kept"
     return remaining, [Text(f"[{text}.]")]
 
 

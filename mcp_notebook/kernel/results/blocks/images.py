@@ -9,7 +9,6 @@ is loaded.
 import importlib
 import io
 import math
-import sys
 from typing import Any
 
 from mcp_notebook.content import Image
@@ -28,6 +27,7 @@ from mcp_notebook.kernel.results.blocks.image_encoding import (
 )
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import describe_error
 
@@ -303,7 +303,7 @@ def convert_array(value: Any) -> Any:
     Raises:
         Unshowable: The array is not an image; the message says what to do.
     """
-    numpy = sys.modules.get("numpy")
+    numpy = find_imported("numpy")
     try:
         import PIL.Image  # noqa: PLC0415 - only for pictures, and only if it is there
     except ImportError:

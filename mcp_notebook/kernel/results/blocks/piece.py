@@ -17,6 +17,10 @@ CLEANED_WHOLE = 1_000_000
 """Characters of a text that is cleaned before it is cut: codes may be most of it."""
 
 
+NOT_KEPT = ", and too large to be kept"
+"""What is said where a text is cut that has no link to the whole."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """A content block, and what is known of it."""
@@ -29,12 +33,16 @@ class Piece:
     """Sentences about what was done to an image."""
     is_partial: bool = False
     """The text is only a part: its original is kept even if it is not cut any further."""
+    whole: str = ""
+    """What the text is a part of, in words, if it has more than the text has characters."""
     is_raw: bool = False
     """The text has not been cleaned: what is sent and what is kept will be."""
     repeats_data: bool = False
     """The text says what the structured content says."""
     has_links: bool = False
     """Links to the whole of the text follow, or nothing more of it can be read."""
+    is_refusal: bool = False
+    """The text says why something may not be shown: the result is an error."""
 
     @property
     def text(self) -> str:
@@ -89,4 +97,5 @@ def _is_plain_text(piece: Piece) -> bool:
         and (block.audience, block.priority, block.last_modified, block.brief)
         == ((), None, None, None)
         and not (piece.is_partial or piece.is_raw or piece.repeats_data or piece.has_links)
+        and not piece.is_refusal
     )

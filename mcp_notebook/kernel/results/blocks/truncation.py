@@ -1,5 +1,7 @@
 """Truncation of texts that are too long for a result: their ends, and a link to the whole.
 
+Of many texts that are cut, the longest have links of their own, and the others one together.
+
 Runs in the user's kernel, on the thread of the call, as the last step of a conversion.
 """
 
@@ -16,17 +18,20 @@ from mcp_notebook.kernel.results.blocks.originals import (
     OriginalSink,
     discard_original,
 )
-from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
+from mcp_notebook.kernel.results.blocks.piece import (
+    NOT_KEPT,
+    Piece,
+    describe_text_original,
+)
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
-"""Texts of one result whose whole is kept: the longest ones."""
+"""Links to the whole of texts that one result has at most."""
 MAX_REPEATED = 5_000
 """Characters of a text for clients that get the same as structured content."""
 LINK = 200
 """Characters of a link, about."""
-_NOT_KEPT = ", and too large to be kept"
 _IN_DATA = ": the structured content has all of it"
 _SAMPLES = (0, 5, 5, 20, 200)
 """Parts of a value that are measured, by the levels that are left: 100,000 of all together."""
@@ -81,11 +86,13 @@ def is_short_text(piece: Piece, chars: int) -> bool:
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:
     """Cut the longest texts of a result, so that all of them keep to a number of characters.
 
-    Links count, too. After each text that was cut, or was a part only, comes a link to the whole.
+    Links count, too. After each text that was cut, or was a part only, comes a link to the whole;
+    with too many of these, the link to the wholes of the others comes last.
 
     Args:
         pieces: Of the result.
-        chars: Characters of its texts and links.
+        chars: Characters of its texts and links; where they do not suffice for one link, the link
+            comes on top.
         keep: Takes the originals.
     """
     texts = [
@@ -96,7 +103,7 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
     links = [piece.block for piece in pieces if isinstance(piece.block, ResourceLink)]
     room = max(chars - sum(map(_count_link_chars, links)), chars // 2)
     share, count = _allot(texts, room, can_link=keep is not discard_original)
-    linked = _choose_linked(texts, share, count)
+    linked, others = _choose_linked(texts, share, count)
     blocks: list[ContentBlock] = []
     for index, piece in enumerate(pieces):
         if isinstance(piece.block, Text):
@@ -104,7 +111,24 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
             blocks += _fit_text(piece, piece.block, share, sink)
         else:
             blocks.append(piece.block)
+    if others and keep is not discard_original:
+        blocks += _link_together([pieces[index] for index in others], keep)
     return blocks
+
+
+def _link_together(pieces: Sequence[Piece], keep: OriginalSink) -> list[ContentBlock]:
+    """Keep the wholes of several texts as one, and return the link to it, or why there is none."""
+    originals = [piece.original or describe_text_original(piece.text) for piece in pieces]
+
+    def write() -> str:
+        wholes = (original.formats[0].content() for original in originals)
+        return "\n\n".join(whole for whole in wholes if isinstance(whole, str))
+
+    what = f"{len(pieces):,} other texts that are shortened here"
+    cost = sum(original.cost for original in originals)
+    form = FileFormat(".txt", "text/plain", write)
+    links = keep(Original("texts", f"The whole of {what}", (form,), cost))
+    return [*links] or [Text(f"[The whole of {what} is too large to be kept.]")]
 
 
 def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[int, int]:
@@ -112,18 +136,24 @@ def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[in
     lengths = [text.length for text in texts]
     share, count = compute_share(lengths, room), 0
     if can_link:
-        most = min(MAX_LINKS, max(room, 0) // (2 * LINK))
+        most = min(MAX_LINKS, max(room // (2 * LINK), 1))
         for _ in range(2):  # the room that links take may make more texts too long
             count = min(sum(text.needs_link(share) for text in texts), most)
-            share = compute_share(lengths, room - count * LINK)
+            share = compute_share(lengths, max(room - count * LINK, room // 2))
     return share, count
 
 
-def _choose_linked(texts: Sequence[_TextSize], share: int, count: int) -> set[int]:
-    """Return the indices of the texts that get a link: those that are parts, then the longest."""
-    candidates = (text for text in texts if text.needs_link(share))
+def _choose_linked(
+    texts: Sequence[_TextSize], share: int, count: int
+) -> tuple[set[int], list[int]]:
+    """Return which texts get a link each, and which one together, as one of so many links.
+
+    Those that are parts come first, then the longest.
+    """
+    candidates = [text for text in texts if text.needs_link(share)]
     ordered = sorted(candidates, key=lambda text: (not text.is_partial, -text.length))
-    return {text.index for text in ordered[:count]}
+    own = count if len(ordered) <= count else count - 1
+    return {text.index for text in ordered[:own]}, sorted(text.index for text in ordered[own:])
 
 
 def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list[ContentBlock]:
@@ -132,10 +162,10 @@ def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list
     note = ""
     if (is_cut or piece.is_partial) and keep is not discard_original:
         links = keep(piece.original or describe_text_original(block.text))
-        note = "" if links else _NOT_KEPT
-    text = cut_text(block.text, share, note, is_clean=not piece.is_raw)
+        note = "" if links else NOT_KEPT
+    text = cut_text(block.text, share, note, whole=piece.whole, is_clean=not piece.is_raw)
     if not is_sendable(text):
-        return []
+        return [*links]
     brief = cut_text(text, MAX_REPEATED, _IN_DATA) if piece.repeats_data else None
     if brief is None or brief == text:
         brief = block.brief

@@ -8,6 +8,7 @@ libraries are found in what they display (`detect`), and drawn in another proces
 Face, used by `results` only:
 
 - `detect`: the `Plot` in a display or an object.
+- `bokeh_folium`: the bokeh documents in a page, and whether they show anything.
 - `matplotlib_figures`: figures and animations as MIME bundles; the figures behind a value.
 - `svg`: SVG as PNG, or as its texts.
 - `spec.compact_json`: any JSON in a limited number of characters.

@@ -31,6 +31,13 @@ _MAX_UNPACKED = 64 * 2**20
 """Bytes of a plot's arrays, unpacked."""
 _MAX_PLACES = 1_000
 _MAX_SERIES = 50
+_MAX_IMAGES = 10
+"""Arrays in a column of pictures."""
+_MAX_TEXTS = 100
+_MAX_MARKUP = 20_000
+"""Characters of the HTML of one text that are read."""
+_UNSEEN = frozenset({"DocumentConfig", "Notifications", "BrowserInfo", "CommManager"})
+"""Models that show nothing."""
 
 
 def find_bokeh_documents(script: str) -> Any:
@@ -44,22 +51,46 @@ def find_bokeh_documents(script: str) -> Any:
         return None
 
 
+def shows_nothing(documents: Any) -> bool:
+    """Tell whether bokeh documents only connect a page to the kernel, as panel's first one does."""
+    return all(model["name"].rpartition(".")[2] in _UNSEEN for model in iterate_models(documents))
+
+
 def summarize_bokeh(documents: Any) -> dict[str, Any]:
-    """Return the titles, axes and series of bokeh documents, without their styles."""
-    models = {model["id"]: model for model in _iterate_models(documents)}
+    """Return what bokeh documents show, without their styles.
+
+    That is the titles, axes and series of plots, tables, texts, and the values of widgets; the
+    names of the models if there is nothing else.
+    """
+    models = {model["id"]: model for model in iterate_models(documents)}
     summary: dict[str, Any] = {"titles": [], "axes": [], "legend": [], "series": []}
+    summary |= {"tables": [], "texts": [], "widgets": {}}
     unpacker = _Unpacker(_MAX_UNPACKED)
     for model in models.values():
         attributes = model.get("attributes", {})
-        if model["name"] == "GlyphRenderer" and len(summary["series"]) < _MAX_SERIES:
+        name, label = model["name"], attributes.get("title") or attributes.get("label")
+        if name == "GlyphRenderer" and len(summary["series"]) < _MAX_SERIES:
             summary["series"].append(_summarize_series(attributes, models, unpacker))
-        elif model["name"] == "Title":
+        elif "source" in attributes and len(summary["tables"]) < _MAX_SERIES:
+            source = _resolve(attributes["source"], models)
+            summary["tables"].append(_list_columns(source, unpacker))
+        elif name == "Title":
             summary["titles"].append(attributes.get("text"))
-        elif model["name"] == "LegendItem":
+        elif name == "LegendItem":
             summary["legend"].append(_get_label(attributes.get("label")))
         elif attributes.get("axis_label"):
             summary["axes"].append(_get_label(attributes["axis_label"]))
-    return {key: value for key, value in summary.items() if any(value)}
+        elif isinstance(attributes.get("text"), str) and len(summary["texts"]) < _MAX_TEXTS:
+            summary["texts"].append(_read_markup(attributes["text"]))
+        elif isinstance(label, str) and "value" in attributes:
+            summary["widgets"][label] = attributes["value"]
+    seen = {key: value for key, value in summary.items() if any(value)}
+    return seen or {"models": [model["name"] for model in models.values()][:_MAX_TEXTS]}
+
+
+def _read_markup(markup: str) -> str:
+    """Return the text of HTML, which panel escapes once more."""
+    return " ".join(_TAG.sub(" ", unescape(unescape(markup[:_MAX_MARKUP]))).split())
 
 
 def find_bokeh_pictures(documents: Any) -> str:
@@ -68,7 +99,7 @@ def find_bokeh_pictures(documents: Any) -> str:
     So panel shows what bokeh does not draw: the plots of holoviews with matplotlib, and their
     sliders beside them.
     """
-    texts = (model.get("attributes", {}).get("text") for model in _iterate_models(documents))
+    texts = (model.get("attributes", {}).get("text") for model in iterate_models(documents))
     pages = [unescape(text) for text in texts if isinstance(text, str)]
     return "\n".join(page for page in pages if "data:image/" in page)
 
@@ -102,7 +133,8 @@ def summarize_folium(page: str) -> dict[str, Any]:
     return summary
 
 
-def _iterate_models(part: Any) -> Iterator[dict[str, Any]]:
+def iterate_models(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield the models within bokeh documents."""
     pending = [part]
     while pending:
         part = pending.pop()
@@ -125,10 +157,13 @@ def _summarize_series(
         for key, value in glyph.get("attributes", {}).items()
         if isinstance(value, Mapping) and "field" in value
     }
+    return {"glyph": glyph.get("name"), **fields, "data": _list_columns(source, unpacker)}
+
+
+def _list_columns(source: Mapping[str, Any], unpacker: "_Unpacker") -> dict[str, Any]:
     data = source.get("attributes", {}).get("data")
     entries = data.get("entries", ()) if isinstance(data, Mapping) else ()
-    columns = {str(name): _convert_column(column, unpacker) for name, column in entries}
-    return {"glyph": glyph.get("name"), **fields, "data": columns}
+    return {str(name): _convert_column(column, unpacker) for name, column in entries}
 
 
 def _resolve(part: Any, models: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,6 +175,8 @@ def _resolve(part: Any, models: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _convert_column(column: Any, unpacker: "_Unpacker") -> Any:
     """Return a column as plotly writes arrays, which `plots.spec` can read."""
+    if isinstance(column, list) and 0 < len(column) <= _MAX_IMAGES:
+        return [_convert_column(item, unpacker) for item in column]
     if not isinstance(column, Mapping) or column.get("type") != "ndarray":
         return column
     array = column.get("array")

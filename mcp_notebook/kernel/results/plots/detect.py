@@ -9,7 +9,8 @@ plotly figure          ``application/vnd.plotly.v1+json``, the     kaleido and C
                        script in its HTML, its class
 Vega, Vega-Lite        ``application/vnd.vega...+json``, the       vl-convert
 (altair)               script in its HTML, its class
-bokeh                  its script, its class                       -
+bokeh, panel           its script, its class                       -
+lets-plot              the script in its HTML                      (as a value it is SVG)
 folium map             its HTML page                               -
 graphviz graph         its class, if its program is missing        (otherwise it is SVG)
 =====================  ==========================================  ================================
@@ -32,6 +33,7 @@ from mcp_notebook.kernel.results.plots.bokeh_folium import (
     find_bokeh_documents,
     find_bokeh_pictures,
     find_folium_page,
+    iterate_models,
     summarize_bokeh,
     summarize_folium,
 )
@@ -53,6 +55,8 @@ _PLOTLY_NOISE = frozenset(
 _VEGA_NOISE = frozenset({"$schema", "config", "usermeta"})
 _EMBEDDED_VEGA = re.compile(r"\}\)\((?=\{)|\bvegaEmbed\([^{}]{0,200}?,\s*(?=\{)")
 _EMBEDDED_PLOTLY = re.compile(r"""Plotly\.(?:newPlot|react)\(\s*["'][^"']*["']\s*,\s*(?=\[)""")
+_EMBEDDED_LETS_PLOT = re.compile(r"\bplotSpec\s*=\s*(?=\{)")
+_LETS_PLOT_NOISE = frozenset({"data_meta", "metainfo_list", "spec_id"})
 _MAX_CANDIDATES = 1_000
 """Places of a script at which the JSON of a plot is looked for."""
 _BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` makes it a picture, by selenium"
@@ -148,6 +152,8 @@ def _find_plot_in_script(script: str) -> Plot | None:
         return _make_plotly(figure)
     if (documents := find_bokeh_documents(script)) is not None:
         return _make_bokeh(documents)
+    if "LetsPlot" in script and (spec := _find_embedded_lets_plot(script)) is not None:
+        return _make_lets_plot(spec)
     if (page := find_folium_page(script)) is not None:
         return _make_folium(page)
     return None
@@ -177,14 +183,27 @@ def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
 
 
 def _make_bokeh(documents: Any) -> Plot:
+    has_plot = any(model["name"] == "GlyphRenderer" for model in iterate_models(documents))
     return Plot(
-        "a bokeh plot",
+        "a bokeh plot" if has_plot else "a page of bokeh or panel",
         "plot",
         FileFormat(".json", "application/json", lambda: write_json(documents)),
         estimate_memory(documents),
         lambda size: compact_json(summarize_bokeh(documents), size),
-        note=_BOKEH_NOTE,
+        note=_BOKEH_NOTE if has_plot else "only a browser shows it",
         html=find_bokeh_pictures(documents),
+    )
+
+
+def _make_lets_plot(spec: Mapping[str, Any]) -> Plot:
+    content = {key: value for key, value in spec.items() if key not in _LETS_PLOT_NOISE}
+    return Plot(
+        "a lets-plot plot",
+        "plot",
+        FileFormat(".json", "application/json", lambda: write_json(spec)),
+        estimate_memory(spec),
+        lambda size: compact_json(content, size),
+        note="`return` it in place of `show()`, and vl-convert draws it",
     )
 
 
@@ -258,6 +277,11 @@ def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
         layout = _decode_at(script, start)
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
+
+
+def _find_embedded_lets_plot(script: str) -> Mapping[str, Any] | None:
+    specs = (spec for spec, _ in _decode_embedded(script, _EMBEDDED_LETS_PLOT))
+    return next((spec for spec in specs if isinstance(spec, Mapping)), None)
 
 
 def _decode_at(text: str, start: int) -> Any:

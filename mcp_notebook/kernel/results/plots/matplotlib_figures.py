@@ -11,10 +11,11 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from mcp_notebook.content import Image, Result
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 MAX_DRAWN = 25_000_000
@@ -105,7 +106,9 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
 def _collect_missing_characters() -> Iterator[dict[str, None]]:
     """Collect the characters that matplotlib warns of, each once, while a figure is drawn."""
     missing: dict[str, None] = {}
-    with warnings.catch_warnings():
+    with ExitStack() as stack:
+        with Shield():  # halfway in, it would leave the notebook's filters changed
+            stack.enter_context(warnings.catch_warnings())
         show = warnings.showwarning
 
         def collect(message: Any, *args: Any, **kwargs: Any) -> None:

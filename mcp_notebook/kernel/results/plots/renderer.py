@@ -11,7 +11,6 @@ import math
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +25,7 @@ from mcp_notebook.kernel.safe.deadline import (
     get_drawing_count,
     record_drawing,
 )
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 SECONDS = 20.0
@@ -114,14 +114,13 @@ class ProcessRenderer:
     def _draw(self, library: str, request: Mapping[str, Any], seconds: float) -> bytes:
         # -P: a module of that name in the notebook's folder must not shadow the library.
         command = [sys.executable, "-P", str(_PROGRAM), library, str(math.ceil(seconds) + _GRACE)]
-        drawing = _Drawing(command, json.dumps(request).encode())
-        try:
-            process = drawing.start()
-            out, err = _wait_for_output(process, seconds)
-        except OSError as error:
-            raise NotDrawn(f"could not be started: {error}") from error
-        finally:
-            drawing.end()
+        source = json.dumps(request).encode()
+        with Shield() as shield:
+            process = _start_process(command, source)
+            try:
+                out, err = _wait_for_output(process, seconds, shield)
+            finally:
+                _end_process(process)
         if process.returncode == 0 and out:
             return out
         reason = cut_text(
@@ -130,72 +129,43 @@ class ProcessRenderer:
         raise NotDrawn(f"failed: {reason or f'its process ended with {process.returncode}'}")
 
 
-class _Drawing:
-    """A process that draws, and that `end` ends whenever the call is interrupted.
-
-    A thread of its own starts it: an interrupt in the middle of `subprocess.Popen` would leave a
-    process that nobody knows.
+def _start_process(command: list[str], request: bytes) -> "subprocess.Popen[bytes]":
+    """Start a process that draws.
 
     Args:
         command: Its program and arguments.
         request: What it reads.
+
+    Raises:
+        NotDrawn: It cannot be started.
     """
-
-    def __init__(self, command: list[str], request: bytes) -> None:
-        self._command = command
-        self._request = request
-        self._outcome: subprocess.Popen[bytes] | OSError | None = None
-        self._thread = threading.Thread(target=self._start, daemon=True)
-
-    def start(self) -> "subprocess.Popen[bytes]":
-        """Start the process and return it.
-
-        Raises:
-            OSError: It cannot be started.
-        """
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            raise OSError(str(error)) from error
-        self._thread.join()
-        if isinstance(self._outcome, OSError):
-            raise self._outcome
-        assert self._outcome is not None
-        return self._outcome
-
-    def end(self) -> None:
-        """End the process, if there is one that runs."""
-        if self._thread.ident is not None:
-            self._thread.join()
-        if isinstance(self._outcome, subprocess.Popen):
-            _end_process(self._outcome)
-
-    def _start(self) -> None:
-        try:
-            # Not a pipe: Python does not send what the process had not read when a step ended.
-            with tempfile.TemporaryFile() as file:
-                file.write(self._request)
-                file.seek(0)
-                # A new session: an interrupt of the kernel must not reach it.
-                self._outcome = subprocess.Popen(  # noqa: S603 - our own program
-                    self._command,
-                    stdin=file,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,
-                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-                )
-        except OSError as error:
-            self._outcome = error
+    try:
+        # Not a pipe: Python does not send what the process had not read when a step ended.
+        with tempfile.TemporaryFile() as file:
+            file.write(request)
+            file.seek(0)
+            # A new session: an interrupt of the kernel must not reach it.
+            return subprocess.Popen(  # noqa: S603 - our own program
+                command,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+    except OSError as error:
+        raise NotDrawn(f"could not be started: {error}") from error
 
 
-def _wait_for_output(process: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bytes]:
+def _wait_for_output(
+    process: "subprocess.Popen[bytes]", seconds: float, shield: Shield
+) -> tuple[bytes, bytes]:
     end = time.monotonic() + seconds
     while True:
         try:
-            # In steps: a call on a thread is stopped by an error between two instructions.
             return process.communicate(timeout=_STEP)
         except subprocess.TimeoutExpired:
+            shield.run(int)  # raises the interrupt that has come, if one has
             if time.monotonic() >= end:
                 raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 

@@ -2,8 +2,7 @@
 
 Runs in the user's kernel, on the thread of the call; a `PlotRenderer` draws, in another process.
 CairoSVG draws if it is installed and finds the cairo library; otherwise vl-convert does, if it is
-installed and the document is simple enough to be safe with it. Neither fetches an address or reads
-a file.
+installed and the document refers to nothing but itself. Neither fetches an address or reads a file.
 """
 
 import math
@@ -16,6 +15,8 @@ from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
 
 MAX_DRAWN = 5_000_000
 """Characters of the largest SVG that is drawn."""
+MAX_PARTS = 200_000
+"""Parts of the largest SVG that vl-convert draws, each as often as it is referred to."""
 _READABLE_SIDE = 1_000
 """Pixels of the longer side to which a small drawing is enlarged, at most twofold."""
 _DEFAULT_SIZE = (300.0, 150.0)
@@ -29,7 +30,12 @@ _PIXELS = {
     "cm": 96 / 2.54,
     "mm": 96 / 25.4,
 }
-_INSTALL = "`pip install cairosvg` draws it"
+_NOT_DRAWN = frozenset({"script", "metadata", "foreignObject"})
+_PICTURES = frozenset({"image", "feImage"})
+_EMBEDDED = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif", "webp"))
+_OUTSIDE = re.compile(r"@import|\\|url\(\s*[\"']?(?!#)", re.IGNORECASE)
+"""In a style sheet: what is elsewhere, or is written so that one cannot tell."""
+_WITHIN = re.compile(r"url\(\s*[\"']?#([^\"')\s]+)")
 
 
 def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
@@ -48,7 +54,7 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
     root = _parse(source)
     width, height = _get_size(root)
     scale = _choose_scale(max(width, height), side)
-    reason = _INSTALL
+    reason = ""
     if find_spec("cairosvg") is not None:
         pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
         try:
@@ -57,9 +63,15 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
             reason = str(error)
             if "OSError" not in reason:  # the cairo library is missing
                 raise
-    if _is_simple(root) and find_spec("vl_convert") is not None:
-        return renderer.draw("vl_convert_svg", source, scale=scale)
-    raise NotDrawn(reason)
+    try:
+        is_changed = _make_harmless(root)
+    except NotDrawn as error:
+        raise NotDrawn(reason or f"{error}; `pip install cairosvg` draws the rest") from None
+    if find_spec("vl_convert") is None:
+        raise NotDrawn(reason or "`pip install vl-convert-python` draws it")
+    if is_changed:
+        source = ET.tostring(root, encoding="unicode")
+    return renderer.draw("vl_convert_svg", source, scale=scale)
 
 
 def extract_texts(source: str) -> str:
@@ -133,15 +145,60 @@ def _choose_scale(longest: float, side: int) -> float:
     return min(side / longest, max(1.0, min(2.0, _READABLE_SIDE / longest)))
 
 
-def _is_simple(root: ET.Element) -> bool:
-    """Tell whether a document refers neither to anything else nor to parts of itself."""
+def _make_harmless(root: ET.Element) -> bool:
+    """Remove from a document what is not drawn, and check what is: nothing else is read for it.
+
+    Returns:
+        Whether anything was removed.
+
+    Raises:
+        NotDrawn: It refers to something outside, or to parts of itself too often to be drawn.
+    """
+    unseen = [
+        (parent, part)
+        for parent in root.iter()
+        for part in parent
+        if _get_local_name(part) in _NOT_DRAWN
+    ]
+    for parent, part in unseen:
+        parent.remove(part)
     for part in root.iter():
-        if _get_local_name(part) in {"use", "image", "feImage", "style", "foreignObject", "script"}:
-            return False
+        name = _get_local_name(part)
+        address = next((value for key, value in part.items() if key.endswith("href")), "")
+        is_picture = name in _PICTURES and address.startswith(_EMBEDDED)
         # The link of an `a` is for a reader to follow; drawing does not load it.
-        refers = any(
-            key.endswith("href") and not value.startswith("#") for key, value in part.items()
-        )
-        if refers and _get_local_name(part) != "a":
-            return False
-    return True
+        if address and name != "a" and not (is_picture or address.startswith("#")):
+            raise NotDrawn(f"it refers to {address[:100]!r}, which is not read")
+        if name == "style" and _OUTSIDE.search("".join(part.itertext())):
+            raise NotDrawn("its style sheet refers to something else, which is not read")
+    _check_drawn_parts(root)
+    return bool(unseen)
+
+
+def _check_drawn_parts(root: ET.Element) -> None:
+    """Refuse a document whose parts, drawn wherever they are referred to, would be too many."""
+    by_id = {name: part for part in root.iter() if (name := part.get("id"))}
+    drawn: dict[int, int] = {}
+    """Parts that each part draws; 0 while they are counted."""
+    waiting = [root]
+    while waiting:
+        part = waiting[-1]
+        parts = [*part, *(by_id[name] for name in _list_references(part) if name in by_id)]
+        if id(part) not in drawn:
+            drawn[id(part)] = 0
+            if any(drawn.get(id(each)) == 0 for each in parts):
+                raise NotDrawn("it refers to itself")
+            waiting += [each for each in parts if id(each) not in drawn]
+            continue
+        waiting.pop()
+        drawn[id(part)] = 1 + sum(drawn[id(each)] for each in parts)
+        if drawn[id(part)] > MAX_PARTS:
+            raise NotDrawn(f"it draws more than {MAX_PARTS:,} parts")
+
+
+def _list_references(part: ET.Element) -> Iterator[str]:
+    for key, value in part.items():
+        if key.endswith("href") and value.startswith("#") and _get_local_name(part) != "a":
+            yield value[1:]
+        elif "url(" in value:
+            yield from _WITHIN.findall(value)

@@ -6,18 +6,28 @@ Files of whole tables say the same in the same way.
 """
 
 import json
-import sys
+import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.text import clean_text, describe_slow_value, is_instance, safe_repr
+from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.stand_ins import format_object
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    describe_slow_value,
+    find_gap_before,
+    format_rest,
+    is_instance,
+    safe_repr,
+)
 
 MAX_CELL = 200
 """Characters of the text of one cell."""
-ELLIPSIS = " ..."
-"""Ends the text of a cell that was longer."""
+_CUT = re.compile(r" \[\+(?:[\d,]+|more)\]$")
+_MAX_ARRAY = 1_000
+"""Elements of an array of which numpy's own text leaves none out."""
 _MIDNIGHT = " 00:00:00"
 _MAX_DECIMAL = 1e15
 """Above this, the decimals of a float are noise."""
@@ -78,7 +88,7 @@ def format_cell(value: Any) -> str:
         if isinstance(value, float):
             return _format_float(value)
         is_int = type(value) is int  # whose text is clean
-        text = str(value) if is_int else clean_text(run_bounded(str, _shorten(value)))
+        text = str(value) if is_int else clean_text(run_bounded(format_object, _shorten(value)))
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
@@ -86,8 +96,24 @@ def format_cell(value: Any) -> str:
     except BaseException:  # noqa: BLE001 - the code of an object in a cell may raise anything
         text = safe_repr(value)
     if len(text) > MAX_CELL:
-        text = text[: MAX_CELL - len(ELLIPSIS)] + ELLIPSIS
+        text = _cut_cell(value, text)
+    elif is_instance(value, "numpy.ndarray") and value.size > _MAX_ARRAY:
+        text += format_rest(None)
     return mark_text(text) if isinstance(value, str) else text
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether the text of a cell shows only a part of the value."""
+    return text.endswith("]") and _CUT.search(text) is not None
+
+
+def _cut_cell(value: Any, text: str) -> str:
+    """Cut the text of a cell between two words, and say how many characters follow."""
+    is_text = isinstance(value, str)
+    size = str.__len__(value) if is_text else len(text) if _shorten(value) is value else None
+    room = MAX_CELL - len(format_rest(size))
+    end = find_gap_before(text, room, room // 4)
+    return text[:end] + format_rest(None if size is None else size - end)
 
 
 def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
@@ -133,7 +159,7 @@ def _shorten(value: Any) -> Any:
 
 def _format_float(value: float) -> str:
     precision = _PRECISION
-    get_option = getattr(sys.modules.get("pandas"), "get_option", None)
+    get_option = getattr(find_imported("pandas"), "get_option", None)
     if get_option is not None:
         precision = get_option("display.precision")
         float_format = get_option("display.float_format")
@@ -156,7 +182,7 @@ def _format_float(value: float) -> str:
 
 def _has_own_format() -> bool:
     """Tell whether the user chose how pandas shows floats."""
-    get_option = getattr(sys.modules.get("pandas"), "get_option", None)
+    get_option = getattr(find_imported("pandas"), "get_option", None)
     return get_option is not None and (
         get_option("display.precision") != _PRECISION
         or get_option("display.float_format") is not None

@@ -15,17 +15,23 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from mcp_notebook.kernel.results.blocks.originals import FileFormat
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.tables.cell_text import QuotedText, find_quoted_texts, mark_text
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
-from mcp_notebook.kernel.results.tables.frame import ABSENT, Frame, format_name
+from mcp_notebook.kernel.results.tables.frame import ABSENT, MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
 from mcp_notebook.kernel.safe.text import is_instance, replace_surrogates, safe_repr
+from mcp_notebook.kernel.safe.to_json import format_json_lines, to_whole_json
+from mcp_notebook.wording import count as format_count
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
+NPY = "application/x-npy"
 CHUNK_ROWS = 10_000
+MAX_ELEMENTS = 2**24
+"""Elements and characters of an array that is written as JSON."""
 MAX_NESTED = 5
 """Levels of lists and dicts that a cell keeps in Parquet; a deeper cell becomes text."""
 _SCALARS = (str, bytes, int, float, Decimal, date, time, timedelta)
@@ -40,6 +46,31 @@ def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
     if find_spec("pyarrow") is not None:
         formats.append(FileFormat(".parquet", PARQUET, lambda: write_parquet(frame)))
     return tuple(formats)
+
+
+def describe_array(array: Any) -> Original:
+    """Describe the whole of an array that is no table: its elements as JSON, and numpy's file."""
+    is_live = array.nbytes > MAX_COPY
+    kept = array if is_live else array.copy()
+    formats = [FileFormat(".json", "application/json", lambda: _write_elements(kept))]
+    if not array.dtype.hasobject and not is_instance(array, "numpy.ma.MaskedArray"):
+        formats.append(FileFormat(".npy", NPY, lambda: _write_npy(kept)))
+    title = f"The whole array: {format_count(array.size, 'element')}"
+    title += ", as it is when it is read" if is_live else ""
+    return Original("array", title, tuple(formats), array.nbytes)
+
+
+def _write_elements(array: Any) -> str:
+    elements, is_partial = to_whole_json(array, MAX_ELEMENTS)
+    if is_partial:
+        raise ValueError(f"it has more than {MAX_ELEMENTS:,} elements and characters")
+    return format_json_lines(elements)
+
+
+def _write_npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    sys.modules["numpy"].save(file, array, allow_pickle=False)
+    return file.getvalue()
 
 
 # -- CSV -------------------------------------------------------------------------------------------
@@ -185,7 +216,9 @@ def _to_dense_array(arrow: Any, data: Any) -> Any:
 def _to_text(value: Any) -> str:
     # Not `run_guarded`, whose two closures take as long as most texts: this runs for each cell.
     try:
-        return str.__str__(str(value))
+        if is_instance(value, "numpy.ndarray"):  # whose own text leaves elements out
+            return str(sys.modules["numpy"].array2string(value, threshold=value.size + 1))
+        return format_object(value)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the code of an object in a cell may raise anything

@@ -14,8 +14,13 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
-from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_plain_series, list_elements
-from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
+from mcp_notebook.kernel.safe.tabular_data import (
+    find_free_name,
+    is_plain_series,
+    list_elements,
+    shorten_floats,
+)
+from mcp_notebook.kernel.safe.text import describe_error, is_instance
 from mcp_notebook.wording import count
 
 MAX_SCHEMA = 2_000
@@ -59,7 +64,7 @@ def describe_lazy_frame(value: Any) -> str | None:
 def _describe_schema(schema: Mapping[str, Any]) -> str:
     columns = ", ".join(f"{format_name(name)} {dtype}" for name, dtype in schema.items())
     return (
-        f"polars LazyFrame: {count(len(schema), 'column')}; {cut_text(columns, MAX_SCHEMA)}\n"
+        f"polars LazyFrame: {count(len(schema), 'column')}; {columns}\n"
         "It is a query that has not run: return `.collect()` of it to see rows."
     )
 
@@ -96,13 +101,16 @@ class NarwhalsFrame(Frame):
 
     @override
     def column_type(self, position: int) -> str:
-        return str(self.get_series(position).dtype)
+        native = self.get_series(position).to_native()
+        return str(native.type if hasattr(native, "type") else native.dtype)
 
     @override
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
         series = self.get_series(position)[start:stop]
         native = series.to_native()
-        return list(list_elements(native) if is_plain_series(native) else series.to_list())
+        if is_plain_series(native):
+            return list(list_elements(native))
+        return list(shorten_floats(series.to_list(), native.dtype))
 
     def get_series(self, position: int) -> Any:
         """Return a column as a narwhals Series."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import format_cell, looks_missing
+from mcp_notebook.kernel.results.tables.cell_text import format_cell, looks_missing, quote_unclear
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     MAX_COPY,
@@ -20,7 +20,13 @@ from mcp_notebook.kernel.results.tables.frame import (
     select_ends,
 )
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.tabular_data import shorten_floats
 from mcp_notebook.kernel.safe.text import clean_text, is_instance
+
+MAX_CATEGORIES = 12
+"""Categories of a column that are named."""
+MAX_CATEGORY = 40
+"""Characters of the name of one, or of a coordinate system."""
 
 
 def wrap_pandas_table(value: Any) -> Frame | None:
@@ -53,13 +59,20 @@ class PandasFrame(Frame):
         self._columns: dict[int, Any] = {}
         """Columns that were read, unless they may change or are many; pandas makes them slowly."""
 
+    @property
+    @override
+    def title(self) -> str:
+        names = () if self.is_single else self.table.columns.names
+        named = " / ".join(quote_unclear(format_cell(name)) for name in names if name is not None)
+        return f"{super().title} by {named}" if named else super().title
+
     @override
     def column_name(self, position: int) -> Any:
         return self.table.columns[position]
 
     @override
     def column_type(self, position: int) -> str:
-        return str(self.column_data(position).dtype)
+        return _describe_type(self.column_data(position))
 
     @override
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
@@ -67,7 +80,7 @@ class PandasFrame(Frame):
         if stop - start < self.height:
             # A slice: to select by row numbers would copy the whole of an Arrow column.
             column = column.iloc[start:stop]
-        return list(column.tolist())
+        return list(shorten_floats(column.tolist(), column.dtype))
 
     @override
     def column_data(self, position: int) -> Any:
@@ -145,7 +158,7 @@ class IndexFrame(Frame):
 
     @override
     def column_type(self, position: int) -> str:
-        return str(self._index.dtype)
+        return _describe_type(self._index)
 
     @override
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
@@ -171,7 +184,7 @@ class MultiIndexFrame(IndexFrame):
 
     @override
     def column_type(self, position: int) -> str:
-        return str(self._index.levels[position].dtype)
+        return _describe_type(self._index.levels[position])
 
 
 class StylerFrame(Frame):
@@ -270,6 +283,35 @@ class StylerFrame(Frame):
     def source(self) -> Frame:
         """The data itself: unformatted, with the hidden rows and columns."""
         return self._data
+
+
+def _describe_type(column: Any) -> str:
+    """Return the type of a column or index, with its categories or its coordinate system."""
+    dtype = column.dtype
+    if is_instance(dtype, "pandas.CategoricalDtype"):
+        return f"{dtype} ({_list_categories(dtype)})"
+    if is_instance(dtype, "geopandas.array.GeometryDtype"):
+        system = column.array.crs
+        if system is None:
+            return f"{dtype} (no CRS)"
+        name = str(system)  # what it was made of: a whole description in WKT, perhaps
+        return f"{dtype} ({name if len(name) <= MAX_CATEGORY else format_cell(system.name)})"
+    return str(dtype)
+
+
+def _list_categories(dtype: Any) -> str:
+    categories = dtype.categories
+    if categories is None:
+        return "none"
+    first = [_shorten_category(name) for name in categories[:MAX_CATEGORIES]]
+    if len(categories) > MAX_CATEGORIES:
+        first.append(f"... {len(categories) - MAX_CATEGORIES:,} more")
+    return (" < " if dtype.ordered else ", ").join(first)
+
+
+def _shorten_category(name: Any) -> str:
+    text = quote_unclear(format_cell(name))
+    return text if len(text) <= MAX_CATEGORY else f"{text[: MAX_CATEGORY - 3]}..."
 
 
 def _get_formats(styler: Any, part: str = "") -> Mapping[tuple[int, int], Any]:

@@ -14,16 +14,15 @@ from typing import Any
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
-from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.tables.cell_text import (
-    ELLIPSIS,
-    MAX_CELL,
+    is_cut,
     quote_unclear,
     separate_floats,
     strip_midnights,
 )
-from mcp_notebook.kernel.results.tables.exports import describe_exports
+from mcp_notebook.kernel.results.tables.exports import describe_array, describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     Column,
@@ -48,6 +47,10 @@ MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""
 MAX_SCHEMA = 2_000
 """Characters of the list of names and types."""
+MAX_ELEMENTS = 1_000
+"""Elements of an array that are all shown; of a larger one, numpy shows the ends of each axis."""
+CUT_CELLS = "A cell that ends with [+N] has N more characters."
+"""Said once above a table with such cells."""
 NOTE_CHARS = 300
 """Characters reserved for the notes on a table that is shown in part."""
 _TABLES = (
@@ -71,7 +74,7 @@ def render_table(value: Any, budget: Budget) -> list[Piece]:
     """
     lazy_frame = describe_lazy_frame(value)
     if lazy_frame is not None:
-        return [Piece(Text(cut_text(clean_text(lazy_frame), budget.chars)))]
+        return [make_text_piece(lazy_frame)]
     frame = wrap_pandas_table(value) or wrap_narwhals_table(value)
     if frame is None:
         raise TypeError(f"a {type(value).__name__} is not a table")
@@ -81,7 +84,12 @@ def render_table(value: Any, budget: Budget) -> list[Piece]:
 def render_array(value: Any, budget: Budget) -> list[Piece]:
     """Render a numpy array as a table if it has rows, otherwise as numpy abbreviates it."""
     frame = wrap_array(value)
-    return [Piece(Text(format_array(value)))] if frame is None else _render_frame(frame, budget)
+    if frame is not None:
+        return _render_frame(frame, budget)
+    original = describe_array(value) if value.size > 1 else None
+    is_partial = value.size > MAX_ELEMENTS
+    whole = count(value.size, "element") if is_partial else ""
+    return [Piece(Text(format_array(value)), original, is_partial=is_partial, whole=whole)]
 
 
 def render_index(value: Any, budget: Budget) -> list[Piece]:
@@ -113,7 +121,9 @@ def format_array(value: Any) -> str:
         elements = value.ravel()
         numbers = numpy.arange(value.size).reshape(value.shape)
         formatter = {"int": lambda position: _format_element(elements[position])}
-    text = numpy.array2string(numbers, threshold=1_000, max_line_width=100, formatter=formatter)
+    text = numpy.array2string(
+        numbers, threshold=MAX_ELEMENTS, max_line_width=100, formatter=formatter
+    )
     return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
 
 
@@ -165,27 +175,30 @@ def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     limit = min(budget.table_rows, max(budget.chars // 2, 1))
     slices = _slice_rows(frame.height, limit)
     columns = _read_columns(frame, positions, slices) if frame.width else []
-    notes = [_describe_frame(frame)]
+    schema = frame.schema_text
+    notes = [_describe_frame(frame, schema)]
     if frame.width > len(positions):
         notes.append(_list_missing_columns(frame))
     texts = [_format_column(frame, column) for column in columns]
+    names = [
+        format_name(column.name) if frame.has_names and column.name is not None else ""
+        for column in columns
+    ]
+    has_cut_cells = any(is_cut(text) for column in (names, *texts) for text in column)
+    if has_cut_cells:
+        notes.append(CUT_CELLS)
+    misses_columns = frame.width > len(positions) or len(schema) > MAX_SCHEMA
     return _Preview(
         notes,
-        [
-            format_name(column.name) if frame.has_names and column.name is not None else ""
-            for column in columns
-        ],
+        names,
         list(zip(*texts, strict=True)),
         frame.height if columns else 0,
-        frame.width > len(positions),
-        any(
-            len(text) == MAX_CELL and text.endswith(ELLIPSIS) for column in texts for text in column
-        ),
+        misses_columns,
+        has_cut_cells,
     )
 
 
-def _describe_frame(frame: Frame) -> str:
-    schema = frame.schema_text
+def _describe_frame(frame: Frame, schema: str) -> str:
     separator = ", " if frame.is_single else "; "
     return clean_text(
         frame.title + (f"{separator}{cut_text(schema, MAX_SCHEMA)}" if schema else "")
@@ -286,12 +299,9 @@ def _describe_original(frame: Frame) -> Original:
 
 
 def _describe_availability(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
-    if is_kept:
-        names = " and ".join(f"{original.name}{format_.extension}" for format_ in original.formats)
-        return f"The whole table can be read as a resource: {names}."
-    if budget.keep is discard_original:
+    if is_kept or budget.keep is discard_original:  # the links say it, or nobody could read it
         return ""
     return (
-        f"The whole table cannot be read as a resource: it takes {original.cost / 2**20:,.0f} MiB, "
+        f"The whole table cannot be read: it takes {original.cost / 2**20:,.0f} MiB, "
         "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows."
     )

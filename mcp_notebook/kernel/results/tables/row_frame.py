@@ -14,14 +14,17 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import MAX_CELL, format_cell
+from mcp_notebook.kernel.results.tables.cell_text import format_cell
 from mcp_notebook.kernel.results.tables.frame import ABSENT, MAX_COLUMNS, MAX_COPY, Frame
+from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
 
 MIN_RECORDS = 2
 MIN_FILLED = 0.5
 """Share of the cells that must have a value for a list of dicts to be a table."""
+_WHOLE = 2**24
+"""Characters of a value that are read before its cell is cut."""
 _VALUE_BYTES = 100
 """Estimated size of a value in a dict."""
 _SCALARS = (str, int, float, type(None), date, time, timedelta, Decimal, UUID)
@@ -192,7 +195,7 @@ class DictsFrame(Frame):
     def format_value(self, value: Any) -> str:
         if type(value) is str:
             return format_cell(value)
-        jsonable = to_json_value(value, MAX_CELL)
+        jsonable = to_json_value(value, _WHOLE)
         text = format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
         return str(text)  # without quotes: the value is not a text
 
@@ -216,4 +219,4 @@ def _is_scalar(kind: type) -> bool:
 
 def _to_list(values: Any) -> list[Any]:
     # `tolist` turns nanoseconds into bare ints.
-    return list(values) if values.dtype.kind in "mM" else list(values.tolist())
+    return list(values) if values.dtype.kind in "mM" else list(list_elements(values))

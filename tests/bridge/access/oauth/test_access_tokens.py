@@ -1,8 +1,11 @@
 """What a caller may do with an access token: what any of its scopes allows."""
 
+import itertools
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from oauth_issuer import serve_issuer
 
 from mcp_notebook.bridge.access.authenticator import Refusal
@@ -11,6 +14,7 @@ from mcp_notebook.bridge.access.oauth import access_tokens
 from mcp_notebook.bridge.access.oauth.access_tokens import AccessTokens
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.bridge.telemetry import audit_records
 
 pytestmark = pytest.mark.anyio
 
@@ -49,20 +53,44 @@ async def test_a_caller_may_do_what_any_of_its_scopes_allows(
     issuer, authenticator, scope, permissions
 ):
     caller = await authenticator().authenticate(issuer.make_token(aud=RESOURCE, scope=scope))
-    assert caller.name == "oauth:alice"
+    assert (caller.name, caller.alias) == (f"oauth:{issuer.url}#u-1", "alice")
     assert caller.permissions == permissions
-    assert caller.owns == f'oauth:["{issuer.url}", "u-1", "assistant"]'
+    assert caller.owns == caller.name
 
 
-async def test_what_belongs_to_one_user_belongs_to_no_other_whatever_their_ids_look_like(
-    issuer, authenticator
-):
+NAMES = [None, "", "alice", "owner", "oauth:u-2", "bob\n\u202e", 7, ["alice"], {"a": 1}, "x" * 300]
+
+
+@pytest.mark.parametrize("names", [*itertools.pairwise(NAMES)])
+async def test_users_stay_who_they_are_whatever_they_call_themselves(issuer, authenticator, names):
     access = authenticator()
-    one, other = [
-        await access.authenticate(issuer.make_token(aud=RESOURCE, scope="all", **ids))
-        for ids in ({"sub": "u:1", "client_id": "c"}, {"sub": "u", "client_id": "1:c"})
-    ]
+
+    async def come_as(name, **ids):
+        claims = {"preferred_username": name, "name": name, "email": name, **ids}
+        return await access.authenticate(issuer.make_token(aud=RESOURCE, scope="all", **claims))
+
+    one = await come_as(names[0])
+    renamed = await come_as(names[1], client_id="another")
+    other = await come_as(names[0], sub="u-2")
+    assert (one.name, one.owns) == (renamed.name, renamed.owns)
+    assert one.name != other.name
     assert one.owns != other.owns
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["https://a.example", "https://a.example/b"]), st.text()),
+        min_size=2,
+        max_size=2,
+        unique=True,
+    )
+)
+@example([("https://a.example", "x" * 300), ("https://a.example", "x" * 301)])
+@example([("https://a.example", "/b#u"), ("https://a.example/b", "u")])
+def test_no_two_users_have_the_same_name_and_none_is_longer_than_the_audit_log_keeps(users):
+    names = {access_tokens._make_name(*user) for user in users}
+    assert len(names) == 2
+    assert max(map(len, names)) <= audit_records.MAX_NAME
 
 
 @pytest.mark.parametrize("scope", ["", "openid", "READ", "read,sales", "readsales"])

@@ -5,6 +5,7 @@ import json
 import socket
 import struct
 import time
+from contextlib import suppress
 
 import anyio
 import jwt
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.utils import base64url_encode
 from oauth_issuer import serve_issuer
 
+from mcp_notebook.bridge.access.oauth import signed_tokens
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
 from mcp_notebook.errors import IssuerUnreachable
 
@@ -145,6 +147,126 @@ async def test_keys_that_somebody_on_the_way_could_change_are_not_fetched(issuer
     monkeypatch.setattr(issuer, "keys_url", url)
     with pytest.raises(IssuerUnreachable, match="its keys at an address without https://"):
         await SignedTokens(issuer.url, RESOURCE).verify_token(issuer.make_token(aud=RESOURCE))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda url: url.rstrip("/"),
+        lambda url: f"{url}/",
+        lambda url: url.replace("http", "HTTP"),
+        lambda url: url.replace("127.0.0.1", "localhost"),
+        lambda url: f"{url}realm",
+        lambda _: "https://other.example",
+        lambda _: "",
+        lambda _: None,
+        lambda url: [url],
+    ],
+)
+async def test_metadata_of_another_issuer_says_nothing_about_this_one(issuer, monkeypatch, told):
+    monkeypatch.setitem(issuer.metadata, "issuer", told(issuer.url))
+    requests = issuer.key_requests
+    with pytest.raises(IssuerUnreachable, match="is the metadata of"):
+        await SignedTokens(issuer.url, RESOURCE).verify_token(issuer.make_token(aud=RESOURCE))
+    assert issuer.key_requests == requests
+
+
+ACCESS, ID = {"typ": "at+jwt"}, {"typ": "JWT"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "claims", "is_taken"),
+    [
+        (ACCESS, {}, True),
+        ({"typ": "application/at+JWT"}, {}, True),
+        (ID, {}, True),
+        (None, {}, True),
+        (ID, {"typ": "Bearer", "nonce": "n"}, True),  # Keycloak before 24
+        (ID, {"token_use": "access"}, True),
+        (ID, {"nonce": "n"}, False),
+        (ID, {"at_hash": "h"}, False),
+        (ID, {"c_hash": "h"}, False),
+        (ID, {"typ": "ID"}, False),
+        (ID, {"typ": "Refresh"}, False),
+        (ID, {"token_use": "id"}, False),
+        (ACCESS, {"typ": "ID"}, False),
+        ({"typ": "logout+jwt"}, {}, False),
+        ({"typ": "dpop+jwt"}, {}, False),
+        ({"typ": 7}, {}, False),
+    ],
+)
+async def test_only_access_tokens_are_taken_whatever_else_the_issuer_signs_for_this_endpoint(
+    issuer, tokens, headers, claims, is_taken
+):
+    token = issuer.make_token(aud=RESOURCE, headers=headers, **claims)
+    assert (await tokens.verify_token(token) is not None) is is_taken
+
+
+@pytest.mark.parametrize("exp", [10**18, 10**400, 2**63, "99999999999"])
+async def test_a_token_is_checked_again_once_the_keys_are_old_however_long_it_lives(
+    issuer, tokens, exp
+):
+    access = await tokens.verify_token(issuer.make_token(aud=RESOURCE, exp=exp))
+    assert access.expires_at <= time.time() + signed_tokens.KEYS_LIFESPAN
+
+
+@pytest.mark.parametrize("exp", [float("inf"), float("nan"), "soon", [1], True, -(10**18)])
+async def test_a_time_that_is_none_is_refused(issuer, tokens, exp):
+    assert await tokens.verify_token(issuer.make_token(aud=RESOURCE, exp=exp)) is None
+
+
+async def test_a_key_that_the_issuer_has_removed_is_good_until_its_keys_are_fetched_again(
+    issuer, tokens, monkeypatch
+):
+    token = issuer.make_token(aud=RESOURCE, exp=10**18)
+    assert await tokens.verify_token(token) is not None
+    issuer.rotate_key()
+    assert await tokens.verify_token(token) is not None
+    monkeypatch.setattr(signed_tokens, "KEYS_LIFESPAN", 0.0)
+    assert await tokens.verify_token(token) is None
+
+
+@pytest.mark.parametrize("hanging", ["metadata", "keys"])
+@pytest.mark.parametrize("is_dripping", [False, True])
+async def test_an_issuer_that_never_ends_its_answer_is_given_up_once_for_all_who_wait(
+    issuer, monkeypatch, hanging, is_dripping
+):
+    connections = 0
+
+    async def hang(connection):
+        nonlocal connections
+        connections += 1
+        async with connection:
+            await connection.receive()
+            await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")
+            with suppress(anyio.BrokenResourceError):  # it has hung up
+                while is_dripping:
+                    await connection.send(b" ")
+                    await anyio.sleep(0.01)
+            await anyio.sleep_forever()
+
+    monkeypatch.setattr(signed_tokens, "FETCH_LIMIT", 0.2)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/"
+    monkeypatch.setattr(issuer, "keys_url", url)
+    tokens = SignedTokens(url if hanging == "metadata" else issuer.url, RESOURCE)
+    token = issuer.make_token(aud=RESOURCE)
+    reasons = []
+
+    async def ask():
+        with pytest.raises(IssuerUnreachable) as told:
+            await tokens.verify_token(token)
+        reasons.append(str(told.value))
+
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, hang)
+        async with anyio.create_task_group() as askers:
+            for _ in range(20):
+                askers.start_soon(ask)
+        tasks.cancel_scope.cancel()
+    assert len(reasons) == 20
+    assert all("no answer within 0.2 seconds" in reason for reason in reasons)
+    assert connections == (2 if hanging == "metadata" else 1)  # there are two places for metadata
 
 
 async def test_an_issuer_that_resets_the_connection_is_unreachable(issuer, monkeypatch):

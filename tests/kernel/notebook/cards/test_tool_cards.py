@@ -198,19 +198,19 @@ def test_calls_change_no_card(screen):
 def test_a_card_says_under_which_name_clients_see_its_tool(screen):
     (card,) = screen.run("%%mcp_tool\ndef rain(): 'R.'\ndef snow(): 'S.'")
     name = messages.ListedName(
-        tool="rain", name="sales.rain", reason="Another notebook has one.", next_step="Rename it."
+        tool="rain", name="sales_rain", reason="Another notebook has one.", next_step="Rename it."
     )
-    said = "[live]\n    Clients see it as `sales.rain`. Another notebook has one. Rename it."
+    said = "[live]\n    Clients see it as `sales_rain`. Another notebook has one. Rename it."
     with Link(record_of(screen.kernel)) as link:
         link.send(messages.Clients(clients=[], names=[name]))
         screen.wait_for_update()
         assert f"MCP tool rain()\n    {said}" in screen.cards[card]
         assert "MCP tool snow()\n    [live]\n    S." in screen.cards[card]
         listed = screen.kernel.ok("%mcp list")
-        assert "sales.rain()  R." in listed.displays[0]["text/plain"]
-        assert listed.stdout.startswith("`rain` is `sales.rain` for clients. Another")
+        assert "sales_rain()  R." in listed.displays[0]["text/plain"]
+        assert listed.stdout.startswith("`rain` is `sales_rain` for clients. Another")
         assert listed.stdout.endswith("Rename it.\n")
-        assert "`rain` is `sales.rain` for clients." in screen.kernel.ok("%mcp status").stdout
+        assert "`rain` is `sales_rain` for clients." in screen.kernel.ok("%mcp status").stdout
         (new,) = screen.run("%%mcp_tool\ndef rain(x: int): 'R.'")
         assert said in screen.cards[new]
     while said in screen.cards[new]:
@@ -224,9 +224,9 @@ def test_news_of_clients_run_no_code_of_the_author(screen):
     )
     (card,) = screen.run("%%mcp_tool\ndef rain(unit: int = Unit(3)): 'R.'")
     assert "rain(unit: int = mm)" in screen.cards[card]
-    name = messages.ListedName(tool="rain", name="a.rain", reason="Two.", next_step="Rename it.")
+    name = messages.ListedName(tool="rain", name="a_rain", reason="Two.", next_step="Rename it.")
     with Link(record_of(screen.kernel)) as link:
         link.send(messages.Clients(clients=[], names=[name]))
         screen.wait_for_update()
-    assert "a.rain" in screen.cards[card]
+    assert "a_rain" in screen.cards[card]
     assert screen.kernel.ok("print(*threads)").stdout == "MainThread\n"

@@ -202,8 +202,8 @@ def test_a_card_shows_icons_and_their_addresses_stay_within_their_quotes():
 
 
 def test_a_related_tool_that_does_not_exist_is_a_warning_on_the_card():
-    for text in shown(["snow"], related=["snow", "hail", "sales.top"]):
-        assert "see also: snow, hail, sales.top" in text
+    for text in shown(["snow"], related=["snow", "hail", "sales_top"]):
+        assert "see also: snow, hail, sales_top" in text
         assert text.count("this notebook has no tool of that name yet") == 2
         assert "`related` names `snow`" not in text
 

@@ -116,9 +116,9 @@ def test_clients_are_shown_by_their_names_as_long_as_their_bridge_is_there(noteb
 def test_tools_are_shown_with_the_names_that_clients_see(notebook, link):
     show(notebook)
     listed = {"reason": "Another notebook has it, too.", "next_step": "Rename it."}
-    name = messages.ListedName(tool="beside", name="weather.beside", **listed)
+    name = messages.ListedName(tool="beside", name="weather_beside", **listed)
     link.send(messages.Clients(clients=[], names=[name]))
-    follow(notebook, "weather.beside (here beside): not called yet", "between: not called yet")
+    follow(notebook, "weather_beside (here beside): not called yet", "between: not called yet")
 
 
 @pytest.mark.parametrize(

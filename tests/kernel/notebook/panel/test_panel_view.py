@@ -33,7 +33,7 @@ FULL = PanelState(
     clients=(ClientLine(name="chat"), ClientLine(name="editor 1.2", number=2)),
     tools=(
         ToolLine(name="plot_rain", calls=12, errors=1, last="11:42:07, done in 0.4 s"),
-        ToolLine(name="top", listed_as="weather.top"),
+        ToolLine(name="top", listed_as="weather_top"),
     ),
     missing=("old: `old` was deleted.",),
     open_calls=(OPEN,),
@@ -61,7 +61,7 @@ def test_a_panel_shows_clients_tools_and_calls(kind):
         "on this Jupyter server",
         "chat, editor 1.2 (2 times)",
         "12 calls, 1 error; last: 11:42:07, done in 0.4 s",
-        "weather.top",
+        "weather_top",
         "not called yet",
         "was deleted",
         "running since 11:42:01",

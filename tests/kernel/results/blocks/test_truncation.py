@@ -116,8 +116,10 @@ def test_many_long_texts_have_a_bounded_number_of_links(store):
     made = truncate_texts(list(map(Piece, blocks)), 10_000, store.keep)
     links = [block for block in made if isinstance(block, ResourceLink)]
     assert len(links) == MAX_LINKS
-    longest = [blocks[-number].text for number in range(MAX_LINKS, 0, -1)]
-    assert [store.find_format(link.uri).content() for link in links] == longest
+    wholes = [store.find_format(link.uri).content() for link in links]
+    assert wholes[:-1] == [block.text for block in blocks[-MAX_LINKS + 1 :]]
+    assert wholes[-1] == "\n\n".join(block.text for block in blocks[: -MAX_LINKS + 1])
+    assert links[-1].title == "The whole of 41 other texts that are shortened here"
 
 
 @given(

@@ -139,3 +139,25 @@ def test_arrays_that_would_unpack_to_gigabytes_are_left_out():
     assert peak < 200 * 2**20
     assert shown["data"]["bomb"]["bdata"] == ""
     assert shown["data"]["x"]["bdata"] == "AAEC"
+
+
+def test_a_page_of_bokeh_says_its_texts_tables_and_widgets(converter):
+    models = pytest.importorskip("bokeh.models")
+    data = models.ColumnDataSource({"city": ["Rome", "Oslo"], "mm": [1, 2]})
+    columns = [models.TableColumn(field="city", title="city")]
+    page = models.Column(
+        models.Div(text="<h1>Rain &amp; snow</h1>"),
+        models.DataTable(source=data, columns=columns),
+        models.Slider(title="year", start=2000, end=2030, value=2020),
+    )
+    text = converter.make_result(page, ()).content[0].text
+    assert text.startswith("[a page of bokeh or panel, not drawn here: only a browser shows it.")
+    assert '"texts": ["Rain & snow"]' in text
+    assert '"tables": [{"city": ["Rome", "Oslo"], "mm": [1, 2]}]' in text
+    assert '"widgets": {"year": 2020}' in text
+
+
+def test_a_page_of_bokeh_that_says_nothing_names_what_is_in_it(converter):
+    models = pytest.importorskip("bokeh.models")
+    text = converter.make_result(models.Row(models.Spacer()), ()).content[0].text
+    assert text.endswith('{"models": ["Row", "Spacer"]}')

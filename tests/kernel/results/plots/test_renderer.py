@@ -1,10 +1,9 @@
 """Drawing in a process of its own: what hangs, crashes or is missing costs the kernel little."""
 
 import os
+import subprocess
 import sys
 import threading
-import time
-import traceback
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import RESULT_DRAWINGS, NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.deadline import deadline
-from mcp_notebook.kernel.safe.interrupter import raise_in
+from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
 from mcp_notebook.settings import Settings
 
 LIMIT = 30
@@ -101,33 +100,50 @@ def test_a_quick_failure_is_tried_again(program):
     assert renderer.draw("kaleido", "") == b"picture\n"
 
 
-def list_functions(thread):
-    """Return the names of the functions that a thread runs."""
-    frame = sys._current_frames()[thread.ident]
-    return [each.f_code.co_name for each, _ in traceback.walk_stack(frame)]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
-def test_an_interrupt_ends_the_drawing(program, tmp_path):
+@pytest.mark.parametrize("moment", ["before", "while it starts", "after"])
+def test_an_interrupt_ends_the_drawing(program, tmp_path, monkeypatch, moment):
     started = tmp_path / "started"
     os.mkfifo(started)
     program(f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)")
     before = children()
-    caught = threading.Event()
+    caught, begun, made = threading.Event(), threading.Event(), []
+
+    class Popen(subprocess.Popen):
+        """Starts a process, and waits for an interrupt that comes meanwhile."""
+
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            if moment == "while it starts":
+                begun.set()
+                interrupted.wait(LIMIT)
+
+    interrupted = threading.Event()
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+
+    def draw():
+        if moment == "before":
+            begun.set()
+            interrupted.wait(LIMIT)
+        ProcessRenderer().draw("kaleido", "")
 
     def call():
+        made.append(AsyncInterrupter(KeyboardInterrupt))
         try:
-            ProcessRenderer().draw("kaleido", "")
+            made[0].run(draw)
         except KeyboardInterrupt:
             caught.set()
+        finally:
+            made[0].remove()
 
     thread = threading.Thread(target=call)
     thread.start()
-    started.read_text()  # returns when the process has closed its end
-    # Within `Popen`, it would leave a process that ends only with its own time limit.
-    while "_wait_for_output" not in list_functions(thread):
-        time.sleep(0.01)
-    raise_in(thread.ident, KeyboardInterrupt)
+    if moment == "after":
+        started.read_text()  # returns when the process has closed its end
+    else:
+        assert begun.wait(LIMIT)
+    assert made[0].interrupt()
+    interrupted.set()
     thread.join(LIMIT)
     assert caught.is_set()
     assert [child for child in children() if child not in before] == []

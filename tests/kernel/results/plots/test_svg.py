@@ -74,13 +74,71 @@ def test_cairosvg_reads_no_file_and_fetches_nothing(tmp_path, attribute):
         '<image href="/etc/passwd"/>',
         '<image xlink:href="http://127.0.0.1:9/x.png"/>',
         '<style>@import url("http://127.0.0.1:9/x.css");</style>',
-        '<g id="a"/><use href="#a"/>',
+        "<style>rect { fill: url('http://127.0.0.1:9/x.svg#a') }</style>",
+        r"<style>rect { fill: \75rl(http://127.0.0.1:9/x.svg#a) }</style>",
+        '<image href="data:image/svg+xml;base64,PHN2Zy8+"/>',
+        '<use href="other.svg#a"/>',
+        '<g id="a"><use href="#a"/></g>',
+        '<mask id="a"><rect fill="url(#b)"/></mask><pattern id="b"><use href="#a"/></pattern>',
         '<rect fill="red"><set href="other.svg#a"/></rect>',
     ],
 )
 def test_vl_convert_is_not_given_what_refers_to_something(by_vl_convert, inside):
     with pytest.raises(NotDrawn, match="pip install cairosvg"):
         svg.draw_svg(drawing(inside), 1_000, ProcessRenderer())
+
+
+GREEN = '<rect width="100" height="50" fill="#0f0"/>'
+MILLIONS = '<g id="g0"><rect width="1" height="1"/></g>' + "".join(
+    f'<g id="g{n}">' + f'<use href="#g{n - 1}"/>' * 10 + "</g>" for n in range(1, 9)
+)
+
+
+def test_vl_convert_draws_no_part_a_million_times(by_vl_convert):
+    with pytest.raises(NotDrawn, match="it draws more than 200,000 parts; `pip install cairosvg`"):
+        svg.draw_svg(drawing(MILLIONS), 1_000, ProcessRenderer())
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<defs><rect id="a" width="100" height="50" fill="#0f0"/></defs><use xlink:href="#a"/>',
+        '<style>rect { fill: #0f0 }</style><rect width="100" height="50"/>',
+        f"<script>alert(1)</script>{GREEN}",
+        f'<clipPath id="c">{GREEN}</clipPath><g clip-path="url(#c)">{GREEN}</g>',
+        f'<a id="a" href="#a">{GREEN}</a>',
+    ],
+)
+def test_vl_convert_draws_what_refers_only_to_itself(by_vl_convert, inside):
+    drawn = opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer()))
+    assert drawn.getpixel((50, 25)) == SECRET
+
+
+def test_vl_convert_draws_the_drawings_of_matplotlib(by_vl_convert):
+    plt = pytest.importorskip("matplotlib.figure")
+    figure, file = plt.Figure(), io.StringIO()
+    axes = figure.add_subplot()
+    axes.scatter(range(50), range(50), color="#00ff00", s=200)
+    axes.imshow([[0, 1], [1, 0]], aspect="auto")  # a picture within the drawing
+    figure.savefig(file, format="svg")
+    drawn = opened(svg.draw_svg(file.getvalue(), 1_000, ProcessRenderer()))
+    assert SECRET in {colour for _, colour in drawn.getcolors(10**6)}
+
+
+def test_vl_convert_draws_charts_like_those_of_pygal(by_vl_convert):
+    inside = (
+        '<defs><style type="text/css">#chart .bar { fill: #00ff00 }</style>'
+        '<script xlink:href="https://example.org/tooltips.js"/></defs>'
+        '<g id="chart"><rect class="bar" width="100" height="50"/></g>'
+    )
+    drawn = opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer()))
+    assert drawn.getpixel((50, 25)) == SECRET
+
+
+def test_the_advice_draws_the_drawing(monkeypatch):
+    monkeypatch.setattr(svg, "find_spec", lambda _: None)
+    with pytest.raises(NotDrawn, match="`pip install vl-convert-python` draws it"):
+        svg.draw_svg(drawing("<style>rect {}</style>"), 1_000, ProcessRenderer())
 
 
 def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
@@ -105,11 +163,8 @@ def test_what_is_no_harmless_svg_is_not_drawn(source, message):
 
 def test_a_drawing_that_refers_to_itself_a_million_times_is_given_up():
     needs_cairo()
-    groups = '<g id="g0"><rect width="1" height="1"/></g>' + "".join(
-        f'<g id="g{n}">' + f'<use href="#g{n - 1}"/>' * 10 + "</g>" for n in range(1, 9)
-    )
     with pytest.raises(NotDrawn, match="cairosvg did not draw it within 2 seconds"):
-        svg.draw_svg(drawing(groups), 1_000, ProcessRenderer(2))
+        svg.draw_svg(drawing(MILLIONS), 1_000, ProcessRenderer(2))
 
 
 @pytest.mark.parametrize(

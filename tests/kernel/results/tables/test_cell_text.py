@@ -1,12 +1,16 @@
 """The text of a cell: short, exact enough, and safe whatever is in it."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_notebook.kernel.results.tables.cell_text import (
-    ELLIPSIS,
     MAX_CELL,
     QuotedText,
     format_cell,
+    is_cut,
     quote_unclear,
     separate_floats,
     strip_midnights,
@@ -58,13 +62,30 @@ def test_floats_of_a_column_that_differ_do_not_look_the_same():
     assert len(set(separate_floats(large, list(map(format_cell, large))))) == 2
 
 
-@pytest.mark.parametrize(
-    "value", ["x" * 1_000, [7] * 10**6, ("ab",) * 10**6, {n: n for n in range(10**5)}]
-)
-def test_a_long_value_is_shortened(value):
+@pytest.mark.parametrize("value", [[7] * 10**6, ("ab",) * 10**6, {n: n for n in range(10**5)}])
+def test_a_long_collection_is_shortened_and_says_so(value):
     text = format_cell(value)
-    assert len(text) == MAX_CELL
-    assert text.endswith(ELLIPSIS)
+    assert MAX_CELL - 60 < len(text) <= MAX_CELL
+    assert text.endswith((", [+more]", ": [+more]"))
+    assert is_cut(text)
+
+
+@given(st.lists(st.text("ab1.", min_size=1, max_size=20), min_size=120, max_size=500))
+def test_a_long_text_is_cut_between_words_and_says_how_much_follows(words):
+    value = " ".join(words)
+    text = str(format_cell(value))
+    kept, more = re.fullmatch(r"(.*) \[\+([\d,]+)\]", text).groups()
+    assert len(text) <= MAX_CELL
+    assert kept.split() == words[: len(kept.split())]
+    assert len(kept) + int(more.replace(",", "")) == len(value)
+    assert is_cut(text)
+
+
+def test_an_array_in_a_cell_whose_text_leaves_elements_out_says_so():
+    numpy = pytest.importorskip("numpy")
+    assert is_cut(format_cell(numpy.arange(5_000)))
+    assert not is_cut(format_cell(numpy.arange(5)))
+    assert not is_cut(format_cell("a list [+] and [+1] more"))
 
 
 def test_control_characters_are_removed_and_surrounding_spaces_are_not():

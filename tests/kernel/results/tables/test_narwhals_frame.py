@@ -68,14 +68,14 @@ def test_a_series_is_a_table_of_one_column():
     assert text(pl.Series("n", [1.5, None])) == (
         "polars Series: 2 rows, n Float64\n\n| n |\n|---|\n| 1.5 |\n|  |"
     )
-    assert text(pa.array(["x"])) == "pyarrow StringArray: 1 row, value String\n\nvalue\nx"
+    assert text(pa.array(["x"])) == "pyarrow StringArray: 1 row, value string\n\nvalue\nx"
     chunked = pa.chunked_array([[1], [2]])
-    assert text(chunked) == "pyarrow ChunkedArray: 2 rows, value Int64\n\nvalue\n1\n2"
+    assert text(chunked) == "pyarrow ChunkedArray: 2 rows, value int64\n\nvalue\n1\n2"
 
 
 def test_a_pyarrow_table_may_have_a_name_twice():
     table = pa.table([pa.array([1]), pa.array(["x"])], names=["a", "a"])
-    shown = "1 row x 2 columns; a Int64, a String\n\na,a\n1,x"
+    shown = "1 row x 2 columns; a int64, a string\n\na,a\n1,x"
     assert text(table) == f"pyarrow Table: {shown}"
     assert text(table.to_batches()[0]) == f"pyarrow RecordBatch: {shown}"
 

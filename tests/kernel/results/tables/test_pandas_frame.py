@@ -109,3 +109,45 @@ def test_objects_count_as_what_they_take():
     assert wrap_pandas_table(texts).estimate_bytes() > 100_000
     wide = pd.DataFrame([[0.0] * 1_000] * 10)
     assert 80_000 <= wrap_pandas_table(wide).estimate_bytes() < 100_000
+
+
+# -- what the types and names of columns say -------------------------------------------------------
+
+
+def test_a_type_of_categories_names_them_in_their_order(to_text):
+    ordered = pd.Categorical(["lo", "hi"], ["lo", "mid", "hi"], ordered=True)
+    frame = pd.DataFrame({"level": ordered, "city": pd.Categorical(["b", "a"])})
+    assert "level category (lo < mid < hi), city category (a, b)" in to_text(frame)
+    assert "category (lo < mid < hi)" in to_text(pd.CategoricalIndex(ordered))
+    many = pd.Series(pd.Categorical([3], range(100)))
+    assert "category (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ... 88 more)" in to_text(many)
+    long = pd.Series(pd.Categorical(["a"], ["a", "x" * 10_000]))
+    assert f"category (a, {'x' * 37}...)\n" in to_text(long)
+
+
+def test_the_name_of_the_columns_axis_is_told(to_text):
+    frame = pd.DataFrame({"city": ["Rome", "Oslo"], "year": [1, 2], "mm": [3, 4]})
+    text = to_text(frame.pivot_table(index="city", columns="year", values="mm"))
+    assert text.startswith("DataFrame: 2 rows x 2 columns by year; 1 float64, 2 float64\n")
+    levels = pd.MultiIndex.from_tuples([("a", "x")], names=["first", None])
+    assert to_text(pd.DataFrame([[1]], columns=levels)).startswith(
+        "DataFrame: 1 row x 1 column by first; a / x int64"
+    )
+
+
+def test_a_geometry_says_its_coordinate_system(to_text):
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    frame = geopandas.GeoDataFrame(geometry=[shapely.Point(1, 2)], crs="EPSG:4326")
+    assert "geometry geometry (EPSG:4326)" in to_text(frame)
+    assert "geometry geometry (EPSG:4326)" in to_text({"places": frame.geometry})
+    assert "geometry geometry (no CRS)" in to_text(frame.set_crs(None, allow_override=True))
+    described = frame.set_crs(frame.crs.to_wkt(), allow_override=True)
+    assert "geometry geometry (WGS 84)" in to_text(described)
+
+
+def test_floats_of_32_bits_are_written_with_their_own_digits(convert, store):
+    frame = pd.DataFrame({"mm": [0.1, 0.7] * 50}, dtype="float32")
+    text, csv, *_ = convert(frame)
+    assert "\n0.1\n0.7\n" in text.text
+    assert store.find_format(csv.uri).content().startswith("mm\n0.1\n0.7\n")

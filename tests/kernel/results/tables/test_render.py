@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -103,9 +104,11 @@ def test_cells_cannot_break_the_table():
 
     frame = pd.DataFrame({"a|b": ["x|y\nz", "w" * 1_000]})
     lines = shown(frame).split("\n")
-    assert lines[2] == "| a\\|b |"
-    assert lines[4] == '| "x\\|y\\nz" |'
-    assert lines[5].endswith("w ... |")
+    assert lines[1] == "A cell that ends with [+N] has N more characters."
+    assert lines[3] == "| a\\|b |"
+    assert lines[5] == '| "x\\|y\\nz" |'
+    kept, more = re.fullmatch(r"\| (w+) \[\+(\d+)\] \|", lines[6]).groups()
+    assert len(kept) + int(more) == 1_000
     broken = shown(pd.DataFrame({"a": pd.Series([Broken()], dtype=object)}))
     assert "whose repr failed: RuntimeError: no" in broken
 
@@ -193,7 +196,7 @@ def test_the_whole_is_kept_if_rows_columns_or_cells_are_left_out(store):
     long, wide = pd.DataFrame({"n": range(99)}), pd.DataFrame([range(99)])
     for frame in (long, wide, pd.DataFrame({"text": ["x" * 999]})):
         text, csv_link, parquet_link = blocks(frame, store.keep)
-        assert "can be read as a resource: table.csv and table.parquet." in text.text
+        assert "resource" not in text.text
         rows, columns = frame.shape
         assert csv_link.title.startswith(f"The whole table: {rows} row")
         assert f" x {columns} column" in csv_link.title
@@ -208,7 +211,7 @@ def test_a_table_that_is_too_large_to_be_kept_says_so():
     keep = ResourceStore("k", 1_000).keep
     [text] = blocks(pd.DataFrame({"n": range(1_000)}), keep)
     assert "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows." in text.text
-    assert "resource" not in blocks(pd.DataFrame({"n": range(1_000)}))[0].text
+    assert "whole" not in blocks(pd.DataFrame({"n": range(1_000)}))[0].text
 
 
 def test_a_table_is_kept_as_it_is_now(store):
@@ -244,7 +247,7 @@ def test_cells_of_any_dtype_are_text():
         }
     )
     lines = blocks(frame)[0].text.split("\n")
-    assert "c category, i Int64, s Sparse[int64, 0], p period[M], o object" in lines[0]
+    assert "c category (u, v), i Int64, s Sparse[int64, 0], p period[M], o object" in lines[0]
     assert lines[-2].startswith("u,1,0,2024-01,{'k': 1},")
     assert lines[-1].startswith('v,,1,2024-02,"[1, 2]",')
     assert len(lines[-1]) < 300

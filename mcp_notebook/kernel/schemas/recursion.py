@@ -1,0 +1,367 @@
+"""Input schemas that refer to themselves, written out for clients to a depth that all can list.
+
+Runs in the user's kernel, at definition. Pure. Several clients (LlamaIndex, mcp-use) replace each
+reference by its target when they list tools. For a type that contains itself, as a tree does, that
+never ends, and they list no tool at all: one parameter would take away the tools of all notebooks.
+So clients get such a type as `DEPTH` types, each within the one before, and below these only the
+JSON type of what comes. Whatever the author's schema allows, the published one allows; calls are
+validated by the author's own.
+
+A *target* is the path of a schema that something refers to: ``("$defs", "Node")``. Targets that
+lead to each other and back are a *circle*. Each reference within a circle leads one level down, so
+none leads back.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from mcp_notebook.kernel.schemas.object_root import has_id
+from mcp_notebook.redaction import has_secrets
+
+DEPTH = 3
+"""Levels of types that contain themselves, or each other."""
+MAX_PLACES = 2_000
+"""Schemas that there may be once each reference is replaced by its target; the depth is less if
+there were more."""
+_DEFINITIONS = ("$defs", "definitions")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords that hold schemas by names, which may be any keyword."""
+_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SINGLE = frozenset({"items", "additionalProperties"})
+_STRICT = frozenset(
+    {"not", "if", "then", "else", "contains", "propertyNames"}
+    | {"unevaluatedItems", "unevaluatedProperties"}
+)
+"""Keywords that may refuse more when their schema allows more."""
+
+Schema: TypeAlias = dict[str, Any]
+_Target: TypeAlias = tuple[str | int, ...]
+
+
+def unroll(schema: Schema) -> Schema:
+    """Return a schema in which no ``$ref`` leads back to itself.
+
+    One without such references is returned itself. So is one in which an ``$id`` moves the
+    references, so that their text does not say where they lead; `is_recursive` tells.
+    """
+    try:
+        circles = _Circles(_Document(schema), ("$ref",))
+        if not circles.by_target or has_id({key: schema[key] for key in schema if key != "$id"}):
+            return schema
+        for depth in range(DEPTH, 0, -1):
+            unrolled = _Unrolling(circles, depth).run()
+            if _count_places(_Document(unrolled), (), {}) <= MAX_PLACES:
+                break
+    except RecursionError:  # deeper than any client reads
+        return schema
+    return unrolled
+
+
+def is_recursive(schema: Schema) -> bool:
+    """Return whether a reference in a schema leads back to itself."""
+    return bool(_Circles(_Document(schema), ("$ref", "$dynamicRef")).by_target)
+
+
+class _Document:
+    """A schema, and where its references lead."""
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self._anchors = {
+            schema[keyword]: path
+            for schema, path in _list_all(root)
+            for keyword in _ANCHORS
+            if isinstance(schema.get(keyword), str)
+        }
+
+    def get(self, target: _Target) -> Any:
+        """Return the schema at a path."""
+        schema: Any = self.root
+        for name in target:
+            schema = schema[name]
+        return schema
+
+    def find_target(self, reference: Any) -> _Target | None:
+        """Return the path of what a reference leads to; None if that is not in the schema."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        if reference[1:2] not in ("", "/"):
+            return self._anchors.get(reference[1:])
+        target: Any = self.root
+        path: list[str | int] = []
+        for word in reference.split("/")[1:]:
+            name: str | int = unquote(word).replace("~1", "/").replace("~0", "~")
+            if isinstance(target, list) and str(name).isdecimal():
+                name = int(name)
+            try:
+                target = target[name]
+            except (KeyError, IndexError, TypeError):
+                return None
+            path.append(name)
+        return tuple(path)
+
+    def list_references(self, keywords: Sequence[str]) -> dict[_Target, list[_Target]]:
+        """Return all targets that the root leads to, and where each of them leads."""
+        found: dict[_Target, list[_Target]] = {}
+        waiting = self._list_targets((), keywords)
+        for target in waiting:
+            if target not in found:
+                found[target] = self._list_targets(target, keywords)
+                waiting += found[target]
+        return found
+
+    def _list_targets(self, path: _Target, keywords: Sequence[str]) -> list[_Target]:
+        targets: list[_Target] = []
+        waiting = [(self.get(path), path)]
+        for schema, place in waiting:
+            if isinstance(schema, dict):
+                found = [self.find_target(schema.get(keyword)) for keyword in keywords]
+                targets += (target for target in found if target is not None)
+                waiting += _list_children(schema, place)
+        return targets
+
+
+def _list_children(schema: Schema, path: _Target) -> Iterator[tuple[Any, _Target]]:
+    """Yield the schemas within a schema, with their paths, but not its definitions."""
+    for keyword, value in schema.items():
+        if keyword in _NAMED and isinstance(value, dict):
+            yield from ((child, (*path, keyword, name)) for name, child in value.items())
+        elif keyword in _LISTS and isinstance(value, list):
+            yield from ((child, (*path, keyword, n)) for n, child in enumerate(value))
+        elif keyword in _SINGLE or keyword in _STRICT:
+            yield value, (*path, keyword)
+
+
+def _list_all(schema: Schema) -> Iterator[tuple[Schema, _Target]]:
+    """Yield a schema and all within it, definitions included, with their paths."""
+    waiting: list[tuple[Any, _Target]] = [(schema, ())]
+    for item, path in waiting:
+        if isinstance(item, dict):
+            yield item, path
+            waiting += _list_children(item, path)
+            for keyword in _DEFINITIONS:
+                named = item.get(keyword)
+                if isinstance(named, dict):
+                    waiting += ((child, (*path, keyword, name)) for name, child in named.items())
+
+
+class _Circles:
+    """The references of a schema that lead back to themselves."""
+
+    def __init__(self, document: _Document, keywords: Sequence[str]) -> None:
+        self.document = document
+        edges = document.list_references(keywords)
+        _leave_circles(edges)
+        reached = {target: _reach(target, edges) for target in edges}
+        self.by_target = {
+            target: frozenset(other for other in reached[target] if target in reached[other])
+            for target in edges
+            if target in reached[target]
+        }
+        """All targets in circles, each with those of its own circle."""
+
+
+def _leave_circles(edges: dict[_Target, list[_Target]]) -> None:
+    """Remove the targets that lead into no circle: nearly always, all of them."""
+    while ends := [target for target, others in edges.items() if edges.keys().isdisjoint(others)]:
+        for target in ends:
+            del edges[target]
+
+
+def _reach(target: _Target, edges: Mapping[_Target, list[_Target]]) -> set[_Target]:
+    reached: dict[_Target, None] = {}
+    waiting = [target]
+    for item in waiting:
+        new = [other for other in edges[item] if other in edges and other not in reached]
+        reached |= dict.fromkeys(new)
+        waiting += dict.fromkeys(new)
+    return set(reached)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where in the author's schema a part of it is, and for which level it is written."""
+
+    path: _Target = ()
+    level: int = 1
+    around: frozenset[_Target] = frozenset()
+    """The targets that it is in, as far as they are in circles."""
+
+    def enter(self, *names: str | int) -> "_Place":
+        """Return the place of a part."""
+        return replace(self, path=(*self.path, *names))
+
+
+class _Unrolling:
+    """Writes a schema out to one depth."""
+
+    def __init__(self, circles: _Circles, depth: int) -> None:
+        self._document = circles.document
+        self._circles = circles
+        self._depth = depth
+        self._names: dict[tuple[_Target, int], str] = {}
+        """What the types below the first level are called."""
+        self._waiting: list[tuple[_Target, int]] = []
+        self._cuts = 0
+
+    def run(self) -> Schema:
+        """Return the schema; the types of the first level stay where they are."""
+        schema: Schema = self._write(self._document.root, _Place())[0]
+        copies: Schema = {}
+        for target, level in self._waiting:
+            copied = self._write(self._document.get(target), _Place(target, level))[0]
+            for keyword in (*_DEFINITIONS, *_ANCHORS, "$id", "$schema"):
+                copied.pop(keyword, None)
+            copies[self._names[target, level]] = copied
+        if copies:
+            schema["$defs"] = {**schema.get("$defs", {}), **copies}
+        return self._drop_unused(schema)
+
+    def _drop_unused(self, schema: Schema) -> Schema:
+        """Remove the types that nothing leads to any more, now that others are in their place."""
+        used = {target[:2] for target in _Document(schema).list_references(("$ref",))}
+        written = {target[:2] for target in self._circles.by_target}
+        written |= {("$defs", name) for name in self._names.values()}
+        for keyword in schema.keys() & {*_DEFINITIONS}:
+            schema[keyword] = {
+                name: part
+                for name, part in schema[keyword].items()
+                if (keyword, name) in used or (keyword, name) not in written
+            }
+        return schema
+
+    def _write(self, schema: Any, place: _Place) -> tuple[Any, bool]:
+        """Return a part of the schema, and whether it allows more than the author's there."""
+        if not isinstance(schema, dict):
+            return schema, False
+        if place.path in self._circles.by_target:
+            place = replace(place, around=place.around | {place.path})
+        written: Schema = {}
+        bottom: Schema = {}
+        is_looser = False
+        for keyword, value in schema.items():
+            if keyword == "$ref":
+                bottom = self._write_reference(value, place, written)
+            elif keyword != "discriminator" or not self._is_moved(value):
+                is_looser |= self._write_keyword(keyword, value, place, written)
+        if is_looser or bottom:
+            _loosen(written)
+        if "if" in schema and "if" not in written:
+            written.pop("then", None)
+            written.pop("else", None)
+        return {**bottom, **written}, bool(is_looser or bottom)
+
+    def _write_keyword(self, keyword: str, value: Any, place: _Place, written: Schema) -> bool:
+        """Write one keyword, and return whether it allows the value itself more than before."""
+        cuts = self._cuts
+        if keyword in _DEFINITIONS and isinstance(value, dict):
+            place = _Place(place.path, place.level)  # they apply only where they are referred to
+        if keyword in (*_NAMED, *_DEFINITIONS) and isinstance(value, dict):
+            written[keyword] = {
+                name: self._write(child, place.enter(keyword, name))[0]
+                for name, child in value.items()
+            }
+        elif keyword in _LISTS and isinstance(value, list):
+            parts = [self._write(child, place.enter(keyword, n)) for n, child in enumerate(value)]
+            written[keyword] = [part for part, _ in parts]
+            return keyword != "prefixItems" and any(is_looser for _, is_looser in parts)
+        elif keyword in _SINGLE or keyword in _STRICT:
+            part = self._write(value, place.enter(keyword))[0]
+            if keyword in _SINGLE or cuts == self._cuts:
+                written[keyword] = part
+        else:
+            written[keyword] = value
+        return False
+
+    def _write_reference(self, reference: Any, place: _Place, written: Schema) -> Schema:
+        """Write a reference, or return what stands in the place of its target."""
+        target = self._document.find_target(reference)
+        if target is not None and target in self._circles.by_target:
+            is_inside = not place.around.isdisjoint(self._circles.by_target[target])
+            level = place.level + 1 if is_inside else 1
+            if level > self._depth:
+                self._cuts += 1
+                return self._make_bottom(target)
+            if level > 1:
+                reference = f"#/$defs/{self._name(target, level)}"
+        written["$ref"] = reference
+        return {}
+
+    def _is_moved(self, discriminator: Any) -> bool:
+        """Return whether a ``discriminator`` names types that are written out."""
+        mapping = discriminator.get("mapping") if isinstance(discriminator, dict) else None
+        references = mapping.values() if isinstance(mapping, dict) else ()
+        targets = map(self._document.find_target, references)
+        return any(target in self._circles.by_target for target in targets)
+
+    def _name(self, target: _Target, level: int) -> str:
+        if (target, level) not in self._names:
+            name = f"{_get_name(target)}_{level}"
+            while name in self._document.root.get("$defs", {}) or name in self._names.values():
+                name += "_"
+            self._names[target, level] = name
+            self._waiting.append((target, level))
+        return self._names[target, level]
+
+    def _make_bottom(self, target: _Target) -> Schema:
+        """Return what a target is below the deepest level."""
+        schema = self._document.get(target)
+        types = self._find_types(schema, set())
+        options: list[Schema] = [
+            {"type": name, "items": {}} if name == "array" else {"type": name} for name in types
+        ]
+        bottom: Schema = {"anyOf": options} if options else {}
+        if len(options) == 1:
+            (bottom,) = options
+        name = schema.get("title") if isinstance(schema, dict) else None
+        bottom = {**bottom, "description": f"`{name or _get_name(target)}`, as above."}
+        if has_secrets(schema, self._document.root):
+            bottom["writeOnly"] = True
+        return bottom
+
+    def _find_types(self, schema: Any, met: set[_Target]) -> list[str]:
+        """Return the JSON types that a schema allows; [] if it may be any."""
+        if not isinstance(schema, dict):
+            return []
+        if "type" in schema:
+            return [schema["type"]] if isinstance(schema["type"], str) else list(schema["type"])
+        target = self._document.find_target(schema.get("$ref"))
+        if target is not None and target not in met:
+            return self._find_types(self._document.get(target), met | {target})
+        options = schema.get("anyOf") or schema.get("oneOf") or []
+        found = [self._find_types(option, met) for option in options]
+        return list(dict.fromkeys(chain.from_iterable(found))) if all(found) else []
+
+
+def _get_name(target: _Target) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", str(target[-1])) if target else "Arguments"
+
+
+def _loosen(schema: Schema) -> None:
+    """Remove what could refuse a value because a part of the schema allows more than it did."""
+    for keyword in ("unevaluatedItems", "unevaluatedProperties", "discriminator"):
+        schema.pop(keyword, None)
+    options = schema.pop("oneOf", None)  # several may hold now
+    if options is not None:
+        schema.setdefault("anyOf", options)
+
+
+def _count_places(document: _Document, path: _Target, counts: dict[_Target, int]) -> int:
+    """Return how many schemas a schema has once each reference is replaced by its target."""
+    waiting = [(document.get(path), path)]
+    count = 0
+    for schema, place in waiting:
+        count += 1
+        if isinstance(schema, dict):
+            waiting += _list_children(schema, place)
+            target = document.find_target(schema.get("$ref"))
+            if target is not None:
+                if target not in counts:
+                    counts[target] = _count_places(document, target, counts)
+                count += counts[target]
+    return count

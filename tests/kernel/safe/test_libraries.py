@@ -1,0 +1,106 @@
+"""What a cell is importing just now is not there yet: calls beside it do without."""
+
+import sys
+import threading
+
+import pytest
+from live import Link, live_kernel, record_of, text_of
+
+from mcp_notebook.kernel.safe.libraries import find_imported
+
+MODULE = """
+import pathlib, time
+print("began", flush=True)
+while not pathlib.Path("release").exists():
+    time.sleep(0.01)
+"""
+TOOLS = '''
+from mcp_notebook import mcp_tool
+
+@mcp_tool(run="thread")
+def add_in_thread(a: int, b: float | None = None) -> int:
+    """Add."""
+    print("adds")
+    return a + 1
+
+@mcp_tool(run="fork", read_only=True)
+def add_in_copy(a: int, b: float | None = None) -> int:
+    """Add."""
+    print("adds")
+    return a + 1
+
+@mcp_tool(run="thread")
+def guess_in_thread(a, b=1.5):
+    """Return numbers.
+
+    Args:
+        a (DataFrame): A table.
+        b (array_like): Numbers.
+    """
+    return [{"a": 1.5, "b": 0.25}]
+'''
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "PIL.Image",
+    "matplotlib._pylab_helpers",
+    "opentelemetry.trace",
+    "tqdm.std",
+)
+
+
+def write_module(folder, name):
+    """Write a module whose import takes until the test releases it."""
+    *packages, module = name.split(".")
+    for package in packages:
+        folder /= package
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+    (folder / f"{module}.py").write_text(MODULE)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_calls_run_while_a_cell_imports_a_library(home, name):
+    write_module(home, name)
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok("import sys; sys.path.insert(0, '')")
+        kernel.ok(TOOLS)
+        kernel.ok(TOOLS)  # the schemas of the second time are those that were stored
+        request = kernel.start(f"import {name}")
+        while "began" not in kernel.wait_for("stream")["text"]:
+            pass
+        with Link(record_of(kernel)) as link:
+            results = [
+                link.call("add_in_thread", a=1),
+                link.call("add_in_copy", a=1),
+                link.call("guess_in_thread", a=1),
+            ]
+        (home / "release").touch()
+        assert kernel.finish(request).error is None
+    assert [result.is_error for result in results] == [False] * 3, list(map(text_of, results))
+
+
+def test_a_module_is_found_once_it_is_imported_completely(tmp_path, monkeypatch):
+    may_end, began = threading.Event(), threading.Event()
+    sys.modules["moments"] = type(sys)("moments")
+    sys.modules["moments"].began, sys.modules["moments"].may_end = began, may_end
+    (tmp_path / "slowly_imported.py").write_text(
+        "import moments\nmoments.began.set()\nmoments.may_end.wait(30)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_imported("slowly_imported") is None
+    thread = threading.Thread(target=__import__, args=("slowly_imported",))
+    thread.start()
+    try:
+        assert began.wait(30)
+        assert "slowly_imported" in sys.modules
+        assert find_imported("slowly_imported") is None
+        may_end.set()
+        thread.join()
+        assert find_imported("slowly_imported") is sys.modules["slowly_imported"]
+        assert find_imported("moments") is sys.modules["moments"]  # it has no specification
+    finally:
+        may_end.set()
+        del sys.modules["moments"]
+        sys.modules.pop("slowly_imported", None)
