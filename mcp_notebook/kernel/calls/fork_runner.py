@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 REPORT_INTERVAL = 0.05
 """Seconds between two reports of progress; those between are dropped."""
+_LOOK = 0.1
+"""Seconds between two looks at whether the user has interrupted a cell."""
 MAX_ORIGINAL = 50_000_000
 """Bytes of an original that is sent to the kernel, which keeps it for clients."""
 _UNSAFE = (
@@ -198,7 +200,9 @@ def run_and_wait(
             runner.start(call, end)
             try:
                 gate.open()
-                ended.wait()
+                # A signal that comes just before a wait begins does not end it.
+                while not ended.wait(_LOOK):
+                    pass
             finally:
                 gate.close()
     except KeyboardInterrupt:

@@ -19,7 +19,8 @@ from mcp_notebook.kernel.executors.large_calls import MUCH
 from mcp_notebook.kernel.safe.interrupter import Shield
 
 _LOOK = 0.1
-"""Seconds between two looks at whether a worker has begun, and what it has sent."""
+"""Seconds between two looks at whether a worker has begun, what it has sent, and whether the user
+has interrupted the cell: a signal that comes just before a wait begins does not end it."""
 
 
 class WaitingCall(OutputTaker, Protocol):
@@ -129,24 +130,23 @@ class _Run:
         while not future.done() and not self._call.has_to_stop:
             self._engine.check()
             self._look(future)
-            is_watched = self._job.way is not None or not self._has_begun
-            self._wait_for_event(future, _LOOK if is_watched else None)
+            self._wait_for_event(future)
         if not future.done():
             if not self._engine.cancel(future):
                 self._call.answer_early()
                 while not future.done():
-                    self._wait_for_event(future, None)
+                    self._wait_for_event(future)
             raise KeyboardInterrupt
 
-    def _wait_for_event(self, future: Future[Any], seconds: float | None) -> None:
-        """Wait until the job is done or the call has to stop, but only so long.
+    def _wait_for_event(self, future: Future[Any]) -> None:
+        """Wait a moment, at most until the job is done or the call has to stop.
 
         Raises:
             KeyboardInterrupt: The user interrupted the cell that the call is made in.
         """
         try:
             with suppress(Empty):
-                self._shield.run(self._events.get, True, seconds)
+                self._shield.run(self._events.get, True, _LOOK)
         except KeyboardInterrupt:
             self._engine.cancel(future)
             raise

@@ -629,6 +629,25 @@ def test_a_call_in_a_cell_runs_in_a_copy_too_and_can_be_interrupted(kernel):
     until(lambda: list_children(kernel) == [])
 
 
+UNNOTICED = """
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # another thread takes it
+try:
+    get_ipython().run_line_magic("mcp", "call in_c")
+finally:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+"""
+
+
+@pytest.mark.timeout(30)
+def test_an_interrupt_that_does_not_end_the_wait_for_a_copy_stops_the_call(kernel):
+    # As one does that comes just before the main thread begins to wait.
+    request = kernel.start(UNNOTICED)
+    until(lambda: list_children(kernel))
+    os.kill(kernel.pid, signal.SIGINT)
+    assert "interrupted the call" in kernel.finish(request).text
+    assert list_children(kernel) == []
+
+
 INTERRUPT_AT_START = """
 start_thread, may_begin = threading.Thread.start, threading.Event()
 

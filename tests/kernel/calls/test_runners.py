@@ -271,6 +271,43 @@ def test_a_call_inside_a_cell_is_stopped_by_the_user(kernel, tool, tmp_path):
     kernel.ok("os.close(cell_began)\n%mcp remove asleep_here coroutine_here")
 
 
+IN_A_POOL = """
+from concurrent.futures import ThreadPoolExecutor
+pool, may_end = ThreadPoolExecutor(1), threading.Event()
+
+@mcp_tool(executor=pool)
+def pooled() -> None:
+    'Wait in a pool.'
+    print_began()
+    may_end.wait()
+
+def print_began():
+    os.write(cell_began, b"began")
+"""
+UNNOTICED = """
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # another thread takes it
+try:
+    get_ipython().run_line_magic("mcp", "call pooled")
+finally:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    may_end.set()
+"""
+
+
+@pytest.mark.timeout(30)
+def test_an_interrupt_that_does_not_end_the_wait_for_a_pool_stops_the_call(kernel, tmp_path):
+    # As one does that comes just before the main thread begins to wait.
+    os.mkfifo(tmp_path / "began")
+    kernel.ok(f"import os, signal\ncell_began = os.open({str(tmp_path / 'began')!r}, os.O_RDWR)")
+    kernel.ok(IN_A_POOL)
+    request = kernel.start(UNNOTICED)
+    with (tmp_path / "began").open("rb", buffering=0) as began:
+        assert began.read(5) == b"began"
+    os.kill(kernel.pid, signal.SIGINT)
+    assert "interrupted the call" in kernel.finish(request).text
+    kernel.ok("os.close(cell_began)\npool.shutdown()\n%mcp remove pooled")
+
+
 SYNC_CELL = "time.sleep(600)"
 # A signal does not always wake a loop that has nothing to do: ipykernel's handler needs its turn.
 ASYNC_CELL = "for _ in range(60_000): await asyncio.sleep(0.01)"
