@@ -222,7 +222,7 @@ class KernelOfChild:
         self._connection = connection
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._last_report = 0.0
+        self._last_report = float("-inf")
 
     def report(self, update: Update) -> None:
         """Send progress, if the last one was some time ago or all is done."""

@@ -125,7 +125,7 @@ class RemoteContext:
         self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
         self.wants_progress = wants_progress
         self._way = way or WayBack()
-        self._last_report = 0.0
+        self._last_report = float("-inf")
 
     def __repr__(self) -> str:
         return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"

@@ -248,7 +248,7 @@ class SignalInterrupter(Interrupter):
         self._is_sent = False
         self._is_seen = False
         self._sent_at = 0.0
-        self._raised_at = 0.0
+        self._raised_at = float("-inf")
         self.signal_count = 0
         """Signals that interrupt which have come, at whichever moment."""
 
