@@ -16,11 +16,15 @@ from live import live_kernel
 
 import mcp_notebook.bridge.headless.jsonschema_import  # noqa: F401 - before a test imports nbformat
 
-pytest_plugins = ["missing_libraries"]
+pytest_plugins = ["missing_libraries", "run_folder"]
 
 # Other processes of the tests may take the time.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fresh", settings.get_profile("tests"), database=None, print_blob=True)
+settings.register_profile(
+    "tests", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "fresh", settings.get_profile("tests"), database=None, max_examples=100, print_blob=True
+)
 """For .ci/property-tests: examples that come from the seed alone."""
 settings.register_profile("ci", settings.get_profile("fresh"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "tests")
@@ -35,14 +39,11 @@ if sys.dont_write_bytecode:
 
 
 def pytest_configure(config):
-    """Keep the tests' programs from the user's IPython, and let SIGINT reach them."""
+    """Let SIGINT reach the tests' programs, and start these in a fraction of the time."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A script's ``pytest &`` ignores it, and so would all that the tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    folder = tempfile.TemporaryDirectory(prefix="mcp-notebook-ipython-")
-    config.add_cleanup(folder.cleanup)
     forked_command.are_forked = hasattr(os, "pidfd_open") and not config.getoption("--unforked")
-    os.environ["IPYTHONDIR"] = folder.name
 
 
 def pytest_addoption(parser):

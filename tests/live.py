@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -153,10 +152,6 @@ def kernel_env(home: Path) -> dict[str, str]:
         "IPYTHONDIR": str(home / ".ipython"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "PYTHON_HISTORY": str(home / "history"),
-        # matplotlib's list of fonts takes a second to make, what jedi keeps of the modules that it
-        # has parsed takes three: once for all kernels.
-        "MPLCONFIGDIR": str(Path(tempfile.gettempdir()) / "mcp-notebook-tests-matplotlib"),
-        "XDG_CACHE_HOME": str(Path(tempfile.gettempdir()) / "mcp-notebook-tests-cache"),
     }
 
 

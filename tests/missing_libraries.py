@@ -1,7 +1,12 @@
-"""A test that is skipped for a missing library: in CI a failure, but for those in no extra."""
+"""Tests that are skipped for a missing library; where all were to be there, they fail.
+
+A test of a library in the extra `test-libraries` has the mark ``pytest.mark.needs("polars")``. One
+of a library in no extra calls ``pytest.importorskip``.
+"""
 
 import os
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,10 +15,19 @@ OUTSIDE_THE_EXTRAS = frozenset(
     | {"ipyparallel", "kaleido", "lets_plot", "msgspec", "panel", "rdkit", "resource"}
     | {"scipy", "sklearn", "sqlalchemy", "statsmodels", "zarr"}
 )
-"""Libraries that `pip install .[test]` does not bring: kaleido needs Chrome, cairosvg the cairo
-library, resource is there on POSIX only, and the others are hundreds of megabytes for a test or
-two each. A skip names what was not run; `.ci/run` installs executorlib and ipyparallel for the slow
-tests, and `.ci/other-libraries` what it can of the others."""
+"""Libraries that no extra brings: kaleido needs Chrome, cairosvg the cairo library, resource is
+there on POSIX only, and the others are hundreds of megabytes for a test or two each. A skip names
+what was not run; `.ci/run` installs executorlib and ipyparallel for the slow tests, and
+`.ci/other-libraries` what it can of the others."""
+
+
+def pytest_runtest_setup(item):
+    """Skip a test whose mark `needs` names a missing library; fail it with ``-m needs``."""
+    names = [name for mark in item.iter_markers("needs") for name in mark.args]
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        says = f"needs {', '.join(missing)}: pip install -e '.[test-libraries]'"
+        (pytest.fail if "needs" in item.config.option.markexpr else pytest.skip)(says)
 
 
 def _fail_if_declared(report):
@@ -23,7 +37,7 @@ def _fail_if_declared(report):
     missing = re.search(r"could not import '(\w+)", reason)
     if missing and missing[1] not in OUTSIDE_THE_EXTRAS:
         report.outcome = "failed"
-        report.longrepr = f"{path}:{line}: {reason}: CI has what the extra `test` declares."
+        report.longrepr = f"{path}:{line}: {reason}: CI has what the extras declare."
 
 
 @pytest.hookimpl(wrapper=True)

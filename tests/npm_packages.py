@@ -5,6 +5,7 @@
 
 import fcntl
 import hashlib
+import os
 import platform
 import shutil
 import subprocess
@@ -31,7 +32,8 @@ def bring_in(description: Path) -> Path:
         CannotInstall: There is no npm, or it failed.
     """
     digest = hashlib.sha256(b"".join((description / name).read_bytes() for name in DESCRIPTION))
-    folder = Path(tempfile.gettempdir()) / f"mcp-notebook-tests-npm-{digest.hexdigest()[:16]}"
+    downloads = Path(os.environ.get("TESTS_DOWNLOADS", tempfile.gettempdir()))
+    folder = downloads / f"mcp-notebook-tests-npm-{digest.hexdigest()[:16]}"
     folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # for what another process of the tests brings in

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,8 @@ def bring_in(framework: Framework) -> Path:
         CannotInstall: The packages cannot be brought in.
     """
     digest = hashlib.sha256("\n".join([sys.version, *framework.packages]).encode())
-    folder = Path(tempfile.gettempdir()) / f"mcp-notebook-tests-pip-{digest.hexdigest()[:16]}"
+    downloads = Path(os.environ.get("TESTS_DOWNLOADS", tempfile.gettempdir()))
+    folder = downloads / f"mcp-notebook-tests-pip-{digest.hexdigest()[:16]}"
     folder.mkdir(mode=0o700, exist_ok=True)
     python = folder / "bin" / "python"
     with (folder / "lock").open("w") as lock:

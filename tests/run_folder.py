@@ -1,0 +1,83 @@
+"""The folder of one run of the tests: all that tests and their programs leave lies in it.
+
+It has the home folder and the temporary folder of all tests, so that none meets the developer's
+own. At the end both have to be empty: what lives longer than its test is found here.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+SHARED = "shared"
+"""Has what programs of many tests need and what takes seconds to make: matplotlib's list of fonts,
+what jedi keeps of the modules that it has parsed."""
+_LIMIT = 10.0
+"""Seconds that the last programs have to remove their files."""
+_CACHES = {
+    "npm_config_cache": ".npm",
+    "PIP_CACHE_DIR": ".cache/pip",
+    "UV_CACHE_DIR": ".cache/uv",
+    "PYENV_ROOT": ".pyenv",
+}
+"""Variables of installers, and the folders in the developer's home which they stand for."""
+_LEFT = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder, and have this process and all that it starts use it."""
+    if hasattr(config, "workerinput"):
+        return  # a process that runs tests has inherited all this
+    home = Path.home()
+    for name, folder in _CACHES.items():
+        os.environ.setdefault(name, str(home / folder))
+    os.environ.setdefault("TESTS_DOWNLOADS", tempfile.gettempdir())
+    # pytest keeps the folders of the last three runs, to be looked at.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    # A short name, as sockets live below it, whose paths are short.
+    folder = Path(tempfile.mkdtemp(prefix="mcpnb-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    for name in ("home", "t", SHARED):
+        (folder / name).mkdir()
+    os.environ |= {
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "t"),
+        "IPYTHONDIR": str(folder / SHARED / "ipython"),
+        "MPLCONFIGDIR": str(folder / SHARED / "matplotlib"),
+        "XDG_CACHE_HOME": str(folder / SHARED / "cache"),
+    }
+    tempfile.tempdir = None
+
+
+@pytest.hookimpl(trylast=True)  # the processes that ran tests have ended
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if something is left in its home folder or temporary folder."""
+    if hasattr(session.config, "workerinput"):
+        return
+    deadline = time.monotonic() + _LIMIT
+    while left := _find_left():
+        if time.monotonic() > deadline:
+            session.config.stash[_LEFT] = left
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            return
+        time.sleep(0.1)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what is left."""
+    left = config.stash.get(_LEFT, [])
+    if left:
+        terminalreporter.section("left behind", red=True)
+        terminalreporter.line("Tests have left these outside of their own folders:")
+        for path in left:
+            terminalreporter.line(path)
+
+
+def _find_left() -> list[str]:
+    folder = Path(os.environ["HOME"]).parent
+    return sorted(str(path) for name in ("home", "t") for path in (folder / name).iterdir())
