@@ -25,7 +25,7 @@ settings.register_profile(
 settings.register_profile(
     "fresh", settings.get_profile("tests"), database=None, max_examples=100, print_blob=True
 )
-"""For .ci/property-tests: examples that come from the seed alone."""
+"""For .ci/before-release: examples that come from the seed alone."""
 settings.register_profile("ci", settings.get_profile("fresh"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "tests")
 

@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "IPYTHONDIR": str(folder / SHARED / "ipython"),
         "MPLCONFIGDIR": str(folder / SHARED / "matplotlib"),
         "XDG_CACHE_HOME": str(folder / SHARED / "cache"),
+        "DASK_TEMPORARY_DIRECTORY": str(folder / SHARED),
     }
     tempfile.tempdir = None
 

@@ -60,7 +60,7 @@ from mcp_notebook.errors import FrameError
 from mcp_notebook.wire import frames, messages
 
 pytestmark = [
-    pytest.mark.hypothesis,  # .ci/property-tests takes other seeds each time
+    pytest.mark.hypothesis,  # .ci/before-release takes other seeds each time
     pytest.mark.skipif(os.name == "nt", reason="Unix sockets and descriptors"),
 ]
 
