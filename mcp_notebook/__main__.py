@@ -1,7 +1,7 @@
 """``mcp-notebook``, and ``python -m mcp_notebook``: bridges at once, all else by way of `cli`.
 
-Tested in ``tests/test_cli.py``. Clients mostly start ``mcp-notebook stdio``, and wait. `cli`, whose
-library loads pydantic to read the options, would take a fifth of that time, and 2 MB.
+Clients mostly start ``mcp-notebook stdio``, and wait. `cli`, whose library loads pydantic to read
+the options, would take a fifth of that time, and 2 MB.
 """
 
 import sys

@@ -1,7 +1,6 @@
 """``mcp-notebook audit``: its options.
 
-Tested in ``tests/bridge/test_audit_command.py``. Runs in the process of the command; what it does
-is the business of `bridge.audit_command`.
+Runs in the process of the command; what it does is the business of `bridge.audit_command`.
 """
 
 import re

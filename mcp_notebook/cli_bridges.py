@@ -1,6 +1,6 @@
 """``mcp-notebook stdio`` and ``mcp-notebook serve``, once their options are settings.
 
-Tested in ``tests/test_cli.py``. The process becomes a bridge; the work is that of `bridge.start`.
+The process becomes a bridge; the work is that of `bridge.start`.
 """
 
 import os

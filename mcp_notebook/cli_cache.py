@@ -1,7 +1,6 @@
 """``mcp-notebook cache``: the schemas that kernels keep for their next start.
 
-Tested in ``tests/bridge/test_cache_commands.py``. Runs in the process of the command; the work is
-the business of `bridge.cache_commands`.
+Runs in the process of the command; the work is the business of `bridge.cache_commands`.
 """
 
 from pathlib import Path

@@ -1,7 +1,6 @@
 """``mcp-notebook call TOOL``: one call from the shell, its arguments as options or as JSON.
 
-Tested in ``tests/test_cli.py``. Runs in the process of the command; the call itself is the
-business of `bridge.commands`.
+Runs in the process of the command; the call itself is the business of `bridge.commands`.
 """
 
 import json

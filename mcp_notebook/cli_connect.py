@@ -1,7 +1,6 @@
 """``mcp-notebook connect ADDRESS``: a remote server for a client that only starts commands.
 
-Tested in ``tests/bridge/connect/test_command.py``. Runs in the process of the command; the work is
-that of `bridge.connect`.
+Runs in the process of the command; the work is that of `bridge.connect`.
 """
 
 from pathlib import Path

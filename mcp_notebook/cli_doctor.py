@@ -1,6 +1,6 @@
 """``mcp-notebook doctor``: argv -> one run of `doctor.examination`.
 
-Tested in ``tests/doctor/test_examination.py``. Runs in the process of the command.
+Runs in the process of the command.
 """
 
 from pathlib import Path

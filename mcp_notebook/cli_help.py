@@ -1,7 +1,6 @@
 """How the help of the ``mcp-notebook`` command looks: without Python's types, and without braces.
 
-Tested in ``tests/test_cli.py``. Runs in the process of the command; what the commands do is the
-business of `cli`.
+Runs in the process of the command; what the commands do is the business of `cli`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """What the extension of Jupyter Server starts: its bridge; not a command for people.
 
-Tested in ``tests/bridge/test_server_bridge.py``. Runs in a process of its own, as
-``python -m mcp_notebook.cli_jupyter_bridge``; the work is the business of `bridge.server_bridge`.
+Runs in a process of its own, as ``python -m mcp_notebook.cli_jupyter_bridge``; the work is the
+business of `bridge.server_bridge`.
 """
 
 import sys

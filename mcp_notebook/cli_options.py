@@ -1,7 +1,7 @@
 """The arguments and options that commands of ``mcp-notebook`` share, each with its help.
 
-Tested in ``tests/test_cli.py``. Runs in the process of the command; what the values do is the
-business of `settings` and of the commands in `cli`.
+Runs in the process of the command; what the values do is the business of `settings` and of the
+commands in `cli`.
 """
 
 import re

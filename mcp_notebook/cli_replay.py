@@ -1,6 +1,6 @@
 """``mcp-notebook replay FILE``: argv -> one run of `bridge.replay_command`.
 
-Tested in ``tests/bridge/test_replay_command.py``. Runs in the process of the command.
+Runs in the process of the command.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """How a command runs what it imports, on the fastest event loop there is, and how it ends.
 
-Tested in ``tests/test_cli.py``. Runs in the process of the command.
+Runs in the process of the command.
 """
 
 import gc

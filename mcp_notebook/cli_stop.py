@@ -1,7 +1,6 @@
 """``mcp-notebook stop``: stops a call from a shell.
 
-Tested in ``tests/bridge/test_stop_command.py``. Runs in the process of the command; the work is the
-business of `bridge.stop_command`.
+Runs in the process of the command; the work is the business of `bridge.stop_command`.
 """
 
 from typing import Annotated

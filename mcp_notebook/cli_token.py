@@ -1,6 +1,6 @@
 """The ``mcp-notebook token`` commands: argv -> one call of `bridge.token_commands`.
 
-Tested in ``tests/test_cli_token.py``. Runs in the process of the command.
+Runs in the process of the command.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What clients may ask of a bridge and of a kernel at most: the limits among the settings.
 
-Tested in ``tests/docs/test_limits.py``. Runs in every process; pure. Each limit is kept where what
-it limits is done. The limits of results are in `settings`, which has these, too.
+Runs in every process; pure. Each limit is kept where what it limits is done. The limits of results
+are in `settings`, which has these, too.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Ids of kernels' records.
 
-Tested in ``tests/test_discovery.py``. Runs in every process.
+Runs in every process.
 """
 
 import secrets

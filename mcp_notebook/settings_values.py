@@ -1,7 +1,7 @@
 """The values of settings: read from options and environment variables, and checked.
 
-Tested in ``tests/test_settings.py``. Runs in every process; reads no environment itself. Which
-settings there are is the business of `settings` and `limits`.
+Runs in every process; reads no environment itself. Which settings there are is the business of
+`settings` and `limits`.
 """
 
 import os

@@ -1,9 +1,8 @@
 """Finds the notebooks whose kernels cannot be linked, or have left lately, and says why.
 
-Runs in the process of a command, or in a thread of a bridge when a client calls an unknown tool:
-a kernel may have left before the bridge started, and its note names no tools. Looks at the records
+Runs in the process of a command, or in a thread of a bridge when a client calls an unknown tool: a
+kernel may have left before the bridge started, and its note names no tools. Looks at the records
 and the notes beside them only; what an attempt to link a kernel says is the business of `commands`.
-Tested in ``tests/e2e/test_missing_tools.py``.
 """
 
 import socket

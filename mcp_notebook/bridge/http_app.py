@@ -1,6 +1,6 @@
 """The bridge over HTTP: opens its address before anything else, and publishes a background bridge.
 
-Tested in ``tests/bridge/test_app.py``. Runs on the bridge's event loop. The rest is that of `app`.
+Runs on the bridge's event loop. The rest is that of `app`.
 """
 
 import os

@@ -1,8 +1,8 @@
 """An MCP endpoint for the tools of some of the kernels, with a catalogue of its own.
 
-Tested in ``tests/bridge/test_server_bridge.py``. Runs on the bridge's event loop. A bridge behind a
-Jupyter Server has one for all notebooks, and one for each notebook that a client asks for: so a
-tool is called the same there, whatever other notebooks offer.
+Runs on the bridge's event loop. A bridge behind a Jupyter Server has one for all notebooks, and one
+for each notebook that a client asks for: so a tool is called the same there, whatever other
+notebooks offer.
 """
 
 from collections.abc import AsyncIterable, Sequence

@@ -1,7 +1,7 @@
 """Links the kernels that a command needs: those of all open notebooks, or that of one notebook.
 
-Tested in ``tests/bridge/test_commands.py``. Runs in a short-lived process, without MCP. A notebook
-that is not open is run, and its kernel ends with the command.
+Runs in a short-lived process, without MCP. A notebook that is not open is run, and its kernel ends
+with the command.
 """
 
 import os

@@ -1,7 +1,7 @@
 """``mcp-notebook token``: shows what it does to the file of tokens.
 
-Tested in ``tests/test_cli_token.py``. Runs in the process of the command. A token goes to stdout or
-into a file, and everything else that is no list to stderr; it is among no process's arguments.
+Runs in the process of the command. A token goes to stdout or into a file, and everything else that
+is no list to stderr; it is among no process's arguments.
 """
 
 import json

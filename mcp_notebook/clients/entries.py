@@ -1,7 +1,6 @@
 """What an entry for a server looks like in each client's settings, and the links that add one.
 
-Tested in ``tests/clients/test_known_clients.py``. Pure functions, in every process. Which client
-has which entry is the business of `known_clients`.
+Pure functions, in every process. Which client has which entry is the business of `known_clients`.
 """
 
 import base64

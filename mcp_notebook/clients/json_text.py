@@ -1,9 +1,8 @@
 """Changes one member of JSON that may have comments and trailing commas, and nothing else.
 
-Tested in ``tests/clients/test_settings_text.py``. Pure functions on texts, in the process of the
-command. Python's own decoder reads texts and numbers; what is around them is read here, because
-every library that keeps comments writes the document anew, or needs Node.js. That the result means
-what it should is checked by `settings_text`.
+Pure functions on texts, in the process of the command. Python's own decoder reads texts and
+numbers; what is around them is read here, because every library that keeps comments writes the
+document anew, or needs Node.js. That the result means what it should is checked by `settings_text`.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The lines of a text: where they begin and end, and how far they are indented.
 
-Tested in ``tests/clients/test_settings_text.py``. Pure functions on texts, in the process of the
-command.
+Pure functions on texts, in the process of the command.
 """
 
 import re

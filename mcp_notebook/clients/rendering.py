@@ -1,7 +1,7 @@
 """Writes an entry in the formats of settings: JSON, TOML and YAML, without their libraries.
 
-Tested in ``tests/clients/test_snippets.py``. Pure functions, in every process: kernels show
-entries, too, and load no library for that. An entry has texts, numbers, lists and objects.
+Pure functions, in every process: kernels show entries, too, and load no library for that. An entry
+has texts, numbers, lists and objects.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Changes one table of a TOML document, and nothing else.
 
-Tested in ``tests/clients/test_settings_text.py``. Pure functions on texts, in the process of the
-command. A table may stand anywhere in TOML, so that one is added at the end and removed with its
-header. Libraries that keep comments count those before the next header as part of the table before,
-and would remove them with it. That the result means what it should is checked by `settings_text`.
+Pure functions on texts, in the process of the command. A table may stand anywhere in TOML, so that
+one is added at the end and removed with its header. Libraries that keep comments count those before
+the next header as part of the table before, and would remove them with it. That the result means
+what it should is checked by `settings_text`.
 """
 
 import re

@@ -1,9 +1,8 @@
 """Changes one entry of a YAML document, and nothing else.
 
-Tested in ``tests/clients/test_settings_text.py``. Pure functions on texts, in the process of the
-command. ruamel.yaml says where each node begins and ends; it could keep comments itself, but would
-lay out lists and long lines anew. That the result means what it should is checked by
-`settings_text`.
+Pure functions on texts, in the process of the command. ruamel.yaml says where each node begins and
+ends; it could keep comments itself, but would lay out lists and long lines anew. That the result
+means what it should is checked by `settings_text`.
 """
 
 import io

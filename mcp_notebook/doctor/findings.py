@@ -1,6 +1,6 @@
 """What an examination finds: one sentence each, and what to do about it.
 
-Tested in ``tests/doctor/test_examination.py``. Pure data.
+Pure data.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """What all clients share: this installation, its folder, the open notebooks, bridge and log.
 
-Tested in ``tests/doctor/test_machine.py``. Runs on the command's event loop. Looks and
-changes nothing.
+Runs on the command's event loop. Looks and changes nothing.
 """
 
 import json

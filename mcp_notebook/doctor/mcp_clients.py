@@ -1,7 +1,7 @@
 """A client of MCP that asks a server for its tools, and gives up when a limit has passed.
 
-Tested in ``tests/doctor/test_examination.py``. Runs on the command's event loop. The door to the
-MCP SDK's client and to httpx2 in this room. What an answer means is the business of those who ask.
+Runs on the command's event loop. The door to the MCP SDK's client and to httpx2 in this room. What
+an answer means is the business of those who ask.
 """
 
 import logging

@@ -1,7 +1,6 @@
 """The open notebooks of a home folder: what each offers, and which ones no client can reach.
 
-Tested in ``tests/doctor/test_examination.py``. Runs on the command's event loop, and links the
-kernels as a bridge does.
+Runs on the command's event loop, and links the kernels as a bridge does.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Tries an address that is in a client's settings, with the token that the client would send.
 
-Tested in ``tests/doctor/test_examination.py``. Runs on the command's event
-loop. The token is sent nowhere unless the user's own bridge is there, or the address is one of
-another machine, which is asked over TLS.
+Runs on the command's event loop. The token is sent nowhere unless the user's own bridge is there,
+or the address is one of another machine, which is asked over TLS.
 """
 
 import asyncio

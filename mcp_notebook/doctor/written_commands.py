@@ -1,7 +1,6 @@
 """Tries a command that is in a client's settings, as the client starts it.
 
-Tested in ``tests/doctor/test_examination.py``. Runs on the command's event
-loop. What the command starts ends with the question.
+Runs on the command's event loop. What the command starts ends with the question.
 """
 
 import os

@@ -1,7 +1,7 @@
 """What the settings of clients say about this program: a command to start, or an address.
 
-Tested in ``tests/doctor/test_written_servers.py``. Reads the settings' files and changes nothing.
-Clients have other names for the same things; here they get one.
+Reads the settings' files and changes nothing. Clients have other names for the same things; here
+they get one.
 """
 
 import shlex

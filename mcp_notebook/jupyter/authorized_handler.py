@@ -1,8 +1,8 @@
 """Who may use the routes: whoever may run code in the server's kernels.
 
-Tested in ``tests/jupyter/test_extension.py``. Runs on the event loop of Jupyter Server, whose own
-login says who it is: a token in the header, or a cookie together with an XSRF token. A request that
-is not let in is answered with 401 or 403 in JSON, never with a redirect to a page.
+Runs on the event loop of Jupyter Server, whose own login says who it is: a token in the header, or
+a cookie together with an XSRF token. A request that is not let in is answered with 401 or 403 in
+JSON, never with a redirect to a page.
 """
 
 from http import HTTPStatus

@@ -1,6 +1,6 @@
 """The routes of the extension, each with its handler.
 
-Tested in ``tests/jupyter/test_extension.py``. Runs in the process of Jupyter Server.
+Runs in the process of Jupyter Server.
 """
 
 from typing import TypeAlias

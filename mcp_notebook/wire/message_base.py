@@ -1,8 +1,6 @@
 """What all messages of the link have in common, and the forms that are in several of them.
 
 Runs on both sides; pure.
-
-Tested in ``tests/wire/test_messages.py``.
 """
 
 from typing import Any

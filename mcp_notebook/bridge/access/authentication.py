@@ -1,6 +1,6 @@
 """What tells callers of the HTTP endpoint by their tokens: the owner's, named ones, and OAuth's.
 
-Tested in ``tests/e2e/test_oauth.py``. Runs before the bridge's event loop serves anything.
+Runs before the bridge's event loop serves anything.
 """
 
 from collections.abc import Callable

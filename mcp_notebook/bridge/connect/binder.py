@@ -1,7 +1,6 @@
 """Starts a repository on a BinderHub, through its build API, and tells how far that is.
 
-Tested in ``tests/bridge/connect/test_launches.py``. Runs on the event loop of `mcp-notebook
-connect`. ``GET /build/PROVIDER/REPO/REF`` is a stream of
+Runs on the event loop of `mcp-notebook connect`. ``GET /build/PROVIDER/REPO/REF`` is a stream of
 events; the one of the phase ``ready`` has the address of a Jupyter server and its token. What was
 started is in `launches`.
 """

@@ -1,9 +1,8 @@
 """The client's lines: stdin and stdout of `mcp-notebook connect`.
 
-Tested in ``tests/bridge/connect/test_relay.py``. A daemon thread reads stdin and another one writes
-stdout, on every system and whatever stdin is (a pipe, a file, a terminal); all else is the event
-loop's. Neither thread keeps the process from ending: nobody can wake one that waits for a client.
-What the lines mean, `messages` knows.
+A daemon thread reads stdin and another one writes stdout, on every system and whatever stdin is (a
+pipe, a file, a terminal); all else is the event loop's. Neither thread keeps the process from
+ending: nobody can wake one that waits for a client. What the lines mean, `messages` knows.
 """
 
 import asyncio

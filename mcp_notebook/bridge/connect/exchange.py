@@ -1,8 +1,8 @@
 """One request to the remote server, and all that comes back until its answer.
 
-Tested in ``tests/bridge/connect/test_session.py``. Runs on the event loop of `mcp-notebook
-connect`. A stream that ends before the answer is resumed where the server can do that, as MCP says
-up to 2025-11-25. What else to do about a failure is the business of `relay`.
+Runs on the event loop of `mcp-notebook connect`. A stream that ends before the answer is resumed
+where the server can do that, as MCP says up to 2025-11-25. What else to do about a failure is the
+business of `relay`.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping

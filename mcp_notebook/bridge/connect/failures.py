@@ -1,7 +1,6 @@
 """What it means when a remote server is not reached, or refuses: in words, with the next step.
 
-Tested in ``tests/bridge/connect/test_find_endpoint.py``. Pure; `remote` and others raise what it
-returns.
+Pure; `remote` and others raise what it returns.
 """
 
 import socket

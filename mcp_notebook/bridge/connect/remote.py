@@ -1,8 +1,7 @@
 """The remote endpoint: requests over HTTP, and what comes back.
 
-Tested in ``tests/bridge/connect/test_find_endpoint.py``. Runs on the event loop of `mcp-notebook
-connect`. The door to httpx2 in this room, with `failures`, which says what went wrong. Whether to
-try again is the business of `relay`.
+Runs on the event loop of `mcp-notebook connect`. The door to httpx2 in this room, with `failures`,
+which says what went wrong. Whether to try again is the business of `relay`.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
 """A client's ``subscriptions/listen`` (2026-07-28), kept open over restarts of the server.
 
-Tested in ``tests/bridge/connect/test_session.py``. Runs on the event loop of `mcp-notebook
-connect`. The request stays open for the client. When its stream ends, it is sent again; the second
-acknowledgement is not passed on, but what the client wants to hear of may have changed meanwhile,
-and it is told so.
+Runs on the event loop of `mcp-notebook connect`. The request stays open for the client. When its
+stream ends, it is sent again; the second acknowledgement is not passed on, but what the client
+wants to hear of may have changed meanwhile, and it is told so.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

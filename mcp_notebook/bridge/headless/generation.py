@@ -1,8 +1,7 @@
 """The kernels that run one version of a notebook, from their start to their end.
 
-Tested in ``tests/bridge/headless/test_replica_set.py``. Runs on the bridge's event loop. Each
-kernel has a `Supervisor`; one that dies is replaced by one that runs the same version, whatever is
-in the file by then.
+Runs on the bridge's event loop. Each kernel has a `Supervisor`; one that dies is replaced by one
+that runs the same version, whatever is in the file by then.
 """
 
 from functools import partial

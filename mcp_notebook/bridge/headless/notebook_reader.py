@@ -1,7 +1,6 @@
 """Reads a notebook's file, of any version, and says what is wrong with one that cannot be read.
 
-Tested in ``tests/bridge/headless/test_notebook.py``. Runs in the process of the bridge or command.
-Whatever nbformat raises becomes a `NotebookError`.
+Runs in the process of the bridge or command. Whatever nbformat raises becomes a `NotebookError`.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The beginning of each conversation with a kernel: connect, say hello, be welcomed.
 
-Tested in ``tests/bridge/kernels/test_link.py``. Runs on the bridge's event loop.
+Runs on the bridge's event loop.
 """
 
 import asyncio

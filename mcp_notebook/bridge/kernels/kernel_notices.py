@@ -1,8 +1,6 @@
 """What a bridge tells kernels of its clients: which there are, and which names of tools they see.
 
 Runs on the bridge's event loop. Kernels show it to people; nothing else depends on it.
-
-Tested in ``tests/bridge/kernels/test_listed_names.py``.
 """
 
 from collections.abc import Callable, Sequence

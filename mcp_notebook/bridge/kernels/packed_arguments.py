@@ -1,6 +1,6 @@
 """How the arguments of a call travel to one kernel: in its message, or as JSON beside it.
 
-Tested in ``tests/bridge/kernels/test_link.py``. Runs on the bridge's event loop; pure.
+Runs on the bridge's event loop; pure.
 """
 
 from collections.abc import Sequence

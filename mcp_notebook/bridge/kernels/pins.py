@@ -1,7 +1,7 @@
 """Which of a notebook's kernels somebody's calls go to, once one of them has gone there.
 
-Tested in ``tests/bridge/kernels/test_replicas.py``. Runs on the bridge's event loop; no I/O. A
-client is a session, forgotten with it, or the name of a caller; what is named is limited in number.
+Runs on the bridge's event loop; no I/O. A client is a session, forgotten with it, or the name of a
+caller; what is named is limited in number.
 """
 
 from collections import OrderedDict

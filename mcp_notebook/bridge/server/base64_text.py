@@ -1,6 +1,6 @@
 """The base64 of large bytes in an answer, made piece by piece while the answer is sent.
 
-Tested in ``tests/bridge/transports/test_http_exchange.py``. Runs on the bridge's event loop; pure.
+Runs on the bridge's event loop; pure.
 """
 
 from base64 import b64encode

@@ -1,6 +1,6 @@
 """Who makes a request: the caller, and the client's program.
 
-Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop; no I/O.
+Runs on the bridge's event loop; no I/O.
 """
 
 from typing import Any

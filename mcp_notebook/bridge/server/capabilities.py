@@ -1,6 +1,6 @@
 """The SDK's server, declaring exactly the capabilities that the bridge has.
 
-Tested in ``tests/bridge/server/test_server.py``. Runs on the bridge's event loop; no I/O.
+Runs on the bridge's event loop; no I/O.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """A client's request as the rest of the bridge sees it, whichever way it came in.
 
-Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop; no I/O. The
-SDK's context of a request becomes one (`read_request`), and so does a plain request that is
-answered without the SDK. What handles requests knows this form only.
+Runs on the bridge's event loop; no I/O. The SDK's context of a request becomes one
+(`read_request`), and so does a plain request that is answered without the SDK. What handles
+requests knows this form only.
 """
 
 import asyncio

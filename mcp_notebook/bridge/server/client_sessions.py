@@ -1,8 +1,8 @@
 """The sessions that the SDK has opened, and the plain requests that their clients may cancel.
 
-Tested in ``tests/bridge/transports/test_plain_stdio.py``. Runs on the bridge's event loop. A plain
-request (`plain_requests`) of the handshake era belongs to a session of the SDK's. A client cancels
-one, in a session and over stdio, by a notification. Over HTTP that comes in by the SDK.
+Runs on the bridge's event loop. A plain request (`plain_requests`) of the handshake era belongs to
+a session of the SDK's. A client cancels one, in a session and over stdio, by a notification. Over
+HTTP that comes in by the SDK.
 """
 
 from collections.abc import Callable, Mapping

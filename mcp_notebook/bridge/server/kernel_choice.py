@@ -1,7 +1,7 @@
 """Which kernel gets a call, where several run its notebook: what ties a call to one of them.
 
 Runs on the bridge's event loop; no I/O. The rest of the choice is that of
-`bridge.kernels.replicas`. With real kernels, it is tested in ``tests/e2e/test_replicas.py``.
+`bridge.kernels.replicas`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The way to the client of a plain request before its answer: progress, log messages, questions.
 
-Tested in ``tests/bridge/transports/test_http_exchange.py``. Runs on the bridge's event loop.
+Runs on the bridge's event loop.
 """
 
 from collections.abc import Awaitable, Callable

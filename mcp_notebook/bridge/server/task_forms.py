@@ -1,8 +1,6 @@
 """The JSON of tasks, as the extension ``io.modelcontextprotocol/tasks`` has it for 2026-07-28.
 
 Runs on the bridge's event loop; pure. The SDK's own types of tasks are of an older protocol.
-
-Tested in ``tests/bridge/server/test_tasks.py``.
 """
 
 import time

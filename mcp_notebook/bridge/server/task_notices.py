@@ -2,8 +2,6 @@
 
 Runs on the bridge's event loop. The SDK serves the streams and knows nothing of tasks: its
 acknowledgement gets the tasks' ids on its way to the client, and what follows is sent beside it.
-
-Tested in ``tests/e2e/test_tasks.py``.
 """
 
 import asyncio

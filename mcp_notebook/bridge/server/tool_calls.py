@@ -1,8 +1,7 @@
 """Calls of tools: from a client's request to the result that it gets, whichever way it came in.
 
-Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop. A call that
-fails in any way is a result with ``isError``; only a request that makes no sense is answered with
-an error of the protocol.
+Runs on the bridge's event loop. A call that fails in any way is a result with ``isError``; only a
+request that makes no sense is answered with an error of the protocol.
 """
 
 import asyncio

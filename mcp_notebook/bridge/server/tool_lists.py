@@ -1,6 +1,6 @@
 """The list of tools: which page of it a client gets, whichever way its request came in.
 
-Tested in ``tests/bridge/server/test_server.py``. Runs on the bridge's event loop.
+Runs on the bridge's event loop.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,7 @@
 """What happens to a call, as it is reported to those who write it down or count it.
 
-Tested in ``tests/bridge/server/test_call_starter.py``. Runs on the bridge's event loop; pure.
-`server` reports a start and then exactly one end, or a refusal and nothing else.
+Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
+refusal and nothing else.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The numbers of a bridge as Prometheus reads them; the only module that knows prometheus_client.
 
-Tested in ``tests/bridge/transports/test_probes.py``. Runs on the bridge's event loop, as whoever
-counts does; the library, which takes a tenth of a second to load, is loaded in a thread.
+Runs on the bridge's event loop, as whoever counts does; the library, which takes a tenth of a
+second to load, is loaded in a thread.
 """
 
 import itertools

@@ -2,8 +2,6 @@
 
 Runs in the user's kernel, on a thread of the call that waits for the executor's worker. A worker
 that has begun cannot be stopped; its call is answered, and what it returns is thrown away.
-
-Tested in ``tests/kernel/calls/test_call_elsewhere.py``.
 """
 
 from collections.abc import Callable, Mapping

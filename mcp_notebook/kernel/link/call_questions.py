@@ -1,8 +1,6 @@
 """A call's questions to its client's user, on their way from the call's thread to the endpoint's.
 
 Any thread may ask; what is sent is sent on the endpoint's thread.
-
-Tested in ``tests/kernel/link/test_conversation.py``.
 """
 
 import asyncio

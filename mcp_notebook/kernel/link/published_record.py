@@ -1,7 +1,6 @@
 """The record by which bridges find this kernel: published, brought up to date, and removed.
 
-Tested in ``tests/kernel/test_extension.py``. Runs on the kernel's main thread; `forget` also on the
-control thread, when the kernel is shut down.
+Runs on the kernel's main thread; `forget` also on the control thread, when the kernel is shut down.
 """
 
 import logging

@@ -2,8 +2,6 @@
 
 Runs on the endpoint's thread. A client that makes a call again that goes on as a task waits for it
 like for any call: it is told how far it is, asked what it asks, and gets its result.
-
-Tested in ``tests/kernel/link/test_task_calls.py``.
 """
 
 from collections.abc import Callable

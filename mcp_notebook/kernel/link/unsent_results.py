@@ -1,6 +1,6 @@
 """What a client is told in place of a result that cannot be sent.
 
-Tested in ``tests/kernel/link/test_conversation.py``. Runs in the user's kernel, on any thread.
+Runs in the user's kernel, on any thread.
 """
 
 from mcp_notebook.content import Result, Text

@@ -1,6 +1,6 @@
 """Why clients miss tools of this notebook, as far as its kernel knows.
 
-Tested in ``tests/kernel/notebook/test_mcp_verbs.py``. Runs on any thread; pure.
+Runs on any thread; pure.
 """
 
 from collections.abc import Iterator

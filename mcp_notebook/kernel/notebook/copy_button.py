@@ -1,6 +1,6 @@
 """A button that copies the line before it, for HTML in outputs.
 
-Tested in ``tests/browser/test_buttons.py``. Runs on any thread. Pure.
+Runs on any thread. Pure.
 """
 
 COPY_BUTTON = (

@@ -2,8 +2,6 @@
 
 Runs in the user's kernel; plain data, for any thread. `calls.capture` collects outputs, and
 `results.converter` turns them into content blocks.
-
-Tested in ``tests/kernel/results/test_output_rendering.py``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Turns OAuth on: from its file to what the HTTP endpoint needs.
 
-Tested in ``tests/e2e/test_oauth.py``. Runs before the bridge's event loop serves anything. The
-bridge imports it only if there is such a file, as PyJWT and an HTTP client come with it.
+Runs before the bridge's event loop serves anything. The bridge imports it only if there is such a
+file, as PyJWT and an HTTP client come with it.
 """
 
 from collections.abc import Callable

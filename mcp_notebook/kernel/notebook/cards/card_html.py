@@ -1,8 +1,6 @@
 """A card as HTML, for a notebook's frontend, light or dark, with or without scripts and styles.
 
 Runs on any thread. Pure.
-
-Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
 """
 
 import re

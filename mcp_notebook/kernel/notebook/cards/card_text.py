@@ -1,8 +1,6 @@
 """A card as plain text, for frontends without HTML.
 
 Runs on any thread. Pure.
-
-Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """The lines on a card that its reader may want to run: to remove the tools, for example.
 
 Runs on any thread. Pure.
-
-Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """A tool as its author declared it: its name with its parameters, as Python writes them.
 
 Runs on any thread. Pure.
-
-Tested in ``tests/kernel/notebook/cards/test_tool_facts.py``.
 """
 
 import functools

@@ -1,8 +1,6 @@
 """What has become of a tool since its card was made: live, gone, renamed, or declared again.
 
 Runs on any thread. Pure.
-
-Tested in ``tests/kernel/notebook/cards/test_tool_cards.py``.
 """
 
 from dataclasses import dataclass

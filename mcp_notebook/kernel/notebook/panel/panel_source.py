@@ -1,7 +1,5 @@
 """Where the live panel's values come from: the notebook's tools, its log of calls, its bridges.
 
-Tested in ``tests/kernel/notebook/panel/test_live_panel.py``.
-
 Runs on any thread; changes nothing. What it reads may change meanwhile: each value is right for
 itself, and the next update has the rest.
 """

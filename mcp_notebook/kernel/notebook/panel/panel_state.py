@@ -1,7 +1,7 @@
 """What the live panel shows, as plain values.
 
-Tested in ``tests/kernel/notebook/panel/test_panel_view.py``. Runs on any thread; pure. Times are
-texts as the panel shows them, so that two states are equal if and only if they look the same.
+Runs on any thread; pure. Times are texts as the panel shows them, so that two states are equal if
+and only if they look the same.
 """
 
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 
 Pure data, made on the thread of the call where something did not fit: a long text, a large image, a
 table. Its content is made when a client reads it, on another thread.
-
-Tested in ``tests/kernel/results/blocks/test_truncation.py``.
 """
 
 from collections.abc import Callable
