@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import grimp
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mcp_notebook"
@@ -16,32 +15,42 @@ def _name(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=_name)
-def test_a_room_says_what_it_is_and_holds_no_code(room):
+def _purpose(room):
+    return ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+
+
+def test_each_room_says_what_it_is_and_holds_no_code():
+    problems = {_name(room): _problem(room) for room in ROOMS}
+    assert {room: problem for room, problem in problems.items() if problem} == {}
+
+
+def _problem(room):
+    """Return what is wrong with a room's own file; None if nothing is."""
     tree = ast.parse((room / "__init__.py").read_text(encoding="utf-8"))
-    assert len(tree.body) == 1
+    if len(tree.body) != 1:
+        return "holds code"
     purpose = ast.get_docstring(tree)
-    assert len(purpose.splitlines()) >= 8
+    if len(purpose.splitlines()) < 8:
+        return "says too little"
     modules = {path.stem for path in room.iterdir() if not path.name.startswith("__")}
     named = set(re.findall(r"`+([\w.]+)`+", purpose))
     missing = {name.split(".")[0] for name in named if name.endswith(".py")} - modules
-    assert not missing
+    return f"names {missing}" if missing else None
 
 
-@pytest.fixture(scope="module")
-def graph():
-    return grimp.build_graph("mcp_notebook")
+def test_other_rooms_import_what_a_room_names_as_its_face():
+    graph = grimp.build_graph("mcp_notebook")
+    hidden = {_name(room): _imported_from_outside(room, graph) - _face(room) for room in ROOMS}
+    assert {room: modules for room, modules in hidden.items() if modules} == {}
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=_name)
-def test_other_rooms_import_what_a_room_names_as_its_face(room, graph):
-    purpose = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+def _face(room):
+    """Return the modules that others may import, which a paragraph beginning with "Face" names."""
     # One paragraph, or a line and a list.
-    face = re.search(r"^Face\b(.*?)(?:(?<!:)\n\n|\Z)", purpose, re.MULTILINE | re.DOTALL)
-    assert face, "a paragraph that begins with 'Face' names the modules that others may import"
+    face = re.search(r"^Face\b(.*?)(?:(?<!:)\n\n|\Z)", _purpose(room), re.MULTILINE | re.DOTALL)
+    assert face, f"{_name(room)} has no paragraph that begins with 'Face'"
     modules = {path.stem for path in room.glob("*.py")}
-    named = set(re.findall(r"`(\w+)(?:\.\w+)?`", face[1])) & modules
-    assert named >= _imported_from_outside(room, graph)
+    return set(re.findall(r"`(\w+)(?:\.\w+)?`", face[1])) & modules
 
 
 def _imported_from_outside(room, graph):
