@@ -1,20 +1,16 @@
 """Real kernels for tests, started as a frontend would start them."""
 
-import asyncio
 import itertools
-import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from forked_command import KERNEL, find_pid, list_words
-from frame_streams import read_message
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
@@ -142,6 +138,11 @@ class LiveKernel:
         assert output.error is None, output.text
         return output
 
+    def set_constants(self, module: str, **constants: float) -> None:
+        """Give constants of a module other values: limits of time that tests would wait for."""
+        found = f"__import__('importlib').import_module({module!r})"
+        self.ok(f"vars({found}).update({constants!r})")
+
 
 def kernel_env(home: Path) -> dict[str, str]:
     """Return the environment that keeps a process of a test within its own home folder."""
@@ -200,6 +201,7 @@ class Link:
             self.socket.connect(record.socket)
         else:
             self.socket = socket.create_connection(("127.0.0.1", record.port))
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as asyncio does
         self.socket.settimeout(TIMEOUT)
         self.ids = itertools.count(1)
         self.send(hello or messages.Hello(version="test", token=record.token))
@@ -216,32 +218,13 @@ class Link:
 
     def receive(self) -> Any:
         """Return the next message; a `Returned` as its result; None at the end."""
-
-        def exactly(size: int) -> bytes:
-            data = b""
-            while len(data) < size:
-                chunk = self.socket.recv(size - len(data))
-                if not chunk:
-                    raise EOFError
-                data += chunk
-            return data
-
-        try:
-            length = exactly(4)
-            body = exactly(int.from_bytes(length, "big"))
-            sizes = json.loads(body).get("attachments", [])
-            frame = length + body + b"".join(exactly(size) for size in sizes)
-        except EOFError:
-            return None
-
-        async def decode() -> Any:
-            reader = asyncio.StreamReader()
-            reader.feed_data(frame)
-            reader.feed_eof()
-            return await read_message(reader)
-
-        with ThreadPoolExecutor(1) as thread:  # the test may have a loop of its own running
-            message, attachments = thread.submit(asyncio.run, decode()).result()
+        parser, frame = frames.FrameParser(), None
+        while frame is None:
+            piece = self.socket.recv(parser.missing)
+            if not piece:
+                return None
+            frame = parser.feed(piece)
+        message, attachments = frame
         if isinstance(message, messages.Returned):
             return content_blocks.unpack_result(message, attachments)
         return message
@@ -282,11 +265,27 @@ class Link:
         return self.result()
 
 
+def until(condition: Callable[[], Any], describe: Callable[[], Any] = str) -> Any:
+    """Wait for what no event tells, as of another process.
+
+    Args:
+        condition: What has to become true.
+        describe: Says how it is when it has not become true for a minute.
+
+    Returns:
+        What the condition returned.
+    """
+    limit = time.monotonic() + TIMEOUT
+    while not (fulfilled := condition()):
+        assert time.monotonic() < limit, describe()
+        time.sleep(0.002)
+    return fulfilled
+
+
 def wait_for_ends(pids: Iterable[int]) -> None:
     """Wait until none of these processes runs."""
-    limit = time.monotonic() + TIMEOUT
-    while left := [pid for pid in pids if read_start_time(pid) is not None]:
-        assert time.monotonic() < limit, left
+    for pid in pids:
+        until(lambda pid=pid: read_start_time(pid) is None)
 
 
 def record_of(kernel: LiveKernel) -> Record:

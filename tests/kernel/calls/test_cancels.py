@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from live import TIMEOUT, Link, live_kernel, record_of, text_of
+from live import Link, live_kernel, record_of, text_of, until
 
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
@@ -128,13 +128,6 @@ def list_resources():
     return found
 
 
-def until(condition):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    return condition()
-
-
 @pytest.fixture(scope="module")
 def executors():
     with (
@@ -186,13 +179,28 @@ def make_call(kind, queue):
     return call
 
 
-@pytest.mark.usefixtures("temporary")
-# Python itself swallows what comes while a weak reference's callback runs, and says so.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.fixture
+def swallowing(monkeypatch):
+    """Let Python swallow interrupts as it does in a callback of a weak reference, say."""
+    report = sys.unraisablehook
+
+    def report_others(unraisable):
+        if unraisable.exc_type is not KeyboardInterrupt:
+            report(unraisable)
+
+    monkeypatch.setattr(sys, "unraisablehook", report_others)
+
+
+@pytest.mark.usefixtures("temporary", "swallowing")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", CALLS)
 @pytest.mark.parametrize(
-    "stride", [23, pytest.param(5, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
+    "stride",
+    [
+        101,
+        pytest.param(23, marks=pytest.mark.slow),
+        pytest.param(5, marks=[pytest.mark.exhaustive, pytest.mark.timeout(1200)]),
+    ],
 )
 def test_a_cancel_at_any_line_leaves_nothing_behind(request, place, kind, stride):
     queue, executors = map(request.getfixturevalue, ("queue", "executors"))
@@ -200,7 +208,7 @@ def test_a_cancel_at_any_line_leaves_nothing_behind(request, place, kind, stride
     request.getfixturevalue("registry").add(make_tool(CALLS[kind][0], options))
     run = request.getfixturevalue(place)
     run(make_call(kind, queue))  # what it imports stays
-    assert until(lambda: not any("mcp-notebook" in name for name in list_resources()))
+    until(lambda: not any("mcp-notebook" in name for name in list_resources()))
     before = list_resources()
     for step in itertools.count(1, stride):
         call = make_call(kind, queue)
@@ -213,10 +221,9 @@ def test_a_cancel_at_any_line_leaves_nothing_behind(request, place, kind, stride
             sys.settrace(None)
             threading.settrace(None)
         tracer.join()
-        assert until(lambda: not list_resources() - before), (
-            step,
-            tracer.place,
-            list_resources() - before,
+        until(
+            lambda: not list_resources() - before,
+            lambda step=step, tracer=tracer: (step, tracer.place, list_resources() - before),
         )
         if not tracer.is_used:
             break
@@ -228,7 +235,6 @@ TOOLS = """
 import asyncio, pathlib, threading, time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
-import matplotlib.pyplot as plt
 from mcp_notebook import Context, mcp_tool
 
 processes = ProcessPoolExecutor(1, get_context("forkserver"))
@@ -259,6 +265,7 @@ async def threaded_coroutine(seconds: float) -> str:
 
 def plot(seconds: float) -> None:
     '''Plot.'''
+    import matplotlib.pyplot as plt
     plt.plot([1, 2])
 
 def in_process(seconds: float, ctx: Context) -> str:
@@ -295,6 +302,8 @@ KINDS = (
 )
 STOPPED_AT_ONCE = ("main", "coroutine", "threaded_coroutine", "fork")
 """Those that a cancel also wakes up."""
+IN_SHORT = ("main", "coroutine", "thread", "in_pool", "fork")
+THOROUGH = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -321,9 +330,13 @@ def list_kernels_resources(kernel):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "number", [20, pytest.param(300, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+    ("kind", "number"),
+    [
+        *itertools.product(IN_SHORT, [20]),
+        *(pytest.param(kind, 60, marks=pytest.mark.slow) for kind in KINDS),
+        *(pytest.param(kind, 300, marks=THOROUGH) for kind in KINDS),
+    ],
 )
 def test_cancels_at_random_moments_leave_nothing_behind(kernel, kind, number):
     chance = random.Random(f"{kind} {number}")
@@ -339,8 +352,10 @@ def test_cancels_at_random_moments_leave_nothing_behind(kernel, kind, number):
                 pass
             link.send(messages.Cancel(id=call, reason="No longer wanted."))
             link.result()
-        kernel_is_quiet = lambda: not list_kernels_resources(kernel) - before  # noqa: E731
-        assert until(kernel_is_quiet), list_kernels_resources(kernel) - before
+        until(
+            lambda: not list_kernels_resources(kernel) - before,
+            lambda: list_kernels_resources(kernel) - before,
+        )
         assert "No longer wanted" not in text_of(link.call(kind, seconds=0))
     output = kernel.ok("print('as before')")
     assert output.text.strip() == "as before"

@@ -3,13 +3,12 @@
 import os
 import signal
 import sys
-import time
 from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
-from live import TIMEOUT, Link, text_of
+from live import Link, text_of, until
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.kernel.calls.fork_runner import KernelOfChild
@@ -227,13 +226,6 @@ def list_children(kernel):
         with suppress(OSError):  # the thread has ended
             found += map(int, (task / "children").read_text().split())
     return found
-
-
-def until(condition):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def is_alive(pid):

@@ -13,6 +13,7 @@ from mcp_notebook.wire import messages
 TOOLS = '''%%mcp_tool
 import asyncio, contextvars, decimal, os, sys, threading, time, warnings
 from IPython.display import display, clear_output, Markdown
+from mcp_notebook import Context
 
 seen = []
 
@@ -71,9 +72,10 @@ def ask() -> str:
     """Ask."""
     return input("name? ")
 
-def sleep(seconds: float) -> str:
+def sleep(seconds: float, ctx: Context) -> str:
     """Sleep."""
     seen.append("began")
+    ctx.progress(1)
     time.sleep(seconds)
     return "slept"
 
@@ -93,10 +95,11 @@ def replace_stdout() -> str:
     print("lost")
     return "replaced"
 
-def handler(seconds: float = 0) -> str:
+def handler(ctx: Context, seconds: float = 0) -> str:
     """Leaves a SIGINT handler of its own."""
     import signal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctx.progress(1)
     time.sleep(seconds)
     return "left"
 
@@ -126,9 +129,14 @@ def end(how: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+def kernel(hasty_kernel):
+    hasty_kernel.ok(TOOLS)
+    return hasty_kernel
+
+
+def wait_for_report(link):
+    """Wait until the code of a call reports that it runs."""
+    link.receive_until(lambda message: getattr(message, "progress", None) == 1)
 
 
 def test_a_sync_tool_runs_on_the_main_thread(link):
@@ -260,9 +268,7 @@ def test_a_waiting_call_is_cancelled_at_once(kernel, link):
 def test_a_running_sync_tool_is_cancelled(kernel, link):
     kernel.ok("seen.clear()")
     call = link.start("sleep", progress=True, seconds=60)
-    while not isinstance(told := link.receive(), messages.Progress):
-        pass
-    assert "running" in told.message
+    wait_for_report(link)
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     result = link.result()
     assert result.is_error
@@ -271,7 +277,8 @@ def test_a_running_sync_tool_is_cancelled(kernel, link):
 
 
 def test_a_running_coroutine_is_cancelled(kernel, link):
-    call = link.start("async_sleep", seconds=60)
+    call = link.start("async_sleep", progress=True, seconds=60)
+    link.receive_until(lambda told: "running" in told.message)
     assert text_of(link.call("add", a=1)) == "2"  # the loop is free meanwhile
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
@@ -280,8 +287,7 @@ def test_a_running_coroutine_is_cancelled(kernel, link):
 
 def test_the_users_interrupt_stops_a_running_tool_and_hurts_nothing(kernel, link):
     link.start("sleep", progress=True, seconds=60)
-    while not isinstance(link.receive(), messages.Progress):
-        pass
+    wait_for_report(link)
     os.kill(kernel.pid, signal.SIGINT)
     result = link.result()
     assert result.is_error
@@ -294,8 +300,7 @@ def test_the_users_interrupt_stops_the_running_tool_and_those_behind_it_run(kern
     link.start("sleep", progress=True, seconds=60)
     for number in range(3):
         link.start("add", a=number)
-    while not isinstance(link.receive(), messages.Progress):
-        pass
+    wait_for_report(link)
     os.kill(kernel.pid, signal.SIGINT)
     texts = [text_of(link.result()) for _ in range(4)]
     texts.sort(key=len)  # the answer of the interrupted one is held back for a moment
@@ -307,13 +312,12 @@ def test_the_users_interrupt_stops_the_running_tool_and_those_behind_it_run(kern
 def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
     kernel.ok("go, ended = threading.Event(), threading.Event()")
     kernel.ok(
-        "%%mcp_tool --run thread\ndef until_told() -> None:\n    'Waits.'\n"
-        "    go.wait(60)\n    ended.set()"
+        "%%mcp_tool --run thread\ndef until_told(ctx: Context) -> None:\n    'Waits.'\n"
+        "    ctx.progress(1)\n    go.wait(60)\n    ended.set()"
     )
     with Link(record_of(kernel)) as other:
         other.start("until_told", progress=True)
-        while not isinstance(other.receive(), messages.Progress):
-            pass
+        wait_for_report(other)
     with Link(record_of(kernel)) as new:
         assert [call.tool for call in new.welcome.calls] == ["until_told"]
     kernel.ok("go.set()")
@@ -325,7 +329,6 @@ def test_a_question_that_a_thread_of_a_call_has_left_open_ends_with_the_call(ker
     kernel.ok("go, outcome = threading.Event(), []")
     kernel.ok(
         "%%mcp_tool --run thread\n"
-        "from mcp_notebook import Context\n"
         "def leave_question(ctx: Context) -> None:\n    'Has a thread ask.'\n"
         "    global asker\n"
         "    def ask():\n"
@@ -349,20 +352,21 @@ def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(ker
     assert kernel.ok("print('well')").stdout == "well\n"
     assert text_of(link.call("handler")) == "left"
     call = link.start("sleep", progress=True, seconds=60)
-    while not isinstance(link.receive(), messages.Progress):
-        pass
+    wait_for_report(link)
     link.send(messages.Cancel(id=call))
     assert link.result().is_error
     assert kernel.ok("print('well')").stdout == "well\n"
 
 
 def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(kernel, link):
-    define = "%%mcp_tool --run thread\ndef version():\n    go.wait(60)\n    return {}"
+    define = (
+        "%%mcp_tool --run thread\ndef version(ctx: Context):\n    ctx.progress(1)\n"
+        "    go.wait(60)\n    return {}"
+    )
     kernel.ok("go = threading.Event()")
     kernel.ok(define.format("'old'"))
     link.start("version", progress=True)
-    while not isinstance(link.receive(), messages.Progress):
-        pass
+    wait_for_report(link)
     kernel.ok(define.format("'new'"))
     kernel.ok("go.set()")
     assert text_of(link.result()) == "old"
@@ -370,10 +374,19 @@ def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(
     kernel.ok("%mcp remove version")
 
 
+@pytest.fixture
+def patient(kernel):
+    """Code that does not stop at once is waited for."""
+    module = "mcp_notebook.kernel.calls.stopping"
+    kernel.set_constants(module, STOP_LIMIT=60)
+    yield
+    kernel.set_constants(module, STOP_LIMIT=0.2)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_cancel_is_no_signal_that_would_end_the_kernel(kernel, link):
-    call = link.start("handler", progress=True, seconds=1.5)
-    while not isinstance(link.receive(), messages.Progress):
-        pass
+    call = link.start("handler", progress=True, seconds=0.3)
+    wait_for_report(link)
     link.send(messages.Cancel(id=call))
     assert text_of(link.result()) == "left"
     assert kernel.ok("print('well')").stdout == "well\n"
@@ -441,9 +454,14 @@ async def later() -> None:
 '''
 
 
+@pytest.fixture(scope="module")
+def plots(kernel):
+    kernel.ok(PLOTS)
+
+
+@pytest.mark.usefixtures("plots")
 @pytest.mark.parametrize("tool", ["shown", "left_open", "returned", "both", "later"])
 def test_a_figure_arrives_once_as_a_picture_and_in_no_cell(kernel, link, tool):
-    kernel.ok(PLOTS)
     result = link.call(tool)
     pictures = [block for block in result.content if isinstance(block, Image)]
     assert len(pictures) == 1, json.dumps([str(block)[:200] for block in result.content])
