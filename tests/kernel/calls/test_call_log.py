@@ -64,6 +64,7 @@ def log():
 @pytest.fixture
 def make_call(log):
     """Return what makes a call, and has the log note it."""
+    declared = make_tool(add)
 
     def make_call(tool="add", client=None, **arguments):
         program = Client() if client is None else Client(program=ClientProgram(*client))
@@ -72,7 +73,7 @@ def make_call(log):
             arguments,
             reply=lambda _: None,
             client=program,
-            declared=make_tool(add) if tool == "add" else None,
+            declared=declared if tool == "add" else None,
         )
         log.add(call)
         return call

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -179,19 +179,23 @@ def make_call(kind, queue):
     return call
 
 
-@pytest.fixture
-def swallowing(monkeypatch):
-    """Let Python swallow interrupts as it does in a callback of a weak reference, say."""
-    report = sys.unraisablehook
+@contextmanager
+def swallowed_interrupts():
+    """Let Python swallow interrupts, as in a callback of a weak reference, and nothing else."""
+    report = sys.unraisablehook  # pytest's: it fails the test
 
     def report_others(unraisable):
         if unraisable.exc_type is not KeyboardInterrupt:
             report(unraisable)
 
-    monkeypatch.setattr(sys, "unraisablehook", report_others)
+    sys.unraisablehook = report_others
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
 
 
-@pytest.mark.usefixtures("temporary", "swallowing")
+@pytest.mark.usefixtures("temporary")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", CALLS)
 @pytest.mark.parametrize(
@@ -215,16 +219,17 @@ def test_a_cancel_at_any_line_leaves_nothing_behind(request, place, kind, stride
         tracer = CancelledAtStep(call, step)
         threading.settrace(tracer)
         sys.settrace(tracer)
-        try:
-            run(call)
-        finally:
-            sys.settrace(None)
-            threading.settrace(None)
-        tracer.join()
-        until(
-            lambda: not list_resources() - before,
-            lambda step=step, tracer=tracer: (step, tracer.place, list_resources() - before),
-        )
+        with swallowed_interrupts():
+            try:
+                run(call)
+            finally:
+                sys.settrace(None)
+                threading.settrace(None)
+            tracer.join()
+            until(
+                lambda: not list_resources() - before,
+                lambda step=step, tracer=tracer: (step, tracer.place, list_resources() - before),
+            )
         if not tracer.is_used:
             break
 
