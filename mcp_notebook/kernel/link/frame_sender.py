@@ -29,6 +29,9 @@ class FrameSender:
         # With a descriptor of its own, which nobody closes while another thread writes to it.
         self._socket = transport.get_extra_info("socket").dup()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
+        if self._socket.family == socket.AF_INET:
+            # asyncio does so only where the socket knows that it is TCP's: no accepted one does.
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._lock = threading.Lock()
         self._waiting: deque[memoryview] = deque()
         self.backlog = 0

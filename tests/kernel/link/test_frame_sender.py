@@ -13,6 +13,7 @@ from mcp_notebook.kernel.link import frame_sender
 from mcp_notebook.kernel.link.frame_sender import FrameSender
 
 LIMIT = 30
+NO_DELAY = socket.IPPROTO_TCP, socket.TCP_NODELAY
 LARGE = 8 * 2**20
 """Bytes: more than a socket takes before anything is read."""
 
@@ -68,6 +69,25 @@ def receive(connection, size):
     while len(received) < size:
         received += connection.bridge.recv(2**16)
     return bytes(received)
+
+
+def test_over_tcp_a_frame_does_not_wait_until_the_one_before_has_come():
+    """By Nagle's algorithm it would, and that is told after 40 milliseconds or more."""
+
+    async def connect():
+        senders = asyncio.Queue()
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # as the endpoint makes it
+            server = await asyncio.start_server(
+                lambda _, writer: senders.put(FrameSender(writer.transport)), sock=listener
+            )
+            with socket.create_connection(listener.getsockname()):
+                sender = await senders.get()
+                delays = [not each.getsockopt(*NO_DELAY) for each in sender.sockets]
+                sender.close()
+            server.close()
+        return delays
+
+    assert asyncio.run(connect()) == [False, False]
 
 
 def test_a_thread_sends_while_the_loop_is_busy(connection):
