@@ -2,12 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 from clients import TOKEN, http_bridge
-from live import kernel_env
+from forked_command import list_words
+from live import kernel_env, live_kernel
 from npm import LIMIT
 
 from mcp_notebook.missing_tools import READ_RESOURCE
@@ -19,9 +20,19 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(LIMIT)]
 
 
 @pytest.fixture(scope="module")
-def url(module_home):
-    """The address of the demo notebook."""
-    with http_bridge(module_home, str(NOTEBOOK)) as served:
+def notebook(module_home):
+    """The demo notebook, open; a bridge that ran it for each question would take seconds."""
+    with live_kernel(module_home, notebook=str(NOTEBOOK)) as kernel:
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+            if cell.cell_type == "code" and not cell.source.startswith("%mcp call"):
+                kernel.ok(cell.source)
+        yield kernel
+
+
+@pytest.fixture(scope="module")
+def url(notebook):
+    """The address of a bridge to the demo notebook."""
+    with http_bridge(notebook.home) as served:
         yield served.url
 
 
@@ -32,11 +43,11 @@ def era(request):
 
 
 @pytest.fixture(params=["stdio", "http"])
-def server(request, era):
+def server(request, era, notebook):
     """The Inspector's arguments that name the bridge."""
     options = ["--protocol-era", era, "--connect-timeout", "60000"]
     if request.param == "stdio":
-        return [*options, sys.executable, "-m", "mcp_notebook", "stdio", str(NOTEBOOK)]
+        return [*options, *list_words("stdio")]
     url = request.getfixturevalue("url")
     header = f"Authorization: Bearer {TOKEN}"
     return [*options, "--transport", "http", "--server-url", url, "--header", header]

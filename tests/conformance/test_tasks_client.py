@@ -43,7 +43,7 @@ async def short() -> str:
     return "short"
 '''
 
-pytestmark = [pytest.mark.conformance, pytest.mark.timeout(LIMIT)]
+pytestmark = pytest.mark.timeout(LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,7 @@ def said(process, limit=TIMEOUT):
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.conformance
 def test_a_short_call_is_no_task_and_a_long_one_is(start):
     task, result = said(start("call", "short", "{}"))
     assert task == {"task": None}
@@ -93,12 +94,14 @@ def test_a_short_call_is_no_task_and_a_long_one_is(start):
     assert result["result"]["structuredContent"] == {"n": 1}
 
 
+@pytest.mark.conformance
 def test_a_task_asks_the_user_of_its_client(start):
     _, asked, result = said(start("call", "greet", "{}"))
     assert asked == {"asked": "Name?"}
     assert result["result"]["content"][0]["text"] == "Hello, Ann!"
 
 
+@pytest.mark.conformance
 def test_a_client_that_was_killed_gets_the_result_of_its_task_later(start, shared_kernel):
     shared_kernel.ok("go.clear(); runs.clear()")
     first = start("call", "train", '{"epochs": 3}')
@@ -113,6 +116,7 @@ def test_a_client_that_was_killed_gets_the_result_of_its_task_later(start, share
     shared_kernel.ok("assert runs == [3], runs")
 
 
+@pytest.mark.exhaustive
 def test_a_call_of_60_s_is_completed_although_its_client_is_killed_after_5(start):
     first = start("call", "sleep", '{"seconds": 60}')
     task = json.loads(first.stdout.readline())["task"]
