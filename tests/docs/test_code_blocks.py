@@ -225,12 +225,17 @@ def _parse(arguments):
         verb.make_context(name, words)
 
 
-@pytest.mark.parametrize(
-    "arguments", sorted({words for doc in DOCUMENTS for words in doc.commands()}), ids=" ".join
-)
-def test_each_command_line_is_one_that_the_command_takes(arguments, monkeypatch):
+def test_each_command_line_is_one_that_the_command_takes(monkeypatch):
     monkeypatch.chdir(ROOT)
-    _parse(arguments)
+    lines = sorted({words for doc in DOCUMENTS for words in doc.commands()})
+    assert len(lines) > 50
+    refused = {}
+    for line in lines:
+        try:
+            _parse(line)
+        except Exception as error:  # noqa: BLE001 - each is a line that is refused
+            refused[" ".join(line)] = repr(error)
+    assert refused == {}
 
 
 def test_each_client_configuration_starts_our_command():
