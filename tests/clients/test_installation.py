@@ -1,6 +1,7 @@
 """A settings file is changed in one step, with a backup, or left alone."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -154,7 +155,8 @@ def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path, file, setti
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
 @pytest.mark.parametrize("protected", ["file", "folder"])
 def test_what_the_user_may_not_write_is_named_and_left_alone(protected):
-    with tempfile.TemporaryDirectory() as name:
+    # Another user is to reach it, who may not enter the folder of this run.
+    with tempfile.TemporaryDirectory(dir=os.environ["TESTS_DOWNLOADS"]) as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "home").mkdir()

@@ -4,7 +4,7 @@ import json
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.clients.known_clients import CLIENTS
@@ -184,28 +184,26 @@ def test_all_of_a_toml_text_stays_with_its_comments(text):
     assert removed == text or not text.strip()
 
 
-@settings(max_examples=50)
 @given(text=yaml_texts())
 def test_all_of_a_yaml_text_stays_with_its_comments(text):
     removed = check(GOOSE, text)
     assert is_within("".join(text.split()), "".join(removed.split())) or not removed
 
 
-@settings(max_examples=50)
+@pytest.mark.slow  # as the mapping above
 @given(text=yaml_texts("mcpServers", is_list=True))
 def test_all_of_a_yaml_text_with_a_list_of_servers_stays(text):
     removed = check(CONTINUE, text)
     assert is_within("".join(text.split()), "".join(removed.split())) or not removed
 
 
-@settings(max_examples=50)
 @given(text=yaml_texts())
 def test_yaml_that_has_servers_is_as_before_once_ours_is_removed(text):
     with_server = add(GOOSE, text, "other")
     assert check(GOOSE, with_server) == with_server
 
 
-@settings(max_examples=50)
+@pytest.mark.slow  # as the mapping above
 @given(text=yaml_texts("mcpServers", is_list=True))
 def test_a_list_in_yaml_is_as_before_once_ours_is_removed(text):
     with_server = add(CONTINUE, text, "other")

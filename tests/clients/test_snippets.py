@@ -37,7 +37,17 @@ def read(client, text):
     return {entry["name"]: entry for entry in servers} if client.is_list else servers
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+ONE_OF_EACH_SYNTAX = ("vscode", "codex", "goose", "continue")
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param(client, marks=() if name in ONE_OF_EACH_SYNTAX else pytest.mark.slow)
+        for name, client in CLIENTS.items()
+    ],
+    ids=CLIENTS,
+)
 @given(launch=LAUNCHES)
 def test_what_is_shown_is_a_valid_file_with_the_entry(client, launch):
     entry = name_entry(client, client.make_entry(launch), "weather")

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import forked_command
 import pytest
 from bridges import NEEDS_TWO_USERS, TOKEN, hold_port_of_another_user, http_bridge
 from kernel_stand_ins import peer, welcome
 from live import live_kernel, record_of
+from mcp.client.stdio import stdio_client
 from typer.testing import CliRunner
 
 import mcp_notebook
@@ -19,6 +21,7 @@ from mcp_notebook import cli
 from mcp_notebook._version import __version__
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.discovery import write_record
+from mcp_notebook.doctor import mcp_clients
 from mcp_notebook.doctor.examination import Examination, examine
 from mcp_notebook.settings import Settings
 from mcp_notebook.terminal import print_check
@@ -57,6 +60,21 @@ def user(home, monkeypatch):
     return home
 
 
+@pytest.fixture(autouse=True)
+def _commands_start_in_a_fraction_of_the_time(monkeypatch):
+    """Fork the command that `install` writes (`forked_command`), if it runs this very package."""
+
+    def start(parameters, **options):
+        words = [parameters.command, *parameters.args]
+        is_ours = words[:4] == [sys.executable, "-P", "-m", "mcp_notebook"]
+        if forked_command.are_forked and is_ours and "PYTHONPATH" not in parameters.env:
+            command, *arguments = forked_command.list_words(*words[4:])
+            parameters = parameters.model_copy(update={"command": command, "args": arguments})
+        return stdio_client(parameters, **options)
+
+    monkeypatch.setattr(mcp_clients, "stdio_client", start)
+
+
 def run(*arguments, **env):
     return CliRunner().invoke(cli.app, list(arguments), env=env)
 
@@ -83,6 +101,7 @@ def edit(user, **members):
     file.write_text(json.dumps(document))
 
 
+@pytest.mark.smoke
 def test_the_tools_of_a_client_that_works_are_listed(user, open_home):
     home = str(open_home.home / ".mcp-notebook")
     install("cursor", MCP_NOTEBOOK_HOME=home)
@@ -193,13 +212,13 @@ def test_another_version_is_named(user, tmp_path):
 def test_a_server_that_starts_for_longer_than_its_client_waits_is_named(user):
     install("codex")
     file = user / ".codex" / "config.toml"
-    script = "import time; time.sleep(600)"
+    script = "import sys; sys.stdin.read()"
     file.write_text(
         f'[mcp_servers.notebook]\ncommand = "{sys.executable}"\n'
-        f"args = ['-c', '{script}']\nstartup_timeout_sec = 1.5\n"
+        f"args = ['-c', '{script}']\nstartup_timeout_sec = 0.5\n"
     )
     said = check("codex")
-    assert "It did not list its tools within 1.5 s, and Codex CLI waits no longer." in said
+    assert "It did not list its tools within 0.5 s, and Codex CLI waits no longer." in said
     assert f"have the client wait longer (`startup_timeout_sec` in {file})" in said
 
 
@@ -409,7 +428,10 @@ def test_a_file_without_its_client_is_refused(user):
 
 @pytest.mark.parametrize(
     ("client", "file", "section"),
-    [("mcp.json", ".mcp.json", "mcpServers"), ("vscode-workspace", ".vscode/mcp.json", "servers")],
+    [
+        ("mcp.json", ".mcp.json", "mcpServers"),
+        pytest.param(*("vscode-workspace", ".vscode/mcp.json", "servers"), marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("kind", ["command", "helper", "token"])
 def test_settings_that_come_with_a_folder_run_nothing_and_get_no_token_until_they_are_named(

@@ -54,18 +54,48 @@ async def _cells(home, *, kernel="python3", **env):
         yield run_cell
 
 
-async def test_the_extension_is_in_memory_before_a_cell_asks_for_it(home):
-    async with _cells(home) as run_cell:
-        assert await run_cell(IS_LOADED) == "True"
-        assert (await run_cell(LOAD)).endswith("loaded")
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """One loop for all, as a kernel that several tests share lives in it."""
+    return "asyncio"
 
 
-async def test_no_debugger_is_loaded_until_a_cell_imports_it(home):
-    async with _cells(home) as run_cell:
-        assert await run_cell("import sys; print('debugpy' in sys.modules)") == "False"
-        assert await run_cell("import debugpy; print(callable(debugpy.listen))") == "True"
+@pytest.fixture(scope="module")
+async def run_cell(module_home):
+    """Run cells of a notebook in whose folder lie modules of many names."""
+    (module_home / "helpers.py").write_text("number = 7", encoding="utf-8")
+    for name in ("contextlib", "ipykernel", "mcp_notebook", "pydantic"):
+        (module_home / f"{name}.py").write_text(f"raise SystemExit({name!r})", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(module_home)
+        async with _cells(module_home) as run_cell:
+            yield run_cell
 
 
+async def test_the_extension_is_in_memory_before_a_cell_asks_for_it(run_cell):
+    assert await run_cell(IS_LOADED) == "True"
+    assert (await run_cell(LOAD)).endswith("loaded")
+
+
+async def test_no_debugger_is_loaded_until_a_cell_imports_it(run_cell):
+    assert await run_cell("import sys; print('debugpy' in sys.modules)") == "False"
+    assert await run_cell("import debugpy; print(callable(debugpy.listen))") == "True"
+
+
+async def test_nothing_in_the_notebooks_folder_takes_the_place_of_what_a_kernel_loads(run_cell):
+    assert await run_cell("import os; print(os.path.exists('pydantic.py'))") == "True"
+    assert await run_cell(IS_LOADED) == "True"
+
+
+async def test_cells_import_from_the_notebooks_folder_and_not_from_the_launchers(run_cell):
+    assert await run_cell("import helpers; print(helpers.number)") == "7"
+    assert await run_cell(FIND_LAUNCHER) == "None"
+
+
+# -- kernels that are started otherwise ------------------------------------------------------------
+
+
+@pytest.mark.slow
 async def test_a_startup_file_can_import_the_debugger(home):
     startup = home / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
@@ -75,23 +105,7 @@ async def test_a_startup_file_can_import_the_debugger(home):
         assert await run_cell("print(is_imported)") == "True"
 
 
-async def test_nothing_in_the_notebooks_folder_takes_the_place_of_what_a_kernel_loads(
-    home, monkeypatch
-):
-    monkeypatch.chdir(home)
-    for name in ("contextlib", "ipykernel", "mcp_notebook", "pydantic"):
-        (home / f"{name}.py").write_text(f"raise SystemExit({name!r})", encoding="utf-8")
-    async with _cells(home) as run_cell:
-        assert await run_cell(IS_LOADED) == "True"
-
-
-async def test_cells_import_from_the_notebooks_folder_and_not_from_the_launchers(home):
-    (home / "helpers.py").write_text("number = 7", encoding="utf-8")
-    async with _cells(home) as run_cell:
-        assert await run_cell("import helpers; print(helpers.number)") == "7"
-        assert await run_cell(FIND_LAUNCHER) == "None"
-
-
+@pytest.mark.slow
 async def test_cells_import_nothing_from_the_launchers_folder_if_its_path_has_a_link(home):
     package = Path(mcp_notebook.__file__).parent
     (home / "installed").symlink_to(package.parent, target_is_directory=True)
@@ -102,6 +116,7 @@ async def test_cells_import_nothing_from_the_launchers_folder_if_its_path_has_a_
         assert await run_cell(FIND_LAUNCHER) == "None"
 
 
+@pytest.mark.slow
 async def test_a_python_that_is_told_to_add_no_folder_loses_none_of_its_own(home):
     (home / "added").mkdir()
     (home / "added" / "helpers.py").write_text("number = 7", encoding="utf-8")
@@ -111,6 +126,7 @@ async def test_a_python_that_is_told_to_add_no_folder_loses_none_of_its_own(home
         assert await run_cell(FIND_LAUNCHER) == "None"
 
 
+@pytest.mark.slow
 async def test_an_extension_that_cannot_be_loaded_keeps_no_kernel_from_starting(home):
     (home / "broken").mkdir()
     hook = "import sys; sys.modules['annotated_types'] = None"
@@ -126,6 +142,7 @@ async def test_the_kernelspec_that_ipykernel_installs_is_started_in_the_same_way
         assert await run_cell("import sys; print(sys._xoptions)") == "{'frozen_modules': 'off'}"
 
 
+@pytest.mark.slow
 async def test_a_kernelspec_with_options_of_its_own_is_started_as_it_says(home):
     write_kernelspec(home, "optimized", ["-O", "-m", "ipykernel_launcher"])
     async with _cells(home, kernel="optimized") as run_cell:

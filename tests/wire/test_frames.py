@@ -3,7 +3,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wire_values import (
     frame_header,
@@ -20,7 +20,6 @@ from mcp_notebook.wire import content_blocks, frames, messages
 
 
 @given(st.lists(streams, min_size=1, max_size=3), st.data())
-@settings(max_examples=50)
 def test_where_the_stream_is_cut_into_chunks_does_not_matter(several, data):
     stream = b"".join(several)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
@@ -31,7 +30,6 @@ def test_where_the_stream_is_cut_into_chunks_does_not_matter(several, data):
 
 
 @given(streams, st.data())
-@settings(max_examples=50)
 def test_a_stream_that_ends_within_a_frame_ends_without_that_frame(frame, data):
     end = data.draw(st.integers(0, len(frame) - 1))
     assert read_all([frame, frame[:end]]) == read_all([frame])

@@ -27,7 +27,7 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rain_cell():
     """The cell that declares the tool `rain`."""
     return RAIN

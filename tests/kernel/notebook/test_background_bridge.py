@@ -83,6 +83,7 @@ def test_nothing_is_found_or_stopped_where_nothing_runs(settings):
     assert background_bridge.stop_bridge(settings) is False
 
 
+@pytest.mark.slow  # the magics do the same below
 def test_the_bridge_that_is_started_is_found_answers_and_can_be_stopped(settings):
     record = background_bridge.start_bridge(settings)
     assert background_bridge.find_bridge(settings) == record
@@ -136,6 +137,7 @@ def test_modules_in_the_notebooks_folder_do_not_hide_those_of_the_bridge(running
     assert _status(running.record.url) == 401
 
 
+@pytest.mark.slow
 def test_notebooks_that_start_it_at_once_end_with_one_bridge(settings):
     starters = [
         subprocess.Popen(
@@ -149,6 +151,7 @@ def test_notebooks_that_start_it_at_once_end_with_one_bridge(settings):
     assert said == {f"{running.pid}\n"}
 
 
+@pytest.mark.slow
 def test_a_bridge_that_cannot_start_is_told_with_what_it_said(settings):
     settings.token_path.parent.mkdir(parents=True)
     settings.token_path.mkdir()  # no file: the bridge cannot read its token
@@ -217,6 +220,7 @@ def _older(settings, record):
     write_private(settings.bridge_file, older.model_dump_json())
 
 
+@pytest.mark.slow
 def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, caplog):
     first = background_bridge.start_bridge(settings)
     _older(settings, first)
@@ -226,12 +230,13 @@ def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, cap
     assert "version 0.0.1 by version" in caplog.text
 
 
-def test_a_bridge_of_a_newer_version_is_left_alone(settings):
-    first = background_bridge.start_bridge(settings)
-    newer = first.model_copy(update={"version": "999.0"})
-    write_private(settings.bridge_file, newer.model_dump_json())
-    assert background_bridge.start_bridge(settings).pid == first.pid
-    _older(settings, first)
+def test_a_bridge_of_a_newer_version_is_left_alone(running):
+    newer = running.record.model_copy(update={"version": "999.0"})
+    write_private(running.settings.bridge_file, newer.model_dump_json())
+    try:
+        assert background_bridge.start_bridge(running.settings).pid == running.record.pid
+    finally:
+        write_private(running.settings.bridge_file, running.record.model_dump_json())
 
 
 def test_a_process_that_only_has_the_number_of_a_dead_bridge_is_not_touched(settings):
@@ -259,6 +264,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         assert deaf.wait(60) == -9
 
 
+@pytest.mark.smoke
 def test_the_magics_serve_and_stop_and_the_bridge_outlives_the_kernel(home, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)

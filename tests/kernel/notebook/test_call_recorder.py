@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import nbformat
 import pytest
+from forked_command import KERNEL, find_pid, list_words
 
 from mcp_notebook.call_cells import read_call_cells
 from mcp_notebook.content import Image, Result, Text
@@ -224,16 +223,22 @@ def test_calls_beyond_what_may_wait_are_counted(path, monkeypatch):
 
 
 WRITER = """
-import sys, time
+import time
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from test_call_recorder import CallRecorder, Result, Text, entry
-recorder = CallRecorder(Path(sys.argv[1]), "sales.ipynb")
+from mcp_notebook.content import Result, Text
+from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.notebook.call_recorder import CallRecorder
+recorder = CallRecorder(Path("calls.ipynb"), "sales.ipynb")
 print("ready", flush=True)
 number = 0
 while True:
     number += 1
-    recorder.call_ended(entry(number), Result([Text("x" * 200_000)]))
+    entry = LoggedCall(
+        number=number, came=time.time(), client=None, tool="rain", source_hash="abc",
+        arguments={"number": number}, state=CallState.DONE, queue_seconds=0, run_seconds=1,
+    )
+    recorder.call_ended(entry, Result([Text("x" * 200_000)]))
     recorder.flush()
     print(number, flush=True)
 """
@@ -241,13 +246,14 @@ while True:
 
 @pytest.mark.parametrize("calls", [1, 20])
 def test_a_kill_at_any_moment_leaves_a_valid_notebook(path, calls):
-    command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    path.with_name("writer.py").write_text(WRITER)
+    command = list_words(module="writer", like=KERNEL)
+    writer = subprocess.Popen(command, cwd=path.parent, stdout=subprocess.PIPE, text=True)
     written = 0
     for line in writer.stdout:
         written = 0 if line == "ready\n" else int(line)
         if written == calls:
-            writer.send_signal(signal.SIGKILL)
+            os.kill(find_pid(writer.pid), signal.SIGKILL)
             break
     rest = writer.stdout.read().split()
     writer.wait()

@@ -21,6 +21,7 @@ def cell_of(*names):
     )
 
 
+@pytest.mark.smoke
 def test_a_function_that_is_renamed_in_its_cell_leaves_no_tool_of_its_old_name(kernel):
     kernel.ok(FUNCTION.format("tool_v1"), cell="a")
     output = kernel.ok(FUNCTION.format("tool_v2"), cell="a")
@@ -32,7 +33,9 @@ def test_a_function_that_is_renamed_in_its_cell_leaves_no_tool_of_its_old_name(k
     assert (missing.reason, missing.new_name) == ("Its cell now declares `tool_v2`.", "tool_v2")
 
 
-@pytest.mark.parametrize("suffix", ["", CLASS], ids=["function", "class"])
+@pytest.mark.parametrize(
+    "suffix", ["", pytest.param(CLASS, marks=pytest.mark.slow)], ids=["function", "class"]
+)
 def test_what_was_decorated_before_the_extension_was_loaded_belongs_to_its_cell(home, suffix):
     with live_kernel(home) as kernel:
         kernel.ok(cell_of("tool_v1") + suffix, cell="a")

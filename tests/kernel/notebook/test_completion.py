@@ -3,6 +3,17 @@
 import pytest
 
 
+@pytest.fixture(scope="module")
+def notebook(shared_kernel, rain_cell):
+    """A notebook with the tool `rain`, which completing changes nothing about.
+
+    To empty it for each case, as others do, would take longer than the case: what completions
+    leave behind is much to look through for garbage.
+    """
+    shared_kernel.ok(rain_cell)
+    return shared_kernel
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -20,18 +31,18 @@ import pytest
         ("%%mcp_tool --rea", "--read-only"),
     ],
 )
-def test_tab_completes_verbs_tools_and_arguments(rain, typed, offered):
-    rain.client.complete(typed, len(typed))
-    reply = rain.client.get_shell_msg(timeout=30)
+def test_tab_completes_verbs_tools_and_arguments(notebook, typed, offered):
+    notebook.client.complete(typed, len(typed))
+    reply = notebook.client.get_shell_msg(timeout=30)
     assert offered in reply["content"]["matches"]
 
 
-def test_a_name_that_ipython_would_expand_is_not_offered(kernel):
-    kernel.ok(
+def test_a_name_that_ipython_would_expand_is_not_offered(notebook):
+    notebook.ok(
         "from mcp_notebook import Tool, registry\nnames = ['a-b', '{fired}', '$x', 'b c', \"'\"]\n"
         "schema = {'type': 'object', 'properties': {name: {} for name in names}}\n"
         "registry.add(Tool(name='odd', input_schema=schema, handler=lambda **a: 1))"
     )
-    kernel.client.complete("%mcp call odd ", len("%mcp call odd "))
-    matches = kernel.client.get_shell_msg(timeout=30)["content"]["matches"]
+    notebook.client.complete("%mcp call odd ", len("%mcp call odd "))
+    matches = notebook.client.get_shell_msg(timeout=30)["content"]["matches"]
     assert [name for name in matches if name.endswith("=")] == ["a-b="]

@@ -5,7 +5,7 @@ import json
 import nbformat
 import pytest
 from hostile_texts import objects
-from hypothesis import given, settings
+from hypothesis import given
 from live import Link, record_of, text_of
 
 from mcp_notebook.call_cells import read_call_cells
@@ -148,7 +148,6 @@ def picky(shared_kernel):
         yield shared_kernel, link
 
 
-@settings(max_examples=60)
 @given(arguments=objects())
 def test_the_cell_of_a_call_makes_that_call_and_runs_nothing_else(picky, arguments):
     kernel, link = picky

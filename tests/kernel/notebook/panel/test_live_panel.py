@@ -79,6 +79,7 @@ def test_a_panel_shows_the_notebook_as_it_is(notebook):
     assert "not served over HTTP" in text
 
 
+@pytest.mark.smoke
 def test_a_call_is_seen_while_a_cell_runs(notebook, link):
     shown = show(notebook)
     with notebook.busy():
@@ -206,7 +207,7 @@ def test_a_panel_is_gone_when_the_extension_is_unloaded_and_goes_on_when_it_is_r
     assert "mcp-notebook-panel" not in threads.stdout
 
 
-@pytest.mark.parametrize("restart", [True, False])
+@pytest.mark.parametrize("restart", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_panel_of_a_kernel_that_ends_says_so(home, restart):
     with live_kernel(home, env={"MCP_NOTEBOOK_PANEL": "1"}) as kernel:
         # The setting shows the panel.
