@@ -108,9 +108,8 @@ def _run_by_server(address, module, *arguments):
 def _start_server(module):
     """Start a server, which ends with this process, and return where it listens."""
     import subprocess  # noqa: PLC0415 - what a test starts does without
-    import tempfile  # noqa: PLC0415
 
-    address = f"{tempfile.gettempdir()}/{secrets.token_hex(8)}"
+    address = f"{os.environ['TESTS_SHARED']}/{secrets.token_hex(8)}"
     theirs, _ours = os.pipe()
     command = [sys.executable, __file__, address, module]
     environment = os.environ | {

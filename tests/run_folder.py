@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 SHARED = "shared"
-"""Has what programs of many tests need and what takes seconds to make: matplotlib's list of fonts,
-what jedi keeps of the modules that it has parsed."""
+"""Has what many tests share: matplotlib's list of fonts, what jedi keeps of the modules that it has
+parsed, sockets of the servers of `forked_command`."""
 _LIMIT = 10.0
 """Seconds that the last programs have to remove their files."""
 _CACHES = {
@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ |= {
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "t"),
+        "TESTS_SHARED": str(folder / SHARED),
         "IPYTHONDIR": str(folder / SHARED / "ipython"),
         "MPLCONFIGDIR": str(folder / SHARED / "matplotlib"),
         "XDG_CACHE_HOME": str(folder / SHARED / "cache"),
