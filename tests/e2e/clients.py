@@ -1,18 +1,21 @@
 """The official MCP client against a real bridge, in every era and over every transport."""
 
+import json
 import re
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 from forked_command import list_words
 from listing import KNOWN
-from live import TIMEOUT, kernel_env
+from live import TIMEOUT, LiveKernel, kernel_env, live_kernel
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, TextContent
@@ -21,6 +24,27 @@ COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
 ERAS = ("legacy", "auto")  # "auto" finds 2026-07-28
 TRANSPORTS = ("stdio", "http")
+LOAD = "%load_ext mcp_notebook"
+HEADERS = {
+    "Authorization": f"Bearer {TOKEN}",
+    "Accept": "application/json, text/event-stream",
+}
+"""Of each request that is written by hand."""
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Knows no authorities: to read the usual ones takes 50 ms for each client, and nothing is asked of
+any server that needs them."""
+
+
+@contextmanager
+def tool_kernel(
+    home: Path, *cells: str, name: str | None = None, env: dict[str, str] | None = None
+) -> Iterator[LiveKernel]:
+    """Start a kernel, load the extension, and run these cells; `name` is that of its notebook."""
+    notebook = None if name is None else str(home / f"{name}.ipynb")
+    with live_kernel(home, notebook=notebook, env=env) as kernel:
+        for cell in (LOAD, *cells):
+            kernel.ok(cell)
+        yield kernel
 
 
 @dataclass(frozen=True)
@@ -91,11 +115,50 @@ async def over_http(
     url: str, era: str, *, token: str = TOKEN, **options: object
 ) -> AsyncIterator[Client]:
     """Connect the official client to an HTTP bridge that runs, as `connected` does."""
-    headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with http_client(headers={"Authorization": f"Bearer {token}"}) as http:
         server = streamable_http_client(url, http_client=http)
         async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
+
+
+def http_client(**options: Any) -> httpx2.AsyncClient:
+    """Return an HTTP client for requests to bridges."""
+    return httpx2.AsyncClient(**{"verify": NO_TLS, "timeout": TIMEOUT} | options)
+
+
+def initialize(version: str, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the request that begins a session of a handshake era."""
+    client = {"name": "raw", "version": "1"}
+    params = {
+        "protocolVersion": version,
+        "capabilities": capabilities or {},
+        "clientInfo": client,
+    }
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@asynccontextmanager
+async def raw_session(
+    url: str, version: str = "2025-11-25", capabilities: dict[str, Any] | None = None
+) -> AsyncIterator[tuple[httpx2.AsyncClient, dict[str, Any]]]:
+    """Open a session of a handshake era by hand; yield what posts in it, and what it was told."""
+    async with http_client(headers=HEADERS) as http:
+        answer = await http.post(url, json=initialize(version, capabilities))
+        http.headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+        http.headers["MCP-Protocol-Version"] = version
+        assert (await http.post(url, json=INITIALIZED)).status_code < 300
+        yield http, answer_of(answer)["result"]
+
+
+def answer_of(response: httpx2.Response) -> dict[str, Any]:
+    """Return the message with which a request was answered, alone or as the last of a stream."""
+    if response.headers["Content-Type"].startswith("text/event-stream"):
+        data = [line for line in response.text.splitlines() if line.startswith("data:")]
+        return json.loads(data[-1].removeprefix("data:"))
+    return response.json()
 
 
 def text_of(result: CallToolResult) -> str:

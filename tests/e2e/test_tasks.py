@@ -11,8 +11,19 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-from clients import COMMAND, TOKEN, connected, http_bridge, over_http, text_of
-from live import TIMEOUT, live_kernel
+from clients import (
+    HEADERS,
+    answer_of,
+    connected,
+    http_bridge,
+    http_client,
+    over_http,
+    raw_session,
+    text_of,
+    tool_kernel,
+)
+from forked_command import list_words
+from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 from task_client import (
     EXTENSION,
@@ -144,26 +155,38 @@ def kernel(shared_kernel):
 @pytest.fixture(scope="module")
 def bridge(kernel):
     """An HTTP bridge whose calls become tasks soon."""
-    with http_bridge(kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "2"}) as served:
+    with http_bridge(kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "1"}) as served:
         yield served
 
 
 @pytest.fixture
-def client(kernel):
-    """Connects a client that can follow tasks, over stdio."""
+def training(kernel):
+    """A kernel in which `train` waits until the test's end, unless the test lets it go on."""
     kernel.ok("go.clear(); runs.clear()")
-    yield lambda **options: connected(
-        kernel.home, "auto", "stdio", extensions=[TasksExtension()], **options
-    )
+    yield kernel
     kernel.ok("go.set()")
+
+
+@pytest.fixture
+def client(training, served):
+    """Connects a client that can follow tasks."""
+    return lambda **options: over_http(
+        served.url, "auto", extensions=[TasksExtension()], **options
+    )
+
+
+@pytest.fixture
+def stdio_client(training):
+    """Connects one to a bridge of its own."""
+    return lambda: _over_stdio(training.home)
 
 
 async def _never(_context, _params):
     raise AssertionError("the client is asked for nothing but through the task")
 
 
-async def test_a_task_is_found_by_its_id_while_it_runs_and_after_its_end(kernel, client):
-    async with client() as first:
+async def test_a_task_is_found_by_its_id_while_it_runs_and_after_its_end(kernel, stdio_client):
+    async with stdio_client() as first:
         task = await start_task(first, "train", epochs=3)
         assert task.task_id.startswith("train-")
         assert task.status == "working"
@@ -173,7 +196,7 @@ async def test_a_task_is_found_by_its_id_while_it_runs_and_after_its_end(kernel,
         assert (state["ttlMs"], state["pollIntervalMs"]) == (None, 1000)
         assert state["resultType"] == "complete"
     # Client and bridge are gone; the task runs on, and another bridge has it.
-    async with client() as second:
+    async with stdio_client() as second:
         state = await ask_task(second, "tasks/get", task.task_id)
         assert state["status"] == "working"
         kernel.ok("go.set()")
@@ -197,13 +220,17 @@ async def test_people_see_which_calls_are_tasks(kernel, client):
         log = kernel.ok("%mcp log train -n 1").text
         assert "train(epochs=2)" in log
         assert "done, a task" in log
-    lines = (kernel.home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    (record,) = [record for record in records if record.get("task") == task.task_id]
+    log = kernel.home / ".mcp-notebook" / "audit.jsonl"
+    records = []
+    while task.task_id not in records:
+        lines = map(json.loads, log.read_text().splitlines())
+        records = {line["task"]: line for line in lines if "task" in line}
+    record = records[task.task_id]
     assert (record["tool"], record["outcome"]) == ("train", "ok")
     assert "result_size" not in record
 
 
+@pytest.mark.smoke
 async def test_a_client_that_waits_gets_results_and_failures_as_from_any_call(client):
     async with client() as one:
         result = await one.call_tool("quick", {})
@@ -277,8 +304,9 @@ async def test_a_task_that_has_to_ask_a_client_that_cannot_has_failed(client):
         assert "has not declared MCP's elicitation" in state["error"]["message"]
 
 
-async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(kernel):
-    async with connected(kernel.home, "auto", "stdio") as plain:
+@pytest.mark.usefixtures("kernel")
+async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(served):
+    async with over_http(served.url, "auto") as plain:
         assert (await plain.call_tool("quick", {})).structured_content == {"n": 1}
         for call in (
             plain.call_tool("far", {}),
@@ -316,8 +344,9 @@ async def test_more_tasks_than_there_is_room_for_are_refused_when_they_are_calle
             assert state["result"]["structuredContent"] == {"n": 1}
 
 
-async def test_clients_of_older_eras_have_no_tasks(kernel):
-    async with connected(kernel.home, "legacy", "stdio") as old:
+@pytest.mark.usefixtures("kernel")
+async def test_clients_of_older_eras_have_no_tasks(served):
+    async with over_http(served.url, "legacy") as old:
         assert (await old.call_tool("quick", {})).structured_content == {"n": 1}
         with pytest.raises(MCPError) as caught:
             await ask_task(old, "tasks/get", "x")
@@ -333,20 +362,22 @@ async def test_the_methods_of_older_tasks_are_not_there(client, method):
         assert caught.value.code == types.METHOD_NOT_FOUND
 
 
-@pytest.mark.parametrize("task_id", ["", "nothing", "a-b-c", "--", "x" * 10_000, "é"])
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_an_unknown_task_is_one_sentence(unknown_client, method, task_id):
-    params = {"inputResponses": {}} if method == "tasks/update" else {}
-    with pytest.raises(MCPError, match="There is no task") as caught:
-        await ask_task(unknown_client, method, task_id, **params)
-    assert caught.value.code == types.INVALID_PARAMS
-    assert len(str(caught.value)) < 600
+async def test_an_unknown_task_is_one_sentence(stdio_client):
+    async with stdio_client() as one:
+        for task_id in ("", "nothing", "a-b-c", "--", "x" * 10_000, "é"):
+            for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+                params = {"inputResponses": {}} if method == "tasks/update" else {}
+                with pytest.raises(MCPError, match="There is no task") as caught:
+                    await ask_task(one, method, task_id, **params)
+                assert caught.value.code == types.INVALID_PARAMS
+                assert len(str(caught.value)) < 600
 
 
 # -- news of tasks ---------------------------------------------------------------------------------
 
 
-def test_a_client_hears_of_changes_of_its_tasks_without_asking(kernel, client):
+def test_a_client_hears_of_changes_of_its_tasks_without_asking(training):
+    kernel = training
     with _raw_bridge(kernel.home) as (send, receive):
         send("tools/call", name="train", arguments={"epochs": 3})
         task_id = receive()["result"]["taskId"]
@@ -397,7 +428,7 @@ def _raw_bridge(home, *, extensions=None):
         return json.loads(bridge.stdout.readline())
 
     with subprocess.Popen(
-        [*COMMAND, "stdio"],
+        list_words("stdio"),
         env={"HOME": str(home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -410,9 +441,9 @@ def _raw_bridge(home, *, extensions=None):
 # -- what dies -------------------------------------------------------------------------------------
 
 
-async def test_a_task_goes_on_when_client_and_bridge_are_killed(kernel, client):
+async def test_a_task_goes_on_when_client_and_bridge_are_killed(kernel, stdio_client):
     created = await anyio.to_thread.run_sync(_start_and_kill, kernel.home)
-    async with client() as second:
+    async with stdio_client() as second:
         state = await ask_task(second, "tasks/get", created["taskId"])
         assert state["status"] == "working"
         kernel.ok("go.set()")
@@ -429,9 +460,7 @@ def _start_and_kill(home):
 
 
 async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(home):
-    with live_kernel(home) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(TRAIN)
+    with tool_kernel(home, TRAIN) as kernel:
         async with _over_stdio(home) as first:
             task = await start_task(first, "train", epochs=1)
             await wait_for_status(first, task.task_id, "working")
@@ -445,9 +474,7 @@ async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(ho
 
 
 async def test_a_task_is_forgotten_some_time_after_its_end(home):
-    with live_kernel(home, env={"MCP_NOTEBOOK_TASK_TTL": "1"}) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(TOOLS)
+    with tool_kernel(home, TOOLS, env={"MCP_NOTEBOOK_TASK_TTL": "1"}):
         async with _over_stdio(home) as one:
             task = await start_task(one, "quick")
             state = await wait_for_status(one, task.task_id, "completed")
@@ -469,7 +496,7 @@ def _over_stdio(home):
 # -- clients without tasks -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("era", ["legacy", "auto"])
+@pytest.mark.parametrize("era", ["legacy", pytest.param("auto", marks=pytest.mark.slow)])
 async def test_a_client_with_a_short_limit_gets_the_result_by_asking_again(kernel, era):
     kernel.ok("kept_go.clear(); kept_runs.clear()")
     arguments = {"year": 2015}
@@ -489,9 +516,14 @@ async def test_a_client_with_a_short_limit_gets_the_result_by_asking_again(kerne
 async def test_a_kept_call_goes_on_when_its_client_leaves_and_one_of_another_tool_does_not(kernel):
     kernel.ok("kept_go.clear(); kept_runs.clear(); stopped.clear()")
     async with connected(kernel.home, "auto", "stdio") as first:
-        for tool in ("simulate", "forsake"):
+
+        async def give_up(tool):
             with pytest.raises(MCPError, match=r"[Tt]imed out"):
                 await first.call_tool(tool, {"year": 1}, read_timeout_seconds=0.5)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(give_up, "simulate")
+            tasks.start_soon(give_up, "forsake")
     kernel.ok("assert stopped.wait(60)")
     async with connected(kernel.home, "auto", "stdio") as second:
         kernel.ok("kept_go.set()")
@@ -499,7 +531,9 @@ async def test_a_kept_call_goes_on_when_its_client_leaves_and_one_of_another_too
         kernel.ok("assert kept_runs == [1], kept_runs")
 
 
-@pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}])
+@pytest.mark.parametrize(
+    "capabilities", [{}, pytest.param({"elicitation": {}}, marks=pytest.mark.slow)]
+)
 async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_again(
     bridge, kernel, capabilities
 ):
@@ -507,40 +541,17 @@ async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_a
     kernel.ok("kept_go.clear(); kept_runs.clear()")
     arguments = {"name": "simulate", "arguments": {"year": 1999}}
     call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments}
-    async with httpx2.AsyncClient() as http:
-        headers = await _open_session(http, bridge.url, capabilities)
+    async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
         with pytest.raises(httpx2.ReadTimeout):
-            await _ask(http, bridge.url, headers, call, seconds=1)
+            await http.post(bridge.url, json=call, timeout=0.5)
         while "as the task simulate-" not in kernel.ok("%mcp status").stdout:
             pass
         kernel.ok("kept_go.set()")
         while "call of simulate" in kernel.ok("%mcp status").stdout:
             pass
-        headers = await _open_session(http, bridge.url, capabilities)
-        answer = await _ask(http, bridge.url, headers, call)
-        assert "simulated 1999" in answer.text
+    async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
+        assert "simulated 1999" in (await http.post(bridge.url, json=call)).text
         kernel.ok("assert kept_runs == [1999], kept_runs")
-
-
-async def _open_session(http, url, capabilities):
-    """Open a session of an older era by hand, and return the headers of its requests."""
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-    }
-    client = {"name": "raw", "version": "1"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
-    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    answer = await _ask(http, url, headers, initialize)
-    headers["MCP-Protocol-Version"] = "2025-11-25"
-    headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
-    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    await _ask(http, url, headers, initialized)
-    return headers
-
-
-async def _ask(http, url, headers, message, *, seconds=60):
-    return await http.post(url, headers=headers, json=message, timeout=seconds)
 
 
 async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
@@ -549,7 +560,7 @@ async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
     with http_bridge(kernel.home, env=env) as served:
         async with over_http(served.url, "auto") as one:
             with pytest.raises(MCPError, match=r"[Tt]imed out"):
-                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=2)
+                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=1)
             await one.call_tool("short", {})
             kernel.ok("kept_go.set()")
             assert text_of(await one.call_tool("ponder", {"year": 1})) == "pondered 1"
@@ -559,18 +570,18 @@ async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
 # -- as long as in life ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(240)
 async def test_a_call_of_60_s_is_completed_although_client_and_bridge_are_killed_after_5(
-    kernel, client
+    kernel, stdio_client
 ):
     created = await anyio.to_thread.run_sync(_start_and_kill_later, kernel.home)
-    async with client() as second:
+    async with stdio_client() as second:
         state = await wait_for_status(second, created["taskId"], "completed")
         assert state["result"]["content"][0]["text"] == "slept 60 s"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(240)
 async def test_a_client_with_a_limit_of_60_s_gets_the_result_of_a_call_of_70_s(kernel):
     kernel.ok("kept_runs.clear()")
@@ -630,8 +641,8 @@ async def test_a_question_is_asked_of_the_call_before_that_becomes_a_task(bridge
     assert [task.task_id.partition("-")[0] for task in extension.created] == ["greet_slowly"]
 
 
-async def test_a_task_of_another_token_is_not_there(bridge, kernel, client):
-    async with client() as stdio:
+async def test_a_task_of_another_token_is_not_there(bridge, stdio_client):
+    async with stdio_client() as stdio:
         task = await start_task(stdio, "train", epochs=1)
         async with over_http(bridge.url, "auto", extensions=[TasksExtension()]) as other:
             for method in ("tasks/get", "tasks/cancel"):
@@ -649,23 +660,12 @@ async def test_a_request_whose_header_names_another_task_is_refused(bridge, name
             types.CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}},
         },
     }
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tasks/get",
-    }
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tasks/get"}
     if name is not None:
         headers["Mcp-Name"] = name
     request = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params}
-    async with httpx2.AsyncClient() as http:
+    async with http_client(headers=HEADERS) as http:
         response = await http.post(bridge.url, json=request, headers=headers)
     is_right = name is not None and "base64" in name
     code = types.INVALID_PARAMS if is_right else types.HEADER_MISMATCH
-    assert (response.status_code, response.json()["error"]["code"]) == (400, code)
-
-
-@pytest.fixture
-async def unknown_client(kernel):
-    async with connected(kernel.home, "auto", "stdio", extensions=[TasksExtension()]) as one:
-        yield one
+    assert (response.status_code, answer_of(response)["error"]["code"]) == (400, code)
