@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from forked_command import list_words
 from listing import KNOWN
 from live import TIMEOUT, LiveKernel, kernel_env, live_kernel
@@ -24,6 +25,16 @@ COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
 ERAS = ("legacy", "auto")  # "auto" finds 2026-07-28
 TRANSPORTS = ("stdio", "http")
+ONE_ERA = ("auto", pytest.param("legacy", marks=pytest.mark.slow))
+"""The eras, for what takes long."""
+ONE_WAY = (
+    ("auto", "http"),
+    *(
+        pytest.param(era, transport, marks=pytest.mark.slow)
+        for era, transport in (("legacy", "stdio"), ("legacy", "http"), ("auto", "stdio"))
+    ),
+)
+"""The pairs of era and transport, for what takes long."""
 LOAD = "%load_ext mcp_notebook"
 HEADERS = {
     "Authorization": f"Bearer {TOKEN}",

@@ -6,9 +6,8 @@ import os
 import subprocess
 
 import anyio
-import httpx2
 import pytest
-from clients import TOKEN, text_of
+from clients import INITIALIZED, answer_of, initialize, raw_session, text_of
 from forked_command import list_words
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -47,7 +46,7 @@ def train(epochs: int) -> str:
     from tqdm import tqdm
     for epoch in tqdm(range(epochs), desc="epochs"):
         for batch in tqdm(range(10), desc="batches", leave=False):
-            time.sleep(0.005)
+            time.sleep(0.003)
     return "trained"
 
 def talk(ctx: Context) -> str:
@@ -96,6 +95,7 @@ async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(
         assert told == sorted(told)
 
 
+@pytest.mark.smoke
 async def test_a_cancelled_call_stops_in_the_kernel(kernel, connect, era, transport):
     async with connect(era, transport) as client:
         await client.list_tools()
@@ -118,6 +118,7 @@ async def test_a_cancelled_call_stops_in_the_kernel(kernel, connect, era, transp
         assert text_of(await client.call_tool("add", {"a": 1})) == "2"
 
 
+@pytest.mark.smoke
 async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
     kernel, connect, era, transport
 ):
@@ -178,9 +179,11 @@ async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
     ("mode", "way", "level", "heard"),
     [
         ("legacy", "http", None, {"looks odd"}),
-        ("legacy", "stdio", "debug", {"begins", "looks odd"}),
+        pytest.param(
+            *("legacy", "stdio", "debug", {"begins", "looks odd"}), marks=pytest.mark.slow
+        ),
         ("legacy", "http", "error", set()),
-        ("auto", "stdio", None, set()),
+        pytest.param("auto", "stdio", None, set(), marks=pytest.mark.slow),
         ("auto", "http", "info", {"looks odd"}),
         ("auto", "stdio", "debug", {"begins", "looks odd"}),
     ],
@@ -207,10 +210,6 @@ async def test_log_messages_reach_clients_that_may_and_want_to_hear_them(
 
 
 async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel, served):
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-    }
     call = {
         **CALL,
         "params": {
@@ -224,17 +223,15 @@ async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel, se
         "method": "notifications/cancelled",
         "params": {"requestId": call["id"]},
     }
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        answer = await http.post(served.url, json=_initialize("2025-11-25"))
-        http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
-        http.headers["mcp-protocol-version"] = "2025-11-25"
-        await http.post(served.url, json=INITIALIZED)
-        async with http.stream("POST", served.url, json=call) as stream:
-            lines = stream.aiter_lines()
-            while "notifications/progress" not in await anext(lines):
-                pass
-            await http.post(served.url, json=cancel)
-            rest = [line async for line in lines]
+    async with (
+        raw_session(served.url) as (http, _),
+        http.stream("POST", served.url, json=call) as stream,
+    ):
+        lines = stream.aiter_lines()
+        while "notifications/progress" not in await anext(lines):
+            pass
+        await http.post(served.url, json=cancel)
+        rest = [line async for line in lines]
     assert any('"error"' in line for line in rest), rest
     await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(60)")
 
@@ -251,16 +248,6 @@ async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transpo
 NAMES = ["add", "sleep", "hold", "train", "talk", "steps", "odd"]
 
 
-def _initialize(version):
-    hello = {
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-
-
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 CALL = {
     "jsonrpc": "2.0",
@@ -285,7 +272,12 @@ def _check(version, hello, tools, result):
         assert result["structuredContent"] == {"result": 42}
 
 
-@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+OLDEST, *BETWEEN, NEWEST = HANDSHAKE_PROTOCOL_VERSIONS
+
+
+@pytest.mark.parametrize(
+    "version", [OLDEST, *(pytest.param(it, marks=pytest.mark.slow) for it in BETWEEN), NEWEST]
+)
 def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
     with subprocess.Popen(
         list_words("stdio"),
@@ -295,7 +287,7 @@ def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
         env={"HOME": str(kernel.home), "PATH": os.environ["PATH"]},
     ) as bridge:
         answers = []
-        for message in (_initialize(version), INITIALIZED, LIST, CALL):
+        for message in (initialize(version), INITIALIZED, LIST, CALL):
             bridge.stdin.write(json.dumps(message).encode() + b"\n")
             bridge.stdin.flush()
             while "id" in message:
@@ -310,23 +302,9 @@ def test_every_handshake_version_is_spoken_over_stdio(kernel, version):
 # The first of them, 2024-11-05, had another HTTP transport.
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS[1:])
 async def test_every_handshake_version_is_spoken_over_http(kernel, served, version):
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-    }
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        answers = []
-        for message in (_initialize(version), INITIALIZED, LIST, CALL):
-            answer = await http.post(served.url, json=message)
-            assert answer.status_code < 300, answer.text
-            if "mcp-session-id" in answer.headers:
-                http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
-                http.headers["mcp-protocol-version"] = version
-            if "id" in message:
-                data = [line for line in answer.text.splitlines() if line.startswith("data:")]
-                body = data[-1].removeprefix("data:") if data else answer.text
-                answers.append(json.loads(body)["result"])
-    _check(version, *answers)
+    async with raw_session(served.url, version) as (http, hello):
+        answers = [await http.post(served.url, json=message) for message in (LIST, CALL)]
+    _check(version, hello, *(answer_of(answer)["result"] for answer in answers))
 
 
 async def test_arguments_that_are_nested_too_deep_are_refused(kernel, connect, era, transport):
@@ -341,15 +319,7 @@ async def test_arguments_that_are_nested_too_deep_are_refused(kernel, connect, e
 
 @pytest.mark.parametrize("padding", [0, 300_000], ids=["small", "large"])
 async def test_a_number_beyond_floats_is_refused_and_not_null(kernel, served, padding):
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-    }
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        hello = await http.post(served.url, json=_initialize("2025-11-25"))
-        http.headers["mcp-session-id"] = hello.headers["mcp-session-id"]
-        http.headers["mcp-protocol-version"] = "2025-11-25"
-        await http.post(served.url, json=INITIALIZED)
+    async with raw_session(served.url) as (http, _):
         call = json.dumps(CALL).replace("41", f"1e400{' ' * padding}")
         answer = await http.post(
             served.url, content=call, headers={"Content-Type": "application/json"}

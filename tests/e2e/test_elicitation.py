@@ -6,7 +6,7 @@ import os
 import anyio
 import mcp_types as types
 import pytest
-from clients import TRANSPORTS, connected, text_of
+from clients import text_of
 from mcp.shared.exceptions import MCPError
 
 pytestmark = pytest.mark.anyio
@@ -127,10 +127,10 @@ class User:
         return types.ElicitResult(action="accept", content=answer)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_tool_asks_its_user_and_goes_on_with_the_answer(kernel, era, transport):
+@pytest.mark.smoke
+async def test_a_tool_asks_its_user_and_goes_on_with_the_answer(kernel, connect, era, transport):
     user = User({"Where to?": {"to": "Oslo", "days": 3}})
-    async with connected(kernel.home, era, transport, elicitation_callback=user) as client:
+    async with connect(era, transport, elicitation_callback=user) as client:
         await client.list_tools()
         await anyio.to_thread.run_sync(kernel.ok, "runs.clear()")
         await _one_question(client, user, kernel)
@@ -219,8 +219,10 @@ async def _a_cancelled_call(client, user):
         tasks.cancel_scope.cancel()
 
 
-async def test_a_client_that_cannot_ask_is_told_and_a_tool_may_do_without(kernel, era):
-    async with connected(kernel.home, era, "stdio") as client:
+async def test_a_client_that_cannot_ask_is_told_and_a_tool_may_do_without(
+    kernel, connect, era, transport
+):
+    async with connect(era, transport) as client:
         await client.list_tools()
         assert text_of(await client.call_tool("careful", {})) == "did without"
         if era == "legacy":
@@ -234,9 +236,9 @@ async def test_a_client_that_cannot_ask_is_told_and_a_tool_may_do_without(kernel
         assert caught.value.data == {"requiredCapabilities": {"elicitation": {}}}
 
 
-async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel):
+async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel, connect):
     user = User({})
-    async with connected(kernel.home, "auto", "stdio", elicitation_callback=user) as client:
+    async with connect("auto", "http", elicitation_callback=user) as client:
         await client.list_tools()
 
         async def call(name, arguments, responses=None, state=None):
@@ -272,36 +274,38 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel)
         assert json.loads(text_of(given)) == ["x"]
 
 
-async def test_what_the_user_said_to_one_question_is_no_answer_to_another(kernel, era):
+async def test_what_the_user_said_to_one_question_is_no_answer_to_another(
+    kernel, connect, era, transport
+):
     async def late():
         await anyio.to_thread.run_sync(kernel.ok, f"{WAS_ASKED}\n{UNTIL_TAKEN_BACK}")
         return {}
 
     user = User({"Delete a.txt?": late, "Delete everything?": "decline"})
-    async with connected(kernel.home, era, "http", elicitation_callback=user) as client:
+    async with connect(era, transport, elicitation_callback=user) as client:
         await client.list_tools()
         assert text_of(await client.call_tool("confused", {})) == "decline"
 
 
-async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, era):
-    async with connected(kernel.home, era, "stdio") as client:
+async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, connect, era, transport):
+    async with connect(era, transport) as client:
         await client.list_tools()
         assert text_of(await client.call_tool("favourite", {})) == "nobody to ask"
     for word in ("blue", "red"):
         user = User({"Favourite?": {"value": word}})
-        async with connected(kernel.home, era, "stdio", elicitation_callback=user) as client:
+        async with connect(era, transport, elicitation_callback=user) as client:
             await client.list_tools()
             assert text_of(await client.call_tool("favourite", {})) == word
 
 
-async def test_progress_before_a_question_is_told(kernel, era):
+async def test_progress_before_a_question_is_told(kernel, connect, era, transport):
     told = []
 
     async def hear(done, total, message):
         told.append((done, total, message))
 
     user = User({"Go on?": {}})
-    async with connected(kernel.home, era, "stdio", elicitation_callback=user) as client:
+    async with connect(era, transport, elicitation_callback=user) as client:
         await client.list_tools()
         result = await client.call_tool("loaded", {}, progress_callback=hear)
     assert text_of(result) == "accept"

@@ -4,8 +4,7 @@ import base64
 import re
 
 import pytest
-from clients import Changes, connected
-from live import live_kernel
+from clients import Changes, tool_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, Implementation, ResourceLink
 
@@ -32,6 +31,12 @@ def report(kind: str, number: int = 1, cost: int = 1) -> Result:
     form = FileFormat(".txt", mime, lambda: content(kind, number))
     original = Original(f"report {number}", f"The whole report {number}", (form,), cost)
     return Result([Text("a part"), *getattr(get_ipython(), EXTENSION).resources.keep(original)])
+
+def keep_many(count: int) -> str:
+    "Keep many originals."
+    for number in range(count):
+        report("text", number)
+    return "kept"
 """
 
 
@@ -43,9 +48,7 @@ CLEAR = (
 
 @pytest.fixture(scope="module")
 def sales(module_home):
-    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(CELL)
+    with tool_kernel(module_home, CELL, name="sales") as kernel:
         yield kernel
 
 
@@ -77,14 +80,16 @@ async def refusal(client, uri):
     return caught.value.error
 
 
-async def test_a_cached_result_is_given_again_until_its_links_expire(sales, era):
+async def test_a_cached_result_is_given_again_until_its_links_expire(
+    sales, connect, era, transport
+):
     sales.ok("%%mcp_tool --read-only --cache 60s\ndef cached() -> str:\n    return 'x' * 100_000")
 
     async def link(client):
         (found,) = (b for b in (await client.call_tool("cached")).content if b.type != "text")
         return found.uri
 
-    async with connected(sales.home, era, "stdio") as client:
+    async with connect(era, transport) as client:
         first = await link(client)
         assert await link(client) == first
         sales.ok(CLEAR)
@@ -93,9 +98,10 @@ async def test_a_cached_result_is_given_again_until_its_links_expire(sales, era)
         assert len((await client.read_resource(second)).contents[0].text) == 100_000
 
 
-async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, era):
+@pytest.mark.smoke
+async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, connect, era, transport):
     not_found = LEGACY_NOT_FOUND if era == "legacy" else INVALID_PARAMS
-    async with connected(sales.home, era, "stdio") as client:
+    async with connect(era, transport) as client:
         capability = client.server_capabilities.resources
         assert capability is not None
         assert capability.list_changed
@@ -135,13 +141,15 @@ async def call_reader(client, **arguments):
     return result.is_error, result.content[0]
 
 
-async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(sales, era):
+async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
+    sales, connect, era, transport
+):
     sales.ok(
         "%%mcp_tool\nimport pandas\ndef rows():\n"
         "    return pandas.DataFrame({'n': range(10_000), 'name': 'x' * 20})"
     )
     plain = Implementation(name="mcp", version="0.1.0")
-    async with connected(sales.home, era, "stdio", client_info=plain) as client:
+    async with connect(era, transport, client_info=plain) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names[-1] == READ_RESOURCE
         (said,) = (await client.call_tool("rows")).content
@@ -170,10 +178,12 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(sales
             assert words in block.text
 
 
-async def test_pages_are_of_one_content_until_the_first_is_read_again(sales, era):
+async def test_pages_are_of_one_content_until_the_first_is_read_again(
+    sales, connect, era, transport
+):
     sales.ok("%%mcp_tool\nnumbers = [1] * 30_000\ndef changing():\n    return numbers")
     plain = Implementation(name="mcp", version="0.1.0")
-    async with connected(sales.home, era, "stdio", client_info=plain) as client:
+    async with connect(era, transport, client_info=plain) as client:
         (said,) = (await client.call_tool("changing")).content
         (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+)\]", said.text)
         first = (await call_reader(client, uri=uri))[1].text
@@ -184,12 +194,12 @@ async def test_pages_are_of_one_content_until_the_first_is_read_again(sales, era
         assert set(again.splitlines()[2:]) == {" 2,"}
 
 
-async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(sales, era):
+async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(
+    sales, connect, era, transport
+):
     sales.ok("%mcp call report kind=text")
     changes = Changes()
-    async with connected(
-        sales.home, era, "stdio", message_handler=changes.handle_resources
-    ) as client:
+    async with connect(era, transport, message_handler=changes.handle_resources) as client:
         async with changes.watch(client, era, resources_list_changed=True):
             assert await all_of(client) == [["report 1.txt"]]
             try:
@@ -200,10 +210,9 @@ async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(sales, e
         assert await all_of(client) == [[]]
 
 
-async def test_pages_stay_right_while_originals_come_and_expire(sales, era):
-    async with connected(sales.home, era, "stdio") as client:
-        for number in range(205):
-            await link_of(client, kind="text", number=number)
+async def test_pages_stay_right_while_originals_come_and_expire(sales, connect, era, transport):
+    async with connect(era, transport) as client:
+        await client.call_tool("keep_many", {"count": 205})
         page = await client.list_resources()
         assert len(page.resources) == 100
         await link_of(client, kind="text", number=205)
@@ -220,12 +229,10 @@ async def test_pages_stay_right_while_originals_come_and_expire(sales, era):
             assert caught.value.error.code == INVALID_PARAMS
 
 
-async def test_two_notebooks_and_one_that_goes(sales):
-    home = sales.home
-    with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
-        other.ok("%load_ext mcp_notebook")
-        other.ok(CELL.replace("def report", "def costs"))
-        async with connected(home, "auto", "stdio") as client:
+async def test_two_notebooks_and_one_that_goes(sales, connect):
+    costs = CELL.replace("def report", "def costs")
+    with tool_kernel(sales.home, costs, name="costs") as other:
+        async with connect("auto", "http") as client:
             mine = await link_of(client, kind="text")
             _, link = (await client.call_tool("costs", {"kind": "text", "number": 2})).content
             assert sorted(*await all_of(client)) == ["report 1.txt", "report 2.txt"]

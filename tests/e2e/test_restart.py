@@ -6,20 +6,26 @@ import time
 from contextlib import asynccontextmanager
 
 import anyio
-import httpx2
 import nbformat
 import psutil
 import pytest
-from clients import TOKEN, Changes, connected, http_bridge, text_of
+from clients import (
+    LOAD,
+    ONE_ERA,
+    ONE_WAY,
+    Changes,
+    connected,
+    http_bridge,
+    over_http,
+    text_of,
+    tool_kernel,
+)
 from listing import list_tools
-from live import SOON, TIMEOUT, live_kernel, record_of
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
+from live import SOON, TIMEOUT, record_of
 from watchfiles import awatch
 
 pytestmark = pytest.mark.anyio
 
-LOAD = "%load_ext mcp_notebook"
 TOOLS = """%%mcp_tool
 import asyncio, os, pathlib, signal, time
 
@@ -59,9 +65,7 @@ def sums(home):
 @pytest.fixture
 def sales(home):
     """A kernel that a user's frontend has started."""
-    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
-        kernel.ok(LOAD)
-        kernel.ok(TOOLS)
+    with tool_kernel(home, TOOLS, name="sales") as kernel:
         yield kernel
 
 
@@ -97,6 +101,7 @@ async def waiting(client, home, tool="wait"):
         yield results
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_headless_kernel_that_dies_comes_back_to_the_same_client(
     home, sums, era, transport
 ):
@@ -125,7 +130,15 @@ async def test_a_headless_kernel_that_dies_comes_back_to_the_same_client(
         await until(client, changes, *NAMES)
 
 
-@pytest.mark.parametrize("how", ["os._exit", "SIGKILL"])
+@pytest.mark.parametrize(
+    ("era", "how"),
+    [
+        ("auto", "SIGKILL"),
+        ("legacy", "os._exit"),
+        pytest.param("auto", "os._exit", marks=pytest.mark.slow),
+        pytest.param("legacy", "SIGKILL", marks=pytest.mark.slow),
+    ],
+)
 async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, era, how):
     changes = Changes()
     async with (
@@ -133,6 +146,9 @@ async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, e
         changes.watch(client, era),
     ):
         await until(client, changes, *NAMES)
+        called = time.monotonic()
+        await client.call_tool("pid", {})
+        soon = 1 + 20 * (time.monotonic() - called)
         async with waiting(client, home) as results:
             killed = time.monotonic()
             if how == "SIGKILL":
@@ -140,14 +156,15 @@ async def test_the_death_of_a_live_kernel_is_told_within_a_second(home, sales, e
             else:
                 result = await client.call_tool("leave", {"status": 1})
                 assert "The kernel of 'sales' died" in text_of(result)
-        assert time.monotonic() - killed < SOON
+        assert time.monotonic() - killed < soon
         assert results[0].is_error
         assert "The kernel of 'sales' died" in text_of(results[0])
         assert "run its cells again" in text_of(results[0])
         await until(client, changes)
 
 
-@pytest.mark.parametrize("tool", ["wait", "wait_on_main"])
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
+@pytest.mark.parametrize("tool", ["wait_on_main", pytest.param("wait", marks=pytest.mark.slow)])
 async def test_a_restart_by_the_user_is_told_and_the_tools_come_back(
     home, sales, era, transport, tool
 ):
@@ -180,14 +197,11 @@ def _start_again(kernel):
     kernel.ok(TOOLS)
 
 
+@pytest.mark.parametrize("era", ONE_ERA)
 async def test_a_killed_bridge_hurts_no_kernel_and_a_new_one_finds_it(home, sales, era):
     # The client has its own way to tell that the bridge is gone.
     with http_bridge(home) as served, pytest.raises(BaseException):  # noqa: B017, PT011, PT012
-        async with (
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
-            Client(streamable_http_client(served.url, http_client=http), mode=era) as client,
-            waiting(client, home),
-        ):
+        async with over_http(served.url, era) as client, waiting(client, home):
             served.process.kill()
             served.process.wait(TIMEOUT)
             raise EOFError

@@ -170,9 +170,7 @@ def training(kernel):
 @pytest.fixture
 def client(training, served):
     """Connects a client that can follow tasks."""
-    return lambda **options: over_http(
-        served.url, "auto", extensions=[TasksExtension()], **options
-    )
+    return lambda **options: over_http(served.url, "auto", extensions=[TasksExtension()], **options)
 
 
 @pytest.fixture

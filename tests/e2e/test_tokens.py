@@ -12,11 +12,23 @@ import anyio
 import httpx2
 import nbformat
 import pytest
-from clients import ERAS, TOKEN, connected, http_bridge, over_http, text_of
+from clients import (
+    ERAS,
+    LOAD,
+    NO_TLS,
+    ONE_ERA,
+    TOKEN,
+    answer_of,
+    connected,
+    http_bridge,
+    initialize,
+    over_http,
+    text_of,
+    tool_kernel,
+)
 from listing import is_unknown, list_tools
-from live import TIMEOUT, kernel_env, live_kernel
+from live import TIMEOUT, live_kernel
 from mcp.shared.exceptions import MCPError
-from nbclient import NotebookClient
 from task_client import TasksExtension
 from typer.testing import CliRunner
 
@@ -91,19 +103,18 @@ class Here:
 
 @pytest.fixture(scope="module")
 def here(module_home):
-    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(TOOLS)
-        kernel.ok(READS)
-        with http_bridge(module_home) as bridge:
-            yield Here(module_home, bridge.url, kernel)
+    with (
+        tool_kernel(module_home, TOOLS, READS, name="sales") as kernel,
+        http_bridge(module_home) as bridge,
+    ):
+        yield Here(module_home, bridge.url, kernel)
 
 
 async def _names(client):
     return [tool.name for tool in await list_tools(client)]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", ONE_ERA)
 async def test_each_token_sees_and_calls_its_tools_and_no_others(here, era):
     rights = {
         "every": ([], ALL),
@@ -140,7 +151,7 @@ ATTACKS = [
 ]
 
 
-async def test_what_a_token_may_send_never_runs_as_the_owner(here):
+async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
     """The owner runs the cells of a recording again, and those that `%mcp insert` writes."""
     here.kernel.ok(
         "%%mcp_tool --read-only\nfrom typing import Literal\ndef cat(c: Literal['a']): ..."
@@ -158,16 +169,18 @@ async def test_what_a_token_may_send_never_runs_as_the_owner(here):
         here.kernel.ok(source)
     for source in [*sources, *(f"%mcp call cat {json.dumps(arguments)}" for arguments in ATTACKS)]:
         here.kernel.run(source)
-    recording.cells.insert(0, nbformat.v4.new_code_cell("%load_ext mcp_notebook"))
-    client = NotebookClient(recording, allow_errors=True, kernel_name="python3")
     # In a fresh kernel `cat` is a magic, which gives its line to a shell.
-    await client.async_execute(cwd=str(here.home), env=kernel_env(here.home))
-    (cell,) = (cell for cell in recording.cells if cell.source.startswith("cat("))
-    assert cell.outputs[0].ename == "NameError"
+    with live_kernel(home) as fresh:
+        fresh.ok(LOAD)
+        ends = {source: fresh.run(source).error for source in sources}
+        assert not (home / "canary").exists()
+    (end,) = (end for source, end in ends.items() if source.startswith("cat("))
+    assert end.startswith("NameError")
     assert not (here.home / "canary").exists()
     here.kernel.ok("%mcp remove cat")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("how", ["remove", "rotate"])
 async def test_a_token_that_is_removed_or_rotated_is_void_at_once(here, era, how):
@@ -203,6 +216,7 @@ async def test_a_running_call_ends_with_its_token(here, era):
     here.kernel.ok("assert ended.wait(60)")
 
 
+@pytest.mark.smoke
 async def test_an_expired_token_is_void(here):
     token = here.run("add", "short")
     file = here.home / ".mcp-notebook" / "tokens.json"
@@ -219,7 +233,10 @@ async def test_an_open_stream_ends_with_its_token(here):
     token = here.run("add", "streaming")
     session = _open_session(here.url, token)
     headers = _headers(token) | {"Mcp-Session-Id": session, "Accept": "text/event-stream"}
-    with httpx2.stream("GET", here.url, headers=headers, timeout=TIMEOUT) as stream:
+    with (
+        httpx2.Client(verify=NO_TLS, timeout=TIMEOUT) as http,
+        http.stream("GET", here.url, headers=headers) as stream,
+    ):
         assert stream.status_code == 200
         here.run("remove", "streaming")
         with pytest.raises(httpx2.RemoteProtocolError):
@@ -246,10 +263,11 @@ async def test_a_session_is_that_of_its_token_and_unknown_to_all_others(here):
         assert _use(here.url, "POST", token, session)[0] == 200
 
 
-async def test_a_thousand_wrong_tokens_open_nothing_and_lock_nobody_out(here):
-    token = here.run("add", "patient")
-    with httpx2.Client(timeout=TIMEOUT) as client:
-        for number in range(1000):
+@pytest.mark.parametrize("times", [100, pytest.param(1000, marks=pytest.mark.slow)])
+async def test_wrong_tokens_open_nothing_and_lock_nobody_out(here, times):
+    token = here.run("add", f"patient-{times}")
+    with httpx2.Client(verify=NO_TLS, timeout=TIMEOUT) as client:
+        for number in range(times):
             wrong = token[:-4] + f"{number:04}"
             answer = client.post(here.url, headers=_headers(wrong), json=HELLO)
             assert answer.status_code == 401
@@ -411,16 +429,7 @@ async def test_no_file_has_a_token_that_was_shown(here):
 
 # -- raw requests ----------------------------------------------------------------------------------
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
+HELLO = initialize("2025-06-18")
 
 
 def _headers(token):
@@ -428,19 +437,23 @@ def _headers(token):
     return {"Authorization": f"Bearer {token}", "Accept": accept}
 
 
+def _post(url, token, message, headers=None):
+    headers = _headers(token) | (headers or {})
+    return httpx2.post(url, headers=headers, json=message, timeout=TIMEOUT, verify=NO_TLS)
+
+
 def _status(url, token):
-    return httpx2.post(url, headers=_headers(token), json=HELLO, timeout=TIMEOUT).status_code
+    return _post(url, token, HELLO).status_code
 
 
 def _open_session(url, token):
-    answer = httpx2.post(url, headers=_headers(token), json=HELLO, timeout=TIMEOUT)
-    return answer.headers["Mcp-Session-Id"]
+    return _post(url, token, HELLO).headers["Mcp-Session-Id"]
 
 
 def _use(url, method, token, session):
     headers = _headers(token) | {"Mcp-Session-Id": session}
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"} if method == "POST" else None
-    answer = httpx2.request(method, url, headers=headers, json=ping, timeout=TIMEOUT)
+    answer = httpx2.request(method, url, headers=headers, json=ping, timeout=TIMEOUT, verify=NO_TLS)
     return answer.status_code, re.sub(session, "", answer.text)
 
 
@@ -452,16 +465,12 @@ def _modern(url, token, method, params, headers=None):
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     }
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params | {"_meta": meta}}
-    all_headers = _headers(token) | {
+    mirrored = {
         "MCP-Protocol-Version": version,
         "Mcp-Method": method,
         "Mcp-Name": params["name"],
     }
-    answer = httpx2.post(url, headers=all_headers | (headers or {}), json=request, timeout=TIMEOUT)
-    text = answer.text
-    if text.startswith("event:"):
-        text = text.split("data: ")[-1]
-    return json.loads(text)
+    return answer_of(_post(url, token, request, mirrored | (headers or {})))
 
 
 HOLD = """%%mcp_tool {options}
@@ -477,7 +486,13 @@ async def hold() -> str:
 PLACES = 64
 
 
-@pytest.mark.parametrize("options", ["--read-only", "--read-only --task"], ids=["calls", "tasks"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param("--read-only", id="calls"),
+        pytest.param("--read-only --task", marks=pytest.mark.slow, id="tasks"),
+    ],
+)
 async def test_guests_leave_places_in_a_kernel_to_each_other_and_to_the_user(here, options):
     here.kernel.ok(HOLD.format(options=options))
     said, news = [], anyio.Condition()
