@@ -3,7 +3,7 @@
 import mcp_types as types
 import nbformat
 import pytest
-from clients import connected, text_of
+from clients import LOAD, connected, text_of
 from listing import list_tools
 
 pytestmark = pytest.mark.anyio
@@ -22,6 +22,7 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
+@pytest.mark.smoke
 async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_marked(
     kernel, era, transport
 ):
@@ -50,7 +51,7 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
 
 async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):
     path = home / "careful.ipynb"
-    cells = [nbformat.v4.new_code_cell(source) for source in ("%load_ext mcp_notebook", CELLS[0])]
+    cells = [nbformat.v4.new_code_cell(source) for source in (LOAD, CELLS[0])]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     async with connected(home, "legacy", "stdio", str(path)) as client:
         result = await client.call_tool("peek", {})

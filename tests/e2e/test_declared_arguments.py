@@ -2,14 +2,12 @@
 
 import anyio
 import pytest
-from clients import connected, text_of
+from clients import connected, text_of, tool_kernel
 from listing import list_tools
-from live import live_kernel
 
 from mcp_notebook import meta_keys
 
 CELLS = (
-    "%load_ext mcp_notebook",
     """
 import enum, functools, math
 from typing import Annotated
@@ -50,9 +48,7 @@ def rain(days: Annotated[pd.DataFrame, Columns(city=str, mm=float)]) -> float:
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
-    with live_kernel(module_home) as kernel:
-        for cell in CELLS:
-            kernel.ok(cell)
+    with tool_kernel(module_home, *CELLS) as kernel:
         yield kernel
 
 

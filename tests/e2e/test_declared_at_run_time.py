@@ -5,9 +5,8 @@ from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from clients import ERAS, connected, text_of
+from clients import ERAS, connected, text_of, tool_kernel
 from listing import list_tools
-from live import live_kernel
 
 pytestmark = pytest.mark.anyio
 
@@ -105,8 +104,7 @@ def era(request):
 
 @pytest.fixture(scope="module")
 def kernel(module_home):
-    with live_kernel(module_home) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
+    with tool_kernel(module_home) as kernel:
         yield kernel
 
 
@@ -145,6 +143,7 @@ async def until_listed(client, name):
     return tools
 
 
+@pytest.mark.smoke
 async def test_a_tool_by_a_raw_schema_from_its_declaration_to_its_removal(kernel, client):
     tool = (await listed(client))["greet"]
     assert tool.input_schema == SCHEMA

@@ -5,12 +5,18 @@ import io
 from contextlib import asynccontextmanager
 
 import anyio
-import httpx2
 import PIL.Image
 import pytest
-from clients import TOKEN, http_bridge, text_of
+from clients import (
+    HEADERS,
+    answer_of,
+    http_bridge,
+    http_client,
+    raw_session,
+    text_of,
+    tool_kernel,
+)
 from listing import list_tools
-from live import live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -19,7 +25,6 @@ from mcp_notebook import meta_keys
 pytestmark = pytest.mark.anyio
 
 CELLS = [
-    "%load_ext mcp_notebook",
     """
 %%mcp_tool --name rain-fall --title "Rain fall" --description "How wet." --icon drop.svg \
 --icon https://example.com/rain.png --read-only --idempotent --closed-world --priority 5 \
@@ -111,11 +116,11 @@ def by_region(
 def url(module_home):
     """A bridge, and a kernel in which all cells were run."""
     (module_home / "drop.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    with live_kernel(module_home) as kernel:
-        for cell in CELLS:
-            kernel.ok(cell.strip())
-        with http_bridge(module_home) as served:
-            yield served.url
+    with (
+        tool_kernel(module_home, *(cell.strip() for cell in CELLS)),
+        http_bridge(module_home) as served,
+    ):
+        yield served.url
 
 
 @asynccontextmanager
@@ -127,11 +132,7 @@ async def asked(url, era):
         sent.append(request.headers)
 
     async with (
-        httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {TOKEN}"},
-            timeout=60,
-            event_hooks={"request": [note]},
-        ) as http,
+        http_client(headers=HEADERS, event_hooks={"request": [note]}) as http,
         Client(streamable_http_client(url, http_client=http), mode=era) as client,
     ):
         with anyio.fail_after(60):
@@ -279,26 +280,11 @@ async def test_an_attrs_argument_arrives_as_an_instance(url, era):
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
 async def test_clients_of_older_versions_get_what_they_know_where_they_look(url, version):
-    async def ask(http, session, method, **params):
-        body = {"jsonrpc": "2.0", "method": method, "params": params}
-        if not method.startswith("notifications/"):
-            body["id"] = 1
-        answer = await http.post(url, json=body, headers=session)
-        return answer, answer.json()["result"] if "id" in body else None
-
-    headers = {
-        "Authorization": f"Bearer {TOKEN}",
-        "Accept": "application/json, text/event-stream",
-    }
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        client = {"protocolVersion": version, "capabilities": {}}
-        client["clientInfo"] = {"name": "old", "version": "1"}
-        answer, result = await ask(http, {}, "initialize", **client)
-        assert result["protocolVersion"] == version
-        session = {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
-        await ask(http, session, "notifications/initialized")
-        _, result = await ask(http, session, "tools/list")
-        tool = {tool["name"]: tool for tool in result["tools"]}["rain-fall"]
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    async with raw_session(url, version) as (http, hello):
+        assert hello["protocolVersion"] == version
+        result = answer_of(await http.post(url, json=request))["result"]
+    tool = {tool["name"]: tool for tool in result["tools"]}["rain-fall"]
     hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
     expected = {
         "2024-11-05": {},

@@ -4,7 +4,7 @@ import json
 
 import anyio
 import pytest
-from clients import ERAS, connected, text_of
+from clients import text_of
 from jsonschema import Draft202012Validator
 from listing import list_tools
 
@@ -126,10 +126,11 @@ def kernel(shared_kernel):
     return shared_kernel
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_of_either_era_reads_every_row(kernel, era):
+@pytest.mark.smoke
+@pytest.mark.usefixtures("kernel")
+async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
     # The official client compares each result with its schema, and raises where they differ.
-    async with connected(kernel.home, era, "stdio") as client:
+    async with connect(era, transport) as client:
         listed = {tool.name: tool for tool in await list_tools(client)}
         schemas = {name: tool.output_schema for name, tool in listed.items()}
         for schema in filter(None, schemas.values()):
@@ -188,9 +189,10 @@ async def test_a_client_of_either_era_reads_every_row(kernel, era):
         assert text_of(refused) == "region: got 'Asia' (string); allowed: 'EU' | 'US'."
 
 
-async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(kernel):
+@pytest.mark.usefixtures("kernel")
+async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(connect):
     # By MCP a client may refuse it, and the official one does.
-    async with connected(kernel.home, "auto", "stdio") as client:
+    async with connect("auto", "http") as client:
         await client.list_tools()
         with anyio.fail_after(60), pytest.raises(RuntimeError, match="structured content"):
             await client.call_tool("loose", {})

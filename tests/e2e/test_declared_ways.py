@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import anyio
 import pytest
-from clients import ERAS, connected, text_of
+from clients import ERAS, connected, text_of, tool_kernel
 from listing import list_tools
-from live import live_kernel
 
 MODULE = """
 from mcp_notebook import mcp_tool
@@ -21,7 +20,6 @@ def of_module(n: int = 1) -> int:
     return n
 """
 CELLS = (
-    "%load_ext mcp_notebook",
     f"open('declared.py', 'w').write({MODULE!r})",
     """
 import asyncio, functools, statistics
@@ -107,9 +105,7 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
-    with live_kernel(module_home) as kernel:
-        for cell in CELLS:
-            kernel.ok(cell)
+    with tool_kernel(module_home, *CELLS) as kernel:
         yield kernel
 
 
@@ -195,25 +191,23 @@ def test_an_error_of_a_cell_as_a_tool_names_the_cell_and_its_line(seen):
     assert "Cell In[7], line 4, in fails\n    1 / 0" in text_of(result)
 
 
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("predict", "6.0"),
-        ("model", "-3.0"),
-        ("half", "1.0"),
-        ("median", "2"),
-        ("of_cell", "4"),
-        ("decorated", "4"),
-        ("of_module", "4"),
-        ("add_1", "1"),
-        ("add_2", "3"),
-        ("now", "3"),
-        ("predict_10", "30.0"),
-    ],
-)
-def test_a_call_reaches_what_was_declared(seen, key, text):
-    assert not seen.results[key].is_error
-    assert text_of(seen.results[key]) == text
+def test_a_call_reaches_what_was_declared(seen):
+    said = {
+        "predict": "6.0",
+        "model": "-3.0",
+        "half": "1.0",
+        "median": "2",
+        "of_cell": "4",
+        "decorated": "4",
+        "of_module": "4",
+        "add_1": "1",
+        "add_2": "3",
+        "now": "3",
+        "predict_10": "30.0",
+    }
+    results = {key: seen.results[key] for key in said}
+    assert [key for key, result in results.items() if result.is_error] == []
+    assert {key: text_of(result) for key, result in results.items()} == said
 
 
 def test_titles_and_descriptions_come_from_where_they_are_said(seen):

@@ -14,9 +14,18 @@ import anyio
 import nbformat
 import psutil
 import pytest
-from clients import ERAS, Changes, connected, http_bridge, over_http, text_of
+from clients import (
+    ERAS,
+    LOAD,
+    Changes,
+    connected,
+    http_bridge,
+    over_http,
+    text_of,
+    tool_kernel,
+)
 from kernel_records import make_record
-from live import TIMEOUT, Link, kernel_env, live_kernel, record_of
+from live import TIMEOUT, Link, kernel_env, record_of
 
 from mcp_notebook.bridge.absent_notebooks import has_kernel
 from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
@@ -36,21 +45,36 @@ def settings(home):
     return Settings(home=home / ".mcp-notebook")
 
 
-@pytest.fixture
-def sales(home):
-    """A notebook with the tool `top`."""
-    with live_kernel(home, notebook=str(home / "sales.ipynb")) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(TOP)
+@pytest.fixture(scope="module")
+def shared_sales(module_home):
+    with tool_kernel(module_home, TOP, name="sales") as kernel:
         yield kernel
 
 
 @pytest.fixture
-def listed(settings, capsys):
+def sales(shared_sales):
+    """A notebook with the tool `top`, declared anew for each test."""
+    shared_sales.ok("%unload_ext mcp_notebook\n%reset -f")
+    for cell in (LOAD, TOP):
+        shared_sales.ok(cell)
+    return shared_sales
+
+
+@pytest.fixture
+def own_sales(home):
+    """The same in a kernel of the test's own."""
+    with tool_kernel(home, TOP, name="sales") as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def listed(request, capsys):
     """Returns the table of `mcp-notebook list`, and what is below it."""
+    is_shared = "sales" in request.fixturenames
+    home = request.getfixturevalue("module_home" if is_shared else "home")
 
     async def read():
-        await list_tools(settings, None)
+        await list_tools(Settings(home=home / ".mcp-notebook"), None)
         printed = capsys.readouterr()
         return printed.out, printed.err
 
@@ -98,10 +122,8 @@ async def test_a_tool_that_was_dropped(sales, listed, cell, cause):
     assert "Missing" not in (await listed())[1]
 
 
-async def test_a_name_that_two_notebooks_have(sales, home, listed):
-    with live_kernel(home, notebook=str(home / "costs.ipynb")) as other:
-        other.ok("%load_ext mcp_notebook")
-        other.ok(TOP)
+async def test_a_name_that_two_notebooks_have(sales, listed):
+    with tool_kernel(sales.home, TOP, name="costs"):
         table, below = await listed()
     assert "sales_top\tsales" in table
     for name in ("sales", "costs"):
@@ -128,8 +150,8 @@ async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-async def test_a_kernel_that_was_killed(sales, listed):
-    await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
+async def test_a_kernel_that_was_killed(own_sales, listed):
+    await _signal(own_sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
     table, below = await listed()
     assert table == ""
     assert "sales (not listed): Its kernel crashed or was killed. Restart" in below
@@ -174,9 +196,11 @@ def test_which_kernels_live_is_known_of_those_here_and_by_their_records_of_other
     assert not has_kernel(settings, f"../records/{alive.id}")
 
 
-async def test_a_kernel_on_another_machine(sales, listed, settings):
+async def test_a_kernel_on_another_machine(sales, listed):
     record = record_of(sales)
-    write_record(settings.records_folder, record.model_copy(update={"host": "cluster"}))
+    write_record(
+        sales.home / ".mcp-notebook" / "kernels", record.model_copy(update={"host": "cluster"})
+    )
     _, below = await listed()
     assert "sales (not listed): Its kernel runs on the machine 'cluster'" in below
     assert "Run mcp-notebook on 'cluster'." in below
@@ -185,7 +209,7 @@ async def test_a_kernel_on_another_machine(sales, listed, settings):
 async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)
-    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", TOP)]
+    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, TOP)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "sums.ipynb")
     async with run_notebook(home / "sums.ipynb", settings, progress=lambda _: None):
         _, below = await listed()
@@ -196,7 +220,8 @@ async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monke
 # -- what clients are told who call a tool that was there ------------------------------------------
 
 
-async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(sales, home, settings):
+async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(own_sales, home, settings):
+    sales = own_sales
     sales.ok(TOP.replace("top", "best").replace("Top", "Best"))
     async with AsyncExitStack() as stack:
         url = stack.enter_context(http_bridge(home)).url
@@ -244,7 +269,7 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(sales, 
         ):
             await call_tool(settings, ToolCall(tool="best"))
         sales.client.wait_for_ready(timeout=TIMEOUT)
-        sales.ok(f"%load_ext mcp_notebook\nget_ipython().run_cell({TOP!r})")
+        sales.ok(f"{LOAD}\nget_ipython().run_cell({TOP!r})")
         await returns("top")
         with pytest.raises(
             CallError, match=r"(?s)Unknown tool: 'best'.*sales \(not listed\): The ker"
@@ -256,9 +281,9 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(sales, 
 
 
 async def test_a_notebook_that_crashed_is_named_for_minutes_although_its_record_is_pruned(
-    sales, settings, listed
+    own_sales, settings, listed
 ):
-    await _signal(sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
+    await _signal(own_sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
     list_live_records(settings.records_folder)
     assert read_records(settings.records_folder) == ()
     for _ in range(2):
@@ -266,7 +291,13 @@ async def test_a_notebook_that_crashed_is_named_for_minutes_although_its_record_
         assert "sales (not listed): Its kernel crashed or was killed. Restart" in below
 
 
-@pytest.mark.parametrize("meta", [False, True], ids=["a tool", "through a meta-tool"])
+@pytest.mark.parametrize(
+    "meta",
+    [
+        pytest.param(False, id="a tool"),
+        pytest.param(True, marks=pytest.mark.slow, id="through a meta-tool"),
+    ],
+)
 async def test_a_bridge_that_starts_later_names_the_notebooks_that_have_left(settings, home, meta):
     at = time.time()
     folder = settings.records_folder

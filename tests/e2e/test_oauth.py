@@ -6,12 +6,10 @@ from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import bridges
-import httpx2
 import mcp_types as types
 import pytest
-from clients import ERAS, TOKEN, http_bridge, over_http
+from clients import ERAS, TOKEN, http_bridge, http_client, over_http, tool_kernel
 from listing import is_unknown, list_tools
-from live import live_kernel
 from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
@@ -57,7 +55,7 @@ class Browser:
 
     async def open(self, url):
         self.visits += 1
-        async with httpx2.AsyncClient(follow_redirects=False) as http:
+        async with http_client(follow_redirects=False) as http:
             answer = await http.get(url)
         query = parse_qs(urlsplit(answer.headers["location"]).query)
         self._result = AuthorizationCodeResult(
@@ -97,11 +95,11 @@ def served(module_home, issuer):
     """A bridge that trusts the issuer, with a live notebook."""
     path = module_home / "oauth.toml"
     path.write_text(CONFIGURATION.format(issuer=issuer.url))
-    with live_kernel(module_home) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(TOOLS)
-        with http_bridge(module_home, "--oauth-file", str(path)) as served:
-            yield served
+    with (
+        tool_kernel(module_home, TOOLS),
+        http_bridge(module_home, "--oauth-file", str(path)) as served,
+    ):
+        yield served
 
 
 @asynccontextmanager
@@ -114,7 +112,7 @@ async def logged_in(url, era, browser):
         redirect_handler=browser.open,
         callback_handler=browser.come_back,
     )
-    async with httpx2.AsyncClient(auth=auth, timeout=60) as http:
+    async with http_client(auth=auth) as http:
         server = streamable_http_client(url, http_client=http)
         async with Client(server, mode=era) as client:
             yield client
@@ -133,6 +131,7 @@ async def test_a_client_finds_the_issuer_logs_in_and_calls_what_its_scopes_allow
     assert browser.visits == 1
 
 
+@pytest.mark.smoke
 async def test_a_user_with_all_scopes_calls_everything(served):
     async with logged_in(served.url, "auto", Browser()) as client:
         assert (await client.call_tool("change", {})).content[0].text == "changed"
@@ -207,8 +206,8 @@ SCOPES = {
 @pytest.mark.parametrize(
     ("options", "offered"),
     [
-        ([], {"look", "change", "drop"}),
-        (["--read-only"], {"look"}),
+        pytest.param([], {"look", "change", "drop"}, marks=pytest.mark.slow),
+        pytest.param(["--read-only"], {"look"}, marks=pytest.mark.slow),
         (["--tools", "[cd]*"], {"change", "drop"}),
         (["--read-only", "--tools", "[cd]*"], set()),
     ],
@@ -235,7 +234,7 @@ async def test_a_limit_from_one_place_is_widened_by_no_other(
                     assert is_unknown(await client.call_tool(name, {}))
 
 
-@pytest.mark.parametrize("kind", ["issuer", "jupyterhub"])
+@pytest.mark.parametrize("kind", ["issuer", pytest.param("jupyterhub", marks=pytest.mark.slow)])
 def test_a_bridge_ends_while_it_waits_for_who_issues_tokens(home, issuer, kind):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -263,7 +262,7 @@ def test_a_bridge_ends_while_it_waits_for_who_issues_tokens(home, issuer, kind):
 
 async def _post(url, token=None):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(timeout=60) as http:
+    async with http_client() as http:
         return await http.post(url, headers=headers, json={})
 
 
@@ -273,7 +272,7 @@ async def test_without_a_token_the_answer_says_where_to_get_one(served):
     metadata = f"{origin}/.well-known/oauth-protected-resource/mcp"
     assert answer.status_code == 401
     assert f'resource_metadata="{metadata}"' in answer.headers["www-authenticate"]
-    async with httpx2.AsyncClient() as http:
+    async with http_client() as http:
         assert (await http.get(metadata)).json()["resource"] == served.url
 
 

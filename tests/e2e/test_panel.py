@@ -3,7 +3,7 @@
 import anyio
 import anyio.to_thread
 import pytest
-from clients import connected, text_of
+from clients import LOAD, connected, text_of
 from mcp_types import Implementation
 
 pytestmark = pytest.mark.anyio
@@ -17,8 +17,9 @@ def follow(kernel, words):
         pass
 
 
+@pytest.mark.smoke
 async def test_a_client_and_its_calls_are_shown_with_its_name(shared_kernel, era, transport):
-    for cell in ("%unload_ext mcp_notebook", "%load_ext mcp_notebook", CELL):  # a new log of calls
+    for cell in ("%unload_ext mcp_notebook", LOAD, CELL):  # a new log of calls
         shared_kernel.ok(cell)
     shared_kernel.ok("%mcp panel")
     editor = Implementation(name="editor", version="1.2")

@@ -16,16 +16,15 @@ pytestmark = pytest.mark.anyio
 
 TOOLS = """%%mcp_tool
 import os, pathlib, time
-import pandas as pd
 from mcp_notebook import Context
 
 def pid() -> int:
     "The kernel's process."
     return os.getpid()
 
-def table() -> pd.DataFrame:
+def table() -> str:
     "A long table of this kernel."
-    return pd.DataFrame({"n": range(20_000), "pid": os.getpid()})
+    return "n,pid" + "".join(f"\\n{n},{os.getpid()}" for n in range(20_000))
 
 def block() -> int:
     "Holds the main thread until somebody says so."

@@ -7,11 +7,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import anyio
-import httpx2
 import pytest
-from clients import over_http
+from clients import HEADERS, http_client, over_http, tool_kernel
 from forked_command import list_words
-from live import TIMEOUT, kernel_env, live_kernel
+from live import TIMEOUT, kernel_env
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -33,7 +32,7 @@ FORMS = {
         base64.b64encode(text.encode()).decode(),
     )
 }
-IMPORTS = """%load_ext mcp_notebook
+IMPORTS = """
 import concurrent.futures, logging
 from typing import Annotated
 from pydantic import AfterValidator, BaseModel, SecretBytes, SecretStr
@@ -121,7 +120,7 @@ COMMANDS = [
 @pytest.fixture(scope="module")
 def kernel(module_home):
     """A live notebook with tools that take secrets, and its cells' outputs."""
-    with live_kernel(module_home) as kernel:
+    with tool_kernel(module_home) as kernel:
         kernel.said = [kernel.ok(cell) for cell in CELLS]
         yield kernel
 
@@ -207,13 +206,12 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     token = (module_home / ".mcp-notebook" / "token").read_text().strip()
     async with over_http(url, "auto", token=token, log_level="debug", **options) as client:
         await use(client, messages)
-    headers = {
+    headers = HEADERS | {
         "Authorization": f"Bearer {token}",
-        "Accept": "application/json, text/event-stream",
         "Content-Type": "application/json",
         "MCP-Protocol-Version": "2026-07-28",
     }
-    async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as http:
+    async with http_client(headers=headers) as http:
         answers = [await http.post(url, content=request) for request in write_wrong_requests()]
         answers.append(await http.get(url.replace("/mcp", "/metrics")))
     messages += [answer.text for answer in answers]

@@ -2,7 +2,7 @@
 
 import anyio
 import pytest
-from clients import TRANSPORTS, connected, pictures_of, text_of
+from clients import LOAD, ONE_ERA, connected, pictures_of, text_of
 from listing import list_tools
 from live import TIMEOUT, live_kernel
 
@@ -46,7 +46,7 @@ def one_kernel(module_home):
 @pytest.fixture
 def kernel(one_kernel):
     """A kernel with the extension, and as yet without tools."""
-    one_kernel.ok("%load_ext mcp_notebook")
+    one_kernel.ok(LOAD)
     yield one_kernel
     one_kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
 
@@ -71,7 +71,7 @@ async def _call(client, name, arguments, **options):
     )
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.smoke
 async def test_a_tool_that_came_later_is_described_and_called(kernel, era, transport):
     async with connected(kernel.home, era, transport, "--meta-tools") as client:
         await _define_later(client, kernel)
@@ -95,6 +95,7 @@ async def test_a_tool_that_came_later_is_described_and_called(kernel, era, trans
         assert "The tools are: square" in text_of(unknown)
 
 
+@pytest.mark.parametrize("era", ONE_ERA)
 async def test_its_progress_is_told_and_a_cancel_stops_it_in_the_kernel(kernel, era):
     async with connected(kernel.home, era, "stdio", "--meta-tools") as client:
         await _define_later(client, kernel)
@@ -119,12 +120,14 @@ async def test_its_progress_is_told_and_a_cancel_stops_it_in_the_kernel(kernel, 
         assert text_of(await _call(client, "nap", {"seconds": 0})) == "slept"
 
 
+@pytest.mark.parametrize("era", ONE_ERA)
 async def test_a_client_may_call_before_it_has_listed_anything(kernel, era):
     await anyio.to_thread.run_sync(kernel.ok, LATER)
     async with connected(kernel.home, era, "stdio", "--meta-tools") as client:
         assert text_of(await _call(client, "nap", {"seconds": 0})) == "slept"
 
 
+@pytest.mark.parametrize("era", ONE_ERA)
 async def test_without_a_kernel_the_three_are_listed_and_say_what_to_do(home, era):
     async with connected(home, era, "stdio", "--meta-tools") as client:
         assert [tool.name for tool in await list_tools(client)] == META

@@ -2,8 +2,8 @@
 
 import anyio
 import pytest
-from clients import http_bridge, over_http
-from live import TIMEOUT, live_kernel
+from clients import http_bridge, over_http, tool_kernel
+from live import TIMEOUT
 from otlp_receiver import receive_spans
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -12,7 +12,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
 pytestmark = pytest.mark.anyio
 
 ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
-WORKERS = """%load_ext mcp_notebook
+WORKERS = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from mcp_notebook import mcp_tool
@@ -51,12 +51,10 @@ def collected(module_home):
     """A collector, a kernel and a bridge that send their spans there."""
     with (
         receive_spans() as receiver,
-        live_kernel(module_home, env=receiver.env) as kernel,
+        tool_kernel(module_home, WORKERS, ADD, INNER, ELSEWHERE, env=receiver.env) as kernel,
+        http_bridge(module_home, env=receiver.env) as served,
     ):
-        for cell in (WORKERS, ADD, INNER, ELSEWHERE):
-            kernel.ok(cell)
-        with http_bridge(module_home, env=receiver.env) as served:
-            yield receiver, kernel, served.url
+        yield receiver, kernel, served.url
 
 
 async def call(url, tool, **arguments):
@@ -74,6 +72,7 @@ async def spans_of(receiver, trace, count):
     return {span["name"]: span for span in received}
 
 
+@pytest.mark.smoke
 async def test_the_spans_of_bridge_and_kernel_leave_both_if_the_variables_say_where_to(collected):
     receiver, _, url = collected
     client = await call(url, "add", a=1)
