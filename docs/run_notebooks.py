@@ -66,7 +66,7 @@ def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> No
         env = {name: text for name, text in os.environ.items() if "MCP_NOTEBOOK" not in name} | {
             "HOME": home,
             "IPYTHONDIR": f"{home}/.ipython",
-            "MPLCONFIGDIR": str(Path(tempfile.gettempdir()) / "mcp-notebook-tests-matplotlib"),
+            "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", f"{home}/.matplotlib"),
             "PYTHONHASHSEED": "0",
         }
         if path.name not in CONNECTED:

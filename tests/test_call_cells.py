@@ -57,6 +57,7 @@ def notebook_of(*cells):
     return nbformat.from_dict({"metadata": {}, **NBFORMAT, "cells": list(cells)})
 
 
+@pytest.mark.smoke
 def test_a_cell_is_valid_and_says_everything_of_its_call():
     cell = make_call_cell(call(structured_hash=hash_structured(RESULT)), RESULT, "a1", {})
     notebook = notebook_of(cell)

@@ -84,6 +84,7 @@ def test_without_a_verb_help_is_shown(home):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.smoke
 def test_the_version_is_that_of_the_package():
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"mcp-notebook {__version__}\n"
@@ -195,6 +196,7 @@ def test_a_shell_completes_verbs(home):
 # -- list and call, as processes -------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_a_live_notebooks_tool_is_listed_and_called(sales):
     assert "add\tsales\ta, b=2\tAdd." in _run(sales.home, "list").stdout
     done = _run(sales.home, "call", "add", "--arg", "a=40")
@@ -206,6 +208,7 @@ def test_arguments_may_come_as_json(sales):
     assert done.stdout == "2\n"
 
 
+@pytest.mark.smoke
 def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
     done = _run(sales.home, "call", "fail")
     assert (done.returncode, done.stdout) == (1, "")
@@ -275,7 +278,11 @@ def test_each_command_that_runs_notebooks_can_be_kept_to_trusted_ones(home, clie
     assert not (home / "ran").exists()
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["call", "add", "--arg", "a=1"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [pytest.param(["list"], marks=pytest.mark.slow), ["call", "add", "--arg", "a=1"]],
+    ids=" ".join,
+)
 def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
     tool = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
     path = _notebook(home, "%load_ext mcp_notebook", "1 / 0", tool)
@@ -330,8 +337,8 @@ def test_a_reader_that_has_gone_is_no_error(sales):
 @pytest.mark.parametrize(
     ("arguments", "number", "code"),
     [
-        (["list", "--notebook"], signal.SIGINT, 130),
-        (["call", "add", "--notebook"], signal.SIGTERM, 130),
+        pytest.param(["list", "--notebook"], signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(["call", "add", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["cache", "warm"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         (["serve", "--port", "0"], signal.SIGINT, 130),
@@ -339,8 +346,8 @@ def test_a_reader_that_has_gone_is_no_error(sales):
         pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
         (["stdio"], signal.SIGTERM, 0),
         # The terminal was closed.
-        (["call", "add", "--notebook"], signal.SIGHUP, 130),
-        (["serve", "--port", "0"], signal.SIGHUP, 0),
+        pytest.param(["call", "add", "--notebook"], signal.SIGHUP, 130, marks=pytest.mark.slow),
+        pytest.param(["serve", "--port", "0"], signal.SIGHUP, 0, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code):

@@ -26,6 +26,7 @@ def read(answer):
     return {name: (" ".join(value), source) for name, *value, source in rows}
 
 
+@pytest.mark.smoke
 def test_all_settings_are_shown_with_value_and_source(tmp_path):
     table = read(show("--host", "0.0.0.0", "--meta-tools", MAX_CALLS="7", HOME=str(tmp_path)))
     assert list(table) == sorted(setting.name for setting in fields(Settings))

@@ -38,6 +38,7 @@ def run(*arguments, **env):
     return CliRunner().invoke(cli.app, list(arguments), env=env)
 
 
+@pytest.mark.smoke
 def test_one_command_connects_a_client_and_says_what_to_do_next(home):
     answer = run("install", "cursor")
     assert answer.exit_code == 0, answer.output

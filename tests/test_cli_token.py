@@ -35,6 +35,7 @@ def test_the_help_of_each_verb_has_an_example_that_the_verb_takes(run, verb):
     assert example.startswith(f"mcp-notebook token {verb}")
 
 
+@pytest.mark.smoke
 def test_a_new_token_is_all_that_stdout_has(run):
     added = run("add", "ci", "--tools", "sales.*", "--read-only", "--expires", "7d")
     assert TOKEN.fullmatch(added.stdout)

@@ -18,6 +18,7 @@ def make_departure(name="sales", **changed):
     return Departure(**(values | {"at": time.time()} | changed))
 
 
+@pytest.mark.smoke
 def test_the_latest_departure_of_each_notebook_is_kept(tmp_path):
     now = time.time()
     for at in (now - 20, now - 10):

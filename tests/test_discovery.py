@@ -45,6 +45,7 @@ def dead():
     return {"pid": process.pid, "started": started}
 
 
+@pytest.mark.smoke
 def test_a_written_record_is_found_and_a_removed_one_is_not(tmp_path):
     record = make_record()
     discovery.write_record(tmp_path, record)

@@ -19,35 +19,51 @@ TESTS = {
         "import pytest, sys\nsys.modules['kaleido'] = None\n"
         "def test_one(): pytest.importorskip('kaleido')\n"
     ),
+    "test_needs.py": (
+        "import pytest\n@pytest.mark.needs('sys', 'nosuch')\ndef test_one(): pass\n"
+        "@pytest.mark.needs('sys')\ndef test_two(): pass\n"
+    ),
     "test_program.py": "import pytest\ndef test_one(): pytest.skip('no dot')\n",
 }
 
 
-@pytest.mark.parametrize(
-    ("ci", "counts"),
-    [("true", "1 failed, 2 skipped, 2 errors"), ("", "5 skipped")],
-    ids=["CI", "elsewhere"],
-)
-def test_a_library_of_the_extras_may_be_missing_anywhere_but_in_ci(tmp_path, ci, counts):
+def run_pytest(folder, ci, *options):
+    """Run `TESTS` in a folder, and return how that ended."""
     for name, code in TESTS.items():
-        (tmp_path / name).write_text(code, encoding="utf-8")
-    done = subprocess.run(
+        (folder / name).write_text(code, encoding="utf-8")
+    return subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-ra", "-p", "missing_libraries"),
-            *("-p", "no:cacheprovider", "--continue-on-collection-errors", "."),
+            *("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnknownMarkWarning"),
+            *("--continue-on-collection-errors", *options),
         ],
-        cwd=tmp_path,
+        cwd=folder,
         env=os.environ | {"CI": ci, "PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("ci", "counts"),
+    [("true", "1 failed, 1 passed, 3 skipped, 2 errors"), ("", "1 passed, 6 skipped")],
+    ids=["CI", "elsewhere"],
+)
+def test_a_library_of_the_extras_may_be_missing_anywhere_but_in_ci(tmp_path, ci, counts):
+    done = run_pytest(tmp_path, ci)
     assert counts in done.stdout.splitlines()[-1], done.stdout
     assert (done.returncode == 0) == (not ci)
     assert "could not import 'kaleido'" in done.stdout
     if ci:
         assert "could not import 'nosuch'" in done.stdout
-        assert "CI has what the extra `test` declares." in done.stdout
+        assert "CI has what the extras declare." in done.stdout
+
+
+def test_a_library_that_a_test_needs_may_not_be_missing_where_these_tests_are_asked_for(tmp_path):
+    done = run_pytest(tmp_path, "", "-m", "needs", "test_needs.py")
+    assert "1 passed, 1 error" in done.stdout.splitlines()[-1], done.stdout
+    assert "needs nosuch: pip install -e '.[test-libraries]'" in done.stdout
 
 
 def test_no_extra_brings_what_may_be_missing():

@@ -12,6 +12,20 @@ from run_notebooks import differences, run_notebook
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+ARE_COMPARED = int(version("pandas").partition(".")[0]) >= 3
+"""Whether fresh outputs are compared with those that are stored, which pandas 3 has made."""
+MARKS = {
+    "declaring_tools.ipynb": [pytest.mark.slow],
+    "long_running.ipynb": [pytest.mark.slow],
+    "results_gallery.ipynb": [
+        pytest.mark.slow,
+        pytest.mark.needs(
+            "altair", "plotly", "polars", "pyarrow", "seaborn", "sympy", "vl_convert"
+        ),
+    ],
+    "scaling.ipynb": [pytest.mark.slow, pytest.mark.needs("distributed")],
+}
+"""For the test that runs a notebook."""
 
 
 def _read(name):
@@ -34,21 +48,13 @@ def test_the_demo_notebooks_can_be_open_together_without_tools_of_equal_names():
     assert [name for name, notebooks in owners.items() if len(notebooks) > 1] == []
 
 
-class FreshRuns:
-    """Runs each notebook once, in an empty folder, as `docs/run_notebooks.py` does."""
+def _read_shown(name):
+    """Return what each code cell of a notebook shows, by the cell's id.
 
-    def __init__(self):
-        self._notebooks = {}
-
-    def notebook(self, name):
-        if name not in self._notebooks:
-            self._notebooks[name] = run_notebook(FOLDER / name)
-        return self._notebooks[name]
-
-    def shown(self, name):
-        """Return what each code cell showed, by the cell's id."""
-        cells = self.notebook(name).cells
-        return {cell.id: _read_outputs(cell) for cell in cells if cell.cell_type == "code"}
+    It is what is stored, where that is compared with what a fresh run shows.
+    """
+    cells = (_read(name) if ARE_COMPARED else run_notebook(FOLDER / name)).cells
+    return {cell.id: _read_outputs(cell) for cell in cells if cell.cell_type == "code"}
 
 
 def _read_outputs(cell):
@@ -62,32 +68,27 @@ def _read_outputs(cell):
 
 
 @pytest.fixture(scope="module")
-def fresh_runs():
-    return FreshRuns()
+def weather():
+    """What each cell of the weather notebook shows, by the cell's id."""
+    return _read_shown("weather.ipynb")
 
 
 @pytest.fixture(scope="module")
-def weather(fresh_runs):
-    """What each cell of the weather notebook showed, by the cell's id."""
-    return fresh_runs.shown("weather.ipynb")
+def declaring():
+    """What each cell of the notebook on declaring tools shows, by the cell's id."""
+    return _read_shown("declaring_tools.ipynb")
 
 
 @pytest.fixture(scope="module")
-def declaring(fresh_runs):
-    """What each cell of the notebook on declaring tools showed, by the cell's id."""
-    return fresh_runs.shown("declaring_tools.ipynb")
+def long_running():
+    """What each cell of the notebook of long calls shows, by the cell's id."""
+    return _read_shown("long_running.ipynb")
 
 
 @pytest.fixture(scope="module")
-def long_running(fresh_runs):
-    """What each cell of the notebook of long calls showed, by the cell's id."""
-    return fresh_runs.shown("long_running.ipynb")
-
-
-@pytest.fixture(scope="module")
-def scaling(fresh_runs):
-    """What each cell of the notebook of long and large work showed, by the cell's id."""
-    return fresh_runs.shown("scaling.ipynb")
+def scaling():
+    """What each cell of the notebook of long and large work shows, by the cell's id."""
+    return _read_shown("scaling.ipynb")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -98,13 +99,12 @@ def test_a_notebook_is_valid(path):
     assert notebook.metadata.kernelspec.name == "python3"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-@pytest.mark.skipif(
-    int(version("pandas").partition(".")[0]) < 3,
-    reason="stored with pandas 3, which names dtypes anew",
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=MARKS.get(path.name, ()), id=path.name) for path in NOTEBOOKS]
 )
-def test_its_stored_outputs_are_those_of_a_fresh_run(fresh_runs, path):
-    found = differences(_read(path.name), fresh_runs.notebook(path.name))
+@pytest.mark.skipif(not ARE_COMPARED, reason="stored with pandas 3, which names dtypes anew")
+def test_its_stored_outputs_are_those_of_a_fresh_run(path):
+    found = differences(_read(path.name), run_notebook(path))
     assert found == [], "run `python docs/run_notebooks.py`"
 
 
@@ -125,6 +125,7 @@ def test_no_cell_fails_or_warns(path):
             assert output.get("name") != "stderr", cell.id
 
 
+@pytest.mark.smoke
 def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
     notebook = _read("quickstart.ipynb")
     assert len(notebook.cells) == 5
@@ -169,9 +170,10 @@ def test_the_coroutine_tool_answers(weather):
 
 
 def test_a_tool_sees_a_variable_that_the_reader_changed(home):
+    code = _code(_read("weather.ipynb"))
     with live_kernel(home) as kernel:
-        for source in _code(_read("weather.ipynb")).values():
-            kernel.ok(source)
+        for cell in ("load", "data", "threshold", "rainy-days"):
+            kernel.ok(code[cell])
         kernel.ok("threshold_mm = 50")
         assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
 
@@ -236,6 +238,7 @@ def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell,
     assert shown in long_running[cell].stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m for m in get_all_start_methods() if m != "spawn"])
 def test_its_function_for_processes_works_however_processes_are_started(home, method):
     code = _code(_read("long_running.ipynb"))

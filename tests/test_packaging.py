@@ -1,6 +1,5 @@
 """What pip and a type checker see of the package."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
+import grimp
 from documents import README
 
 import mcp_notebook
@@ -93,20 +93,10 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it
     }
-    imported = {
-        _normal(name)
-        for path in (ROOT / "mcp_notebook").rglob("*.py")
-        for name in _imports(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    graph = grimp.build_graph("mcp_notebook", include_external_packages=True)
+    imported = {_normal(name.partition(".")[0]) for name in graph.modules}
+    assert {"ipython", "mcp", "opentelemetry", "ruamel"} < imported
     assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
-
-
-def _imports(tree):
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module.partition(".")[0]
 
 
 def _normal(name):

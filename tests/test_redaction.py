@@ -105,6 +105,7 @@ def test_an_authors_schema_marks_secrets_by_keywords_of_json_schema(schema):
     assert SECRET not in json.dumps(redact_arguments(schema, {"key": SECRET}))
 
 
+@pytest.mark.smoke
 def test_arguments_too_deep_to_follow_are_masked_as_a_whole():
     deep: dict = {"token": SECRET}
     for _ in range(3000):

@@ -13,6 +13,7 @@ def test_a_given_value_wins_over_the_environment():
     assert settings.port == 4321
 
 
+@pytest.mark.smoke
 def test_the_environment_wins_over_the_default():
     assert Settings.from_environment({"MCP_NOTEBOOK_PORT": "1234"}).port == 1234
 

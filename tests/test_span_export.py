@@ -40,6 +40,7 @@ def end_a_span(provider):
     return span.get_span_context().trace_id
 
 
+@pytest.mark.smoke
 def test_spans_go_where_opentelemetrys_variables_say(monkeypatch):
     with receive_spans() as receiver:
         for name, value in receiver.env.items():

@@ -10,8 +10,9 @@ import re
 import textwrap
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from pictures.drawing import arrow, picture, rectangle, text
@@ -106,13 +107,24 @@ def _modules_imported_by(room: Room) -> set[str]:
     return {module for file in files for module in _imported_modules(file)}
 
 
-def _imported_modules(file: Path) -> Iterable[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+@cache
+def _imported_modules(file: Path) -> frozenset[str]:
+    found: set[str] = set()
+    for node in _statements(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands in blocks, at any depth; no expression imports anything."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        inner = getattr(node, name, ())
+        for statement in inner if isinstance(inner, list) else ():
+            yield statement
+            yield from _statements(statement)
 
 
 def reduce_edges(imports: Mapping[str, set[str]]) -> list[tuple[str, str]]:

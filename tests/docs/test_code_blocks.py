@@ -169,10 +169,14 @@ EXAMPLES = {
 """Calls of each page's tools, and what the answer contains."""
 
 
+MARKS = {"guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")]}
+"""For the tests of a page's tools."""
+
+
 @pytest.mark.parametrize(
     ("page", "line", "shown"),
     [
-        (page, line, shown)
+        pytest.param(page, line, shown, marks=MARKS.get(page, ()))
         for page, tools in TOOLS.items()  # page by page: each is run once
         for line, shown in [
             ("%mcp status", f"{tools}\n"),

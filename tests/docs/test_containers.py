@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
 import yaml
 from typer.main import get_command
@@ -18,13 +17,19 @@ CONTAINERFILE = (FOLDER / "Containerfile").read_text(encoding="utf-8")
 WORDS = json.loads(re.search(r"^ENTRYPOINT (.*)$", CONTAINERFILE, re.MULTILINE)[1])
 
 
+@pytest.mark.needs("kubernetes_validate")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["kind"])
 @pytest.mark.parametrize("version", ["1.31", "1.35"])
 def test_what_is_for_kubernetes_matches_its_schemas(document, version):
+    import kubernetes_validate  # noqa: PLC0415 - of the extra `test-libraries`
+
     kubernetes_validate.validate(document, version, strict=True)
 
 
+@pytest.mark.needs("kubernetes_validate")
 def test_a_field_that_kubernetes_does_not_know_would_be_noticed():
+    import kubernetes_validate  # noqa: PLC0415 - of the extra `test-libraries`
+
     document = json.loads(json.dumps(DOCUMENTS[0]))
     document["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):

@@ -21,6 +21,7 @@ def test_a_plot_shows_what_is_stored(key):
     assert make_performance.digest(GROWN[key]) in plot, "run `python docs/make_performance.py`"
 
 
+@pytest.mark.slow
 def test_what_is_drawn_names_each_line(tmp_path):
     grown = next(iter(GROWN.values()))
     make_performance.draw(grown, tmp_path / "plot.svg")

@@ -18,14 +18,6 @@ def _committed(name):
     return (IMAGES / name).read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where the pictures are made anew, as `python docs/make_pictures.py` does."""
-    folder = tmp_path_factory.mktemp("pictures")
-    make_pictures(folder)
-    return folder
-
-
 # -- the states of a call --------------------------------------------------------------------------
 
 
@@ -143,7 +135,9 @@ def test_the_first_page_shows_the_picture_for_light_and_dark_pages(document, the
 # -- all of them -----------------------------------------------------------------------------------
 
 
-def test_the_pictures_are_made_from_the_readmes_own_cells_and_the_table_of_states(folder):
+@pytest.mark.slow
+def test_the_pictures_are_made_from_the_readmes_own_cells_and_the_table_of_states(tmp_path):
+    make_pictures(folder := tmp_path)
     made = (folder / "plot_rain.png").read_bytes()
     committed = (IMAGES / "plot_rain.png").read_bytes()
     # Fonts and renderers differ between versions; the picture's header says kind and size.

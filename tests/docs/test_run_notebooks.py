@@ -33,6 +33,7 @@ def test_what_belongs_to_the_machine_or_the_run_is_not_stored(path):
     assert result.data["text/plain"] == repr("0" * 32)
 
 
+@pytest.mark.slow
 def test_the_command_stores_outputs_and_a_second_run_changes_nothing(path):
     main([str(path)])
     stored = path.read_bytes()
