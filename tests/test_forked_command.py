@@ -31,7 +31,13 @@ def start(home):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["no-such-verb"], ["list"], ["list", "--notebook", "no.ipynb"]]
+    "arguments",
+    [
+        ["--version"],
+        pytest.param(["no-such-verb"], marks=pytest.mark.slow),
+        pytest.param(["list"], marks=pytest.mark.slow),
+        ["list", "--notebook", "no.ipynb"],
+    ],
 )
 def test_it_prints_and_ends_as_one_that_is_started(start, arguments):
     ends = []
