@@ -72,6 +72,7 @@ def with_notebook(module_home):
 # -- what it says ----------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     running, kernel = with_notebook
     settings = _settings(kernel.home)
@@ -86,6 +87,7 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
 
 
+@pytest.mark.smoke
 def test_the_numbers_of_a_bridge_tell_its_kernels_and_tools(with_notebook):
     running, kernel = with_notebook
     token = _settings(kernel.home).token_path.read_text().strip() if running.url else ""
@@ -210,6 +212,7 @@ def test_a_second_background_bridge_leaves_the_first_alone(with_notebook, capfd)
     assert settings.bridge_file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_record_of_a_killed_bridge_is_replaced(home):
     bridge_file = _settings(home).bridge_file
     with _background(home, COMMAND) as first:

@@ -60,6 +60,7 @@ def _append(settings, *records):
         file.append(deque(encode(record) for record in records))
 
 
+@pytest.mark.smoke
 def test_a_call_is_a_line_that_people_can_read(settings, show):
     _write(settings, _ended(1), _ended(2, "error", error="ValueError: no orders\nin 2031"))
     with write_audit_log(settings) as (log,):
@@ -178,6 +179,7 @@ def test_what_is_no_log_is_an_error_that_says_so(home):
         assert "is not a regular file" in running.said
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_outcome_has_a_colour(settings):
     _write(settings, _ended(1, "error", error="[red]no[/red]"))
     env = kernel_env(settings.home) | {"TERM": "xterm-256color", "MCP_NOTEBOOK_HOME": settings.home}

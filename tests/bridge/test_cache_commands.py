@@ -8,7 +8,7 @@ from mcp_notebook.bridge.cache_commands import clear_cache, warm_cache
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 
 TOOL = '%%mcp_tool\ndef add(a: int, b: int = 2):\n    "Add."\n    return a + b'
 

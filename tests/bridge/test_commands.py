@@ -347,6 +347,8 @@ async def test_a_name_that_two_notebooks_have_is_told_with_both(settings, sales)
 # -- notebooks that are not open -------------------------------------------------------------------
 
 
+@pytest.mark.smoke
+@pytest.mark.usefixtures("forked_kernels")
 async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)
@@ -372,6 +374,8 @@ async def test_a_notebook_that_does_not_exist_is_not_said_to_be_run(home, capsys
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked_kernels")
 async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)

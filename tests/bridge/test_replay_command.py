@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 
 import nbformat
 import pytest
+from forked_command import list_words
 from live import Link, kernel_env, live_kernel, record_of
 
 from mcp_notebook.bridge.replay_command import Replay, replay_calls
@@ -67,6 +67,7 @@ async def replay(settings, capsys, **options):
     return is_same, said.out.splitlines(), said.err
 
 
+@pytest.mark.smoke
 async def test_each_call_is_made_again_and_compared(settings, capsys):
     is_same, lines, note = await replay(settings, capsys)
     assert lines[:3] == [
@@ -149,6 +150,7 @@ async def test_a_file_that_is_no_recording_is_named(settings, sales):
         await replay_calls(settings, Replay(file=sales.home / "nothing.ipynb"))
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_notebook_that_is_not_open_and_its_status_says_the_outcome(
     sales, tmp_path
 ):
@@ -157,7 +159,7 @@ def test_the_command_runs_a_notebook_that_is_not_open_and_its_status_says_the_ou
     nbformat.write(recording, tmp_path / "calls.ipynb")
     copy = tmp_path / "sales.ipynb"
     copy.write_text((sales.home / "sales.ipynb").read_text())
-    command = [sys.executable, "-m", "mcp_notebook", "replay", "calls.ipynb", "--notebook", copy]
+    command = list_words("replay", "calls.ipynb", "--notebook", str(copy))
     done = subprocess.run(
         command, env=kernel_env(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -26,7 +26,7 @@ OF_THE_SHORT_WAY = (
 )
 OTHERS = ("_session_owners", "_connection")
 """Used by no name, or not at all."""
-QUICK = ("_session_owners", "_server_instances", "_requests_in_flight", "_request_streams")
+QUICK = ("_session_owners", "_server_instances")
 """Tried by default: a bridge for each takes two seconds of a processor."""
 LAUNCHER = """
 import re, sys
@@ -123,13 +123,16 @@ async def test_a_release_without_a_private_member_serves_more_slowly_and_guards_
     assert "Traceback" not in here.said
 
 
+@pytest.mark.slow
 async def test_a_release_that_compares_no_callers_lets_nobody_into_anothers_session(home, guest):
     comparison = r"requestor != self\._session_owners\.get\(request_mcp_session_id\)"
     with http_bridge(home, command=changing(comparison, "False")) as here:
         await check_that_sessions_are_their_callers(here.url, guest)
 
 
-@pytest.mark.parametrize("member", ["_serialize", "_connection"])
+@pytest.mark.parametrize(
+    "member", ["_serialize", pytest.param("_connection", marks=pytest.mark.slow)]
+)
 def test_so_it_does_over_stdio(home, member):
     command = renaming(member)
     with bridge(home, "stdio", command=command, stdin=subprocess.PIPE) as running:

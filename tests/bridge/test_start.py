@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 
@@ -7,6 +6,7 @@ import ipykernel
 import IPython
 import pytest
 from bridges import INITIALIZE, bridge
+from live import TIMEOUT, kernel_env
 
 from mcp_notebook.missing_tools import READ_RESOURCE
 
@@ -39,12 +39,13 @@ import gc
 import anyio
 from mcp_notebook.bridge.start import start_stdio
 from mcp_notebook.settings import Settings
-anyio.run(start_stdio, Settings())
+anyio.run(start_stdio, Settings.from_environment())
 print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))
 """
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     IPython.version_info[:2] < (9, 16) or ipykernel.version_info[0] < 7,
     reason="older ones are imported whole",
@@ -72,10 +73,15 @@ def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
     assert f"The file {home / 'gone.ipynb'} does not exist." in running.said
 
 
+@pytest.mark.slow
 def test_no_garbage_is_looked_for_in_what_a_bridge_has_imported(home):
-    env = os.environ | {"MCP_NOTEBOOK_HOME": str(home)}
-    command = [sys.executable, "-c", FROZEN]
     done = subprocess.run(
-        command, env=env, input="", capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", FROZEN],
+        env=kernel_env(home),
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
     )
     assert done.stdout == "True True\n", done.stderr

@@ -18,6 +18,7 @@ def store(tmp_path):
     return TokenStore(tmp_path / "home" / "tokens.json")
 
 
+@pytest.mark.smoke
 async def test_a_token_is_known_as_soon_as_it_is_added_and_unknown_once_it_is_removed(store):
     tokens = NamedTokens(store)
     token = store.add("ci", Permissions(tools=("sales.*",)))

@@ -147,6 +147,7 @@ def test_a_use_that_cannot_be_noted_is_no_error(store):
     assert store.find_last_use(ci) is None
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_lose_nothing(store):
     script = (
         "import sys; from pathlib import Path\n"

@@ -16,7 +16,7 @@ from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import Remote, open_http
 from mcp_notebook.errors import ConnectionLost, RemoteError, Unreachable
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 OWNER = Credentials(TOKEN, "the file ~/x.token")
 JSON = {"Content-Type": "application/json"}
 NO_SESSION = (400, JSON, json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}))

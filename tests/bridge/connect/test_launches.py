@@ -20,7 +20,7 @@ from mcp_notebook.bridge.connect.messages import make_message
 from mcp_notebook.bridge.connect.remote import open_http
 from mcp_notebook.errors import RemoteError
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 BUILD = [  # as binderhub/builder.py and repo2docker write them
     {"phase": "waiting", "message": "Waiting for build to start...\n"},
     {"phase": "fetching", "message": "Picked Git content provider.\n"},

@@ -16,6 +16,7 @@ UNTIL_STOPPED = """async with asyncio.timeout(60):
 """
 
 
+@pytest.mark.smoke
 async def test_tools_are_listed_and_called_many_at_a_time(connect, era):
     async with connect(era) as client:
         names = [tool.name for tool in await list_tools(client)]
@@ -36,6 +37,7 @@ async def test_tools_are_listed_and_called_many_at_a_time(connect, era):
         assert "'a'" in text_of(wrong) or "a:" in text_of(wrong)
 
 
+@pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.slow), "auto"])
 async def test_large_arguments_and_answers_go_through(connect, era):
     async with connect(era) as client:
         await client.list_tools()

@@ -13,7 +13,7 @@ from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import Remote, open_http
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

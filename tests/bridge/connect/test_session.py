@@ -59,6 +59,7 @@ async def test_a_bridge_that_comes_back_has_its_client_again_which_lists_anew(
                 assert "add" in [tool.name for tool in (await client.list_tools()).tools]
 
 
+@pytest.mark.parametrize("era", ["legacy", pytest.param("auto", marks=pytest.mark.slow)])
 async def test_a_call_that_the_bridge_takes_with_it_is_an_error_that_says_so(
     sales, port, era, connect_to
 ):

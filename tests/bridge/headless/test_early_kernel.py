@@ -51,6 +51,7 @@ async def test_an_early_kernel_that_nobody_uses_ends_with_the_block(home, settin
     assert not early.launch.log.parent.exists()
 
 
+@pytest.mark.slow
 async def test_the_notebook_that_is_read_decides_about_its_kernel(home, settings):
     path = _write(home, "%load_ext mcp_notebook", ADD)
     async with launch_early(path, settings) as early:

@@ -72,6 +72,7 @@ def test_the_folder_of_another_user_is_left_alone(leave, folder, monkeypatch):
     assert gone.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_bridge_that_was_killed_leaves_a_folder_that_the_next_one_removes(home):
     (home / "sums.ipynb").write_text(

@@ -1,7 +1,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_reading_notebooks_makes_no_parser_of_iris_and_takes_it_from_nobody():
     code = (
         "import sys, mcp_notebook.bridge.headless.notebook, jsonschema;"

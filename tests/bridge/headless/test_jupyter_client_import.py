@@ -27,6 +27,7 @@ def test_kernels_are_found_without_ipython_which_can_be_imported_afterwards():
     assert run_python(code) == "False\nNone True\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["core.interactiveshell", "core.magic", "display"])
 def test_any_module_of_ipython_can_be_imported_first(module):
     code = f"{IMPORT}import IPython.{module}; print(IPython.get_ipython(), IPython.embed.__name__)"

@@ -46,6 +46,7 @@ async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(hom
     assert list((home / ".ipython").rglob("history*")) == []  # nobody has typed these cells
 
 
+@pytest.mark.slow
 async def test_a_kernel_costs_no_thread_that_could_break_when_it_is_left(home):
     launch = KernelLaunch("python3", home / "sums.ipynb", kernel_env(home))
     before = set(threading.enumerate())

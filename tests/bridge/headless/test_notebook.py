@@ -20,7 +20,7 @@ from mcp_notebook.discovery import list_live_records
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 
 LOAD = "%load_ext mcp_notebook"
 ADD = '%%mcp_tool\ndef add(a: int, b: int) -> int:\n    "Add."\n    return a + b'
@@ -80,6 +80,7 @@ async def _refused(path, settings):
 # -- notebooks that run ----------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 async def test_a_notebook_is_run_and_its_kernel_answers_until_the_block_ends(folder, settings):
     path = _notebook(folder, LOAD, ADD)
     async with _run(path, settings) as (record, _):
@@ -116,6 +117,7 @@ async def test_a_notebook_that_names_no_kernel_gets_python(folder, settings):
         assert record.pid
 
 
+@pytest.mark.slow
 async def test_an_older_notebook_format_is_read(folder, settings):
     current = nbformat.read(_notebook(folder, LOAD, ADD), as_version=4)
     nbformat.write(nbformat.convert(current, 3), folder / "old.ipynb", version=3)
@@ -147,6 +149,7 @@ async def test_no_cell_after_a_failing_one_is_dropped(folder, home):
         assert record.name == "sums"
 
 
+@pytest.mark.slow
 async def test_two_notebooks_run_side_by_side(folder, settings):
     one = _notebook(folder, LOAD, ADD, name="one.ipynb")
     two = _notebook(folder, LOAD, ADD, name="two.ipynb")
@@ -158,6 +161,7 @@ async def test_two_notebooks_run_side_by_side(folder, settings):
 # -- notebooks that do not -------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 async def test_a_failing_cell_is_shown_with_number_source_and_plain_traceback(folder, settings):
     said = await _refused(_notebook(folder, LOAD, "x = 1\nx / 0", ADD), settings)
     assert "Code cell 2 of 3 of sums.ipynb failed" in said
@@ -330,6 +334,7 @@ async def test_a_task_that_is_cancelled_the_asyncio_way_ends_cancelled(folder, s
     assert psutil.Process().children() == []
 
 
+@pytest.mark.slow
 async def test_a_kernel_that_ignores_requests_is_killed_in_time(folder, settings):
     stubborn = (
         "import signal\n"
@@ -344,6 +349,7 @@ async def test_a_kernel_that_ignores_requests_is_killed_in_time(folder, settings
     assert not psutil.pid_exists(pid)
 
 
+@pytest.mark.slow
 def test_no_socket_or_folder_is_left_behind(folder, home):
     script = (
         "import anyio, sys\n"

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.headless.notebook_trust import explain_distrust
 from mcp_notebook.errors import NotebookError, UntrustedNotebook
 from mcp_notebook.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ def files(folder):
 # -- what is trusted -------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_notebook_is_trusted_when_it_is_signed_and_until_it_changes(home, data, version):
     path = write(home, "1 + 1", version=version)
@@ -69,6 +70,7 @@ def test_code_without_outputs_is_not_trusted_by_itself_as_it_is_for_jupyter(home
     assert reason(path) == "Jupyter has not signed it as it is now"
 
 
+@pytest.mark.slow
 def test_the_command_that_is_advised_makes_a_notebook_trusted(home, data):
     path = write(home, "1 + 1")
     # Where the user has configured another place for signatures, too.

@@ -58,6 +58,7 @@ def test_a_home_that_cannot_be_written_is_no_reason_to_fail(tmp_path, capsys):
     assert said(home, capsys, tmp_path / "a.ipynb", times=4) == ""
 
 
+@pytest.mark.slow
 def test_sessions_one_after_another_are_told_on_stderr(home):
     path = home / "sums.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[]), path)

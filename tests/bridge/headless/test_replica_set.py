@@ -29,6 +29,7 @@ from mcp_notebook.settings import Settings
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.usefixtures("forked_kernels"),
     pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
 ]
 
@@ -189,7 +190,7 @@ async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_start
     ("failure", "told"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL (out of memory, perhaps"),
-        ("raise MemoryError", "MemoryError"),
+        pytest.param("raise MemoryError", "MemoryError", marks=pytest.mark.slow),
     ],
 )
 async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on(
@@ -201,6 +202,7 @@ async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on
     assert told in said
 
 
+@pytest.mark.slow
 async def test_a_notebook_is_given_up_with_the_last_of_its_kernels(folder, home, capsys):
     broken = "import os\nif os.path.exists('broken'): 1 / 0"
     async with kept(notebook(folder, broken, TOOLS), home, replicas=2) as here:
@@ -257,6 +259,7 @@ async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_t
     assert "restarted" not in said
 
 
+@pytest.mark.slow
 async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
     folder, home, capsys, monkeypatch
 ):
@@ -274,6 +277,7 @@ async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
     assert "restarted" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
     folder, home, capsys, monkeypatch
 ):
@@ -301,6 +305,7 @@ async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
         assert len(psutil.Process().children()) <= 3  # the old one lingers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
     folder, home, capsys, monkeypatch, replicas
@@ -319,6 +324,7 @@ async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
         assert said.count("It is started again.") == supervisor_module.MAX_FAILURES - 1
 
 
+@pytest.mark.slow
 async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_saved(
     folder, home, capsys, monkeypatch
 ):
@@ -351,6 +357,7 @@ async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
         await here.catalog.wait_for("pid", "meet", "more")
 
 
+@pytest.mark.slow
 async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_before(
     folder, home, capsys, monkeypatch
 ):
@@ -364,10 +371,11 @@ async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_be
                 await here.pids(1)
             notebook(folder, TOOLS)
             await wait_until_said(capsys, "sums.ipynb was saved as it is served")
-            while [child.pid for child in psutil.Process().children()] != [pid]:
+            while len(list_live_records(home / "state" / "kernels")) > 1:
                 assert await here.pids(1) == [pid]
 
 
+@pytest.mark.slow
 async def test_a_full_disk_leaves_the_version_before_a_saved_file(
     folder, home, capsys, monkeypatch
 ):
@@ -384,7 +392,7 @@ async def test_a_full_disk_leaves_the_version_before_a_saved_file(
         await here.catalog.wait_for("pid", "meet", "more")
 
 
-@pytest.mark.parametrize("is_saved_again", [False, True])
+@pytest.mark.parametrize("is_saved_again", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
     folder, home, capsys, monkeypatch, is_saved_again
 ):
@@ -454,6 +462,7 @@ def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_m
     )
 
 
+@pytest.mark.slow
 def test_kernels_that_need_more_open_files_than_there_may_be_are_not_started(folder, home):
     import resource  # noqa: PLC0415 - not on Windows
 

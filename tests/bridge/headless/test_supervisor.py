@@ -29,6 +29,7 @@ from mcp_notebook.settings import Settings
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.usefixtures("forked_kernels"),
     pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
 ]
 
@@ -126,6 +127,7 @@ async def kept(path, home, **options):
     assert psutil.Process().children() == []
 
 
+@pytest.mark.smoke
 async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, home, capsys):
     async with kept(notebook(folder, TOOLS), home) as here:
         before = await here.pid()
@@ -146,6 +148,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
     assert said.count("sums.ipynb: 2 cells have run") == 2
 
 
+@pytest.mark.slow
 async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
     async with kept(notebook(folder, TOOLS), home) as here:
         said = await here.gone("suicide")
@@ -169,6 +172,7 @@ async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
         await here.catalog.wait_for(*NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 async def test_a_process_that_a_kernel_leaves_behind_does_not_keep_it_alive(folder, home):
     async with kept(notebook(folder, TOOLS), home) as here:
@@ -277,6 +281,7 @@ async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(mo
     assert slept == [0, 1, 2, 4, 8, 16, 30, 30]
 
 
+@pytest.mark.slow
 async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
     folder, home, capsys, monkeypatch
 ):
@@ -327,6 +332,7 @@ async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
     assert said.count(f"Read its code, then trust it with `jupyter trust {path}`. It is") == 1
 
 
+@pytest.mark.slow
 async def test_a_notebook_that_changed_is_said_to_be_not_trusted_when_it_is_run_again(
     folder, home, monkeypatch, capsys
 ):

@@ -98,6 +98,7 @@ def test_a_tool_is_found_by_its_own_name_its_long_name_and_its_full_name(name):
     assert catalog.find(name) is catalog.entries()[0]
 
 
+@pytest.mark.smoke
 def test_a_name_that_two_notebooks_have_is_served_in_full_and_an_error_when_bare():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "only"))

@@ -106,6 +106,7 @@ async def has_run(kernel, *years):
     return (await anyio.to_thread.run_sync(kernel.run, code)).error is None
 
 
+@pytest.mark.smoke
 async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
     user, notes = User({"answer": ALLOW}), Notes()
     async with connected(kernel, era, user, observers=[notes]) as client:
@@ -270,6 +271,7 @@ async def test_a_call_through_a_meta_tool_is_asked_about_like_any_other(kernel, 
     assert await has_run(kernel, 9)
 
 
+@pytest.mark.slow
 async def test_no_answer_in_time_is_a_no_and_the_kernel_is_free_meanwhile(kernel):
     async def never():
         other = await client.call_tool("look", {})

@@ -317,6 +317,7 @@ async def test_without_the_option_they_are_not_there(era):
             assert is_unknown(await client.call_tool(CALL, {"name": LIST}))
 
 
+@pytest.mark.smoke
 @pytest.mark.anyio
 async def test_a_tool_is_listed_described_and_called(notebook, era):
     async with served(Catalog(), era, notebook) as client:
@@ -473,6 +474,7 @@ async def test_who_waits_for_a_result_is_asked_what_the_tool_asks(notebook, era)
     assert text_of(result) == "named Ann"
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_call_that_ends_with_its_client_and_one_of_the_tool_itself_are_waited_for(
     notebook, era

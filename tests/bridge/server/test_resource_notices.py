@@ -43,6 +43,7 @@ class Heard(ChangeNotices):
 @pytest.fixture
 async def heard(monkeypatch):
     monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 0)
+    monkeypatch.setattr(resource_notices, "NOTICE_DELAY", 0.1)
     changes = Heard()
     with changes.send, changes.notices:
         yield changes

@@ -49,6 +49,7 @@ def test_a_stdio_bridge_loads_no_web_server_no_client_and_nothing_of_headless_no
     assert _read_loaded(running) & (UNUSED | WEB_SERVER | COMMAND_LINE) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_http_bridge_loads_no_client_and_nothing_of_headless_notebooks(home):
     environment = {"MCP_NOTEBOOK_TOKEN": TOKEN}
@@ -58,6 +59,7 @@ def test_an_http_bridge_loads_no_client_and_nothing_of_headless_notebooks(home):
     assert _read_loaded(running) & UNUSED == set()
 
 
+@pytest.mark.slow
 def test_what_a_bridge_leaves_out_is_there_for_who_asks_for_it(home):
     code = (
         "import mcp_notebook.bridge.server.sdk_import, mcp, sys;"

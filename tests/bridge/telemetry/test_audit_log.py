@@ -106,6 +106,7 @@ def _lines(*files):
     return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
 
 
+@pytest.mark.smoke
 def test_each_call_of_a_client_has_one_line(sales, log):
     with _client(sales, log, MCP_NOTEBOOK_AUDIT_ARGUMENTS="full") as running:
         _call(running, 1, "add", {"a": 1})
@@ -154,6 +155,7 @@ def test_a_log_that_is_turned_off_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log):
     with _client(sales, log, COMMAND) as running:
         _call(running, 1, "add", {"a": 1})
@@ -169,6 +171,7 @@ def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log)
     assert (again["tool"], again["outcome"]) == ("add", "ok")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
 def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
     with _client(sales, log, COMMAND) as running:
@@ -187,6 +190,7 @@ def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
     assert len({line["id"] for line in _lines(log)}) == len(_lines(log)) == 20
 
 
+@pytest.mark.slow
 def test_two_bridges_that_rotate_at_once_write_each_call_once(sales, log):
     env = {"MCP_NOTEBOOK_AUDIT_MAX_BYTES": "4096", "MCP_NOTEBOOK_AUDIT_OLD_FILES": "100"}
     with _client(sales, log, **env) as one, _client(sales, log, **env) as other:

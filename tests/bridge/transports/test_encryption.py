@@ -80,6 +80,7 @@ def _ask(running, certfile):
         return connection.getresponse().status
 
 
+@pytest.mark.smoke
 def test_a_certificate_makes_it_https(encrypting, certificate):
     assert encrypting.url.startswith("https://127.0.0.1:")
     assert _ask(encrypting, certificate[0]) == 200

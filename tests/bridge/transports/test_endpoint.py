@@ -61,7 +61,7 @@ async def test_an_open_stream_keeps_its_session(home):
             assert (await here.ask(PING, Mcp_Session_Id=kept)).status == 200
 
 
-@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("stays", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_a_running_call_keeps_its_session_although_its_client_hangs_up(home, stays):
     async with served(home, minutes=SOON) as here:
         kept, client = await here.open_call()

@@ -132,6 +132,8 @@ PLACES = [
     ("x",),
 ]
 """Where an `initialize` can be large."""
+QUICK = (("capabilities", "experimental", "x"), ("clientInfo", "name"), ("x",))
+"""Where the memory is measured by default: that takes a second each."""
 
 
 def initialize_with(place, size):
@@ -158,7 +160,13 @@ def initialize_with(place, size):
     return message
 
 
-@pytest.mark.parametrize("place", PLACES, ids="/".join)
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(place, marks=() if place in QUICK else pytest.mark.slow, id="/".join(place))
+        for place in PLACES
+    ],
+)
 async def test_a_session_keeps_little_of_what_its_client_says_of_itself(home, place):
     sessions = 10
     async with served(home) as here:

@@ -209,6 +209,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
 def test_what_a_library_writes_to_the_descriptor_of_stdout_is_no_protocol(home):
     """Nor does a child that reads stdin get what the client sends."""
@@ -299,7 +300,7 @@ async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pil
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("how", ["EOF", "SIGTERM"])
+@pytest.mark.parametrize("how", ["EOF", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_a_client_that_does_not_read_does_not_keep_the_bridge_from_ending(home, how):
     unknown = json.dumps(PING | {"method": "x" * 50_000}).encode()  # the answer has it, too
     with unread_bridge(home) as process:

@@ -16,7 +16,7 @@ from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
 from mcp_notebook.bridge.telemetry import audit_records
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 
 RESOURCE = "http://127.0.0.1:8791/mcp"
 CHALLENGE = 'Bearer scope="read sales all"'

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
 from mcp_notebook.errors import IssuerUnreachable
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 
 SCOPES = ["custom:mcp-notebook:read", "read:users:name!user=alice"]
 USER = {"kind": "user", "name": "alice", "admin": False, "groups": [], "scopes": SCOPES}

@@ -20,7 +20,7 @@ from mcp_notebook.bridge.access.oauth import signed_tokens
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
 from mcp_notebook.errors import IssuerUnreachable
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 
 RESOURCE = "http://127.0.0.1:8791/mcp"
 
@@ -43,6 +43,7 @@ def _from_now(claims):
     return claims | times
 
 
+@pytest.mark.smoke
 async def test_a_token_for_this_endpoint_tells_user_client_and_scopes(issuer, tokens):
     access = await tokens.verify_token(issuer.make_token(aud=RESOURCE, scope="a b"))
     assert (access.subject, access.client_id, access.scopes) == ("u-1", "assistant", ["a", "b"])
