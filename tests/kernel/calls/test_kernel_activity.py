@@ -7,8 +7,8 @@ import time
 import pytest
 from live import TIMEOUT, Link, live_kernel, record_of, text_of
 
-from mcp_notebook.kernel.calls.kernel_activity import EVERY
-
+EVERY = 0.4
+"""Seconds, in place of one."""
 TOOLS = '''%%mcp_tool
 import asyncio, pathlib, time
 
@@ -56,9 +56,14 @@ OURS = "mcp_call"
 
 @pytest.fixture(scope="module")
 def kernel(shared_kernel):
+    be_hasty(shared_kernel)
     shared_kernel.ok(TOOLS)
     shared_kernel.ok(IN_THREAD)
     return shared_kernel
+
+
+def be_hasty(kernel):
+    kernel.set_constants("mcp_notebook.kernel.calls.kernel_activity", EVERY=EVERY)
 
 
 @pytest.fixture
@@ -124,7 +129,6 @@ def test_a_long_call_shows_the_kernel_busy_until_its_end(kernel, link, release, 
     assert set(statuses_until(kernel, (OURS, "idle"))[:-1]) <= {(OURS, "busy")}
 
 
-@pytest.mark.slow
 def test_a_call_that_runs_on_is_told_from_time_to_time(kernel, link, release):
     link.start("on_main", release=str(release))
     for _ in range(3):
@@ -198,6 +202,7 @@ def test_a_tool_that_unloads_us_leaves_an_idle_kernel_and_no_hook(home):
     release = home / "release"
     with live_kernel(home) as kernel:
         kernel.ok("%load_ext mcp_notebook\nimport pathlib, time")
+        be_hasty(kernel)
         kernel.ok(TOOLS)
         with Link(record_of(kernel)) as link:
             link.start("unload", release=str(release))

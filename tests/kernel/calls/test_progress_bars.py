@@ -18,40 +18,42 @@ from tqdm.notebook import tqdm as notebook_tqdm
 from rich.progress import Progress as RichProgress, track
 
 kinds = {"text": text_tqdm, "auto": auto_tqdm, "notebook": notebook_tqdm}
+# In place of a tenth of a second, between two looks at a bar.
+often = {"mininterval": 0.02}
 
 @mcp_tool
 def loop(kind: str, n: int = 6) -> str:
-    for _ in kinds[kind](range(n), desc="rows"):
-        time.sleep(0.11)
+    for _ in kinds[kind](range(n), desc="rows", **often):
+        time.sleep(0.03)
     return "done"
 
 @mcp_tool
 def by_hand(kind: str) -> str:
-    with kinds[kind](total=6) as bar:
+    with kinds[kind](total=6, **often) as bar:
         for _ in range(3):
-            time.sleep(0.11)
+            time.sleep(0.03)
             bar.update(2)
         bar.reset(total=4)
     return "done"
 
 @mcp_tool
 def nested() -> str:
-    for _ in auto_tqdm(range(3), desc="outer"):
-        for _ in text_tqdm(range(50), desc="inner", leave=False):
+    for _ in auto_tqdm(range(3), desc="outer", **often):
+        for _ in text_tqdm(range(20), desc="inner", leave=False, **often):
             time.sleep(0.004)
     return "done"
 
 @mcp_tool
 def one_after_the_other() -> str:
     for name in ("first", "second"):
-        for _ in text_tqdm(range(3), desc=name):
-            time.sleep(0.11)
+        for _ in text_tqdm(range(3), desc=name, **often):
+            time.sleep(0.03)
     return "done"
 
 @mcp_tool
 def rich_track() -> str:
-    for _ in track(range(6), description="rows"):
-        time.sleep(0.11)
+    for _ in track(range(6), description="rows", update_period=0.02):
+        time.sleep(0.03)
     return "done"
 
 @mcp_tool
@@ -61,7 +63,7 @@ def rich_tasks() -> str:
         for _ in range(4):
             for step in range(100):
                 progress.update(inner, completed=step)
-            time.sleep(0.11)
+            time.sleep(0.03)
             progress.advance(outer)
     return "done"
 
@@ -78,8 +80,16 @@ def talks_too() -> str:
 def kernel(shared_kernel):
     for library in ("tqdm", "rich", "ipywidgets"):
         pytest.importorskip(library)
+    be_hasty(shared_kernel)
     shared_kernel.ok(TOOLS)
     return shared_kernel
+
+
+def be_hasty(kernel):
+    """Have the kernel look at bars and report them more often than each tenth of a second."""
+    package = "mcp_notebook.kernel"
+    kernel.set_constants(f"{package}.calls.progress_bars", _INTERVAL=0.02)
+    kernel.set_constants(f"{package}.link.progress_notices", PROGRESS_INTERVAL=0.02)
 
 
 def run(kernel, tool, **arguments):

@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from live import Link, live_kernel, record_of, text_of
+from live import Link, live_kernel, record_of, text_of, until
 
 from mcp_notebook.wire import messages
 
-pytestmark = pytest.mark.slow
-pytest.importorskip("distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
 
 CLUSTER = """
 from distributed import Client, LocalCluster
@@ -79,8 +78,7 @@ def paths(tmp_path):
 
 
 def wait_for_file(path):
-    while not Path(path).exists():
-        pass  # the test's own time limit ends this
+    until(Path(path).exists)
 
 
 def wait_for_text(link, pattern):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from live import Link, record_of, text_of
 
-pytestmark = pytest.mark.slow
-pytest.importorskip("distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
 
 TOOL = '''
 from distributed import Client

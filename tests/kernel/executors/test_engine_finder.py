@@ -24,8 +24,10 @@ def test_that_calls_of_a_tool_are_large_is_told_once():
         assert finder.find(one).begin_warning("orders")
 
 
+@pytest.mark.needs("distributed")
 def test_a_client_of_dask_without_a_cluster_is_found_and_told_of():
-    distributed = pytest.importorskip("distributed")
+    import distributed  # noqa: PLC0415
+
     client = distributed.Client.__new__(distributed.Client)
     client.status = "closed"
     assert dask_engine.find_client(client) == (client, {})

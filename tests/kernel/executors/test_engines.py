@@ -1,5 +1,6 @@
 """Twelve tools of cells, run by each engine: all must behave as they do in the kernel."""
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -9,7 +10,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import psutil
 import pytest
-from live import Link, live_kernel, record_of, text_of, wait_for_ends
+from live import Link, live_kernel, record_of, text_of, until, wait_for_ends
 
 from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.executors.engines import Engine
@@ -108,11 +109,11 @@ def measure(until: str, ctx: Context) -> str:
     ctx.log("measured")
     return ctx.tool
 
-@mcp_tool(executor=pool, timeout=1)
+@mcp_tool(executor=pool, timeout=0.2)
 def sleep() -> None:
     """Sleep."""
     import time
-    time.sleep(3)
+    time.sleep(2)
 '''
 PROCESSES = """
 import multiprocessing
@@ -154,15 +155,15 @@ REPORTING = {"distributed", "fork", "spawn", "loky", "executorlib"}
     params=[
         "fork",
         pytest.param("spawn", marks=pytest.mark.slow),
-        "loky",
-        "distributed",
+        pytest.param("loky", marks=pytest.mark.needs("loky")),
+        pytest.param("distributed", marks=pytest.mark.needs("distributed")),
         pytest.param("executorlib", marks=pytest.mark.slow),
         pytest.param("ipyparallel", marks=pytest.mark.slow),
     ],
 )
 def engine(request, shared_kernel):
     """Return the name of the engine whose executor is `pool` in the kernel."""
-    if request.param not in ("fork", "spawn"):
+    if request.param in ("executorlib", "ipyparallel"):  # in no extra
         pytest.importorskip(request.param)
     shared_kernel.ok(EXECUTORS[request.param])
     shared_kernel.ok(TOOLS)
@@ -234,6 +235,7 @@ def test_prints_and_displays_come_back_in_their_order(link):
     assert text_of(link.call("show")) == "first\n# second\nthird\nfourth"
 
 
+@pytest.mark.slow
 def test_figures_come_back_where_they_were_shown(link):
     blocks = link.call("plot").content
     kinds = [type(block) for block in blocks]
@@ -257,7 +259,7 @@ def test_progress_comes_while_the_function_runs(engine, link, tmp_path):
 
 def test_the_time_limit_holds(link):
     text = text_of(link.call("sleep"))
-    assert text.startswith("The tool 'sleep' was stopped: it ran longer than 1 s")
+    assert text.startswith("The tool 'sleep' was stopped: it ran longer than 0.2 s")
 
 
 class Other(Executor):
@@ -274,9 +276,11 @@ def test_what_is_known_of_an_executor(kind, is_reporting, is_elsewhere):
     assert engine.sends_elsewhere is is_elsewhere
 
 
-@pytest.mark.parametrize("package", ["concurrent.futures", "loky"])
+@pytest.mark.parametrize(
+    "package", ["concurrent.futures", pytest.param("loky", marks=pytest.mark.needs("loky"))]
+)
 def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
-    futures = pytest.importorskip(package)
+    futures = importlib.import_module(package)
     # Not by fork, which Python warns of in a process with threads.
     context = {} if package == "loky" else {"mp_context": multiprocessing.get_context("spawn")}
     go = tmp_path / "go"
@@ -290,8 +294,7 @@ def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
         first, second = (Job(name, wait, {}, way=engine.open_way()) for name in ("first", "second"))
         its_future, later_future = engine.submit(first), engine.submit(second)
         try:
-            while not (first.way.receive() and later_future.running()):
-                time.sleep(0.01)  # the test's own time limit ends this
+            until(lambda: first.way.receive() and later_future.running())
             assert second.way.receive() == []
         finally:
             go.touch()
@@ -317,8 +320,7 @@ def test_a_call_for_which_ipyparallel_has_no_engine_says_so():
         engine = Engine(client.load_balanced_view().executor)
         assert engine.describe_wait() == "its executor's result"
         client.shutdown(targets="all", block=True)
-        while client.ids:
-            time.sleep(0.01)  # the test's own time limit ends this
+        until(lambda: not client.ids)
         assert engine.describe_wait() == "an engine of the ipyparallel cluster, which has none now,"
 
 
@@ -326,31 +328,33 @@ MEET = """
 import multiprocessing, os, pathlib, time
 from concurrent.futures import ProcessPoolExecutor
 from mcp_notebook import mcp_tool
-pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r}))
 
-@mcp_tool(executor=pool)
-def meet() -> int:
-    folder = pathlib.Path({folder!r})
+def meet(folder: str) -> int:
+    folder = pathlib.Path(folder)
+    folder.mkdir(exist_ok=True)
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < 2:
         time.sleep(0.01)
     return os.getpid()
+
+for method in {methods!r}:
+    pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method))
+    mcp_tool(meet, executor=pool, name=method)
 """
+METHODS = "fork", "spawn", "forkserver"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="kills a kernel")
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_the_workers_of_a_pool_end_with_a_kernel_that_is_killed(home, method):
-    folder = home / "met"
-    folder.mkdir()
+@pytest.mark.slow
+def test_the_workers_of_pools_end_with_a_kernel_that_is_killed(home):
     with live_kernel(home) as kernel:
         kernel.ok("%load_ext mcp_notebook")
-        kernel.ok(MEET.format(method=method, folder=str(folder)))
+        kernel.ok(MEET.format(methods=METHODS))
         with Link(record_of(kernel)) as link:
-            for _ in range(2):
-                link.start("meet")
-            workers = {int(text_of(link.result())) for _ in range(2)}
+            for method in METHODS * 2:
+                link.start(method, folder=str(home / f"met by {method}"))
+            workers = {int(text_of(link.result())) for _ in METHODS * 2}
         family = {child.pid for child in psutil.Process(kernel.pid).children(recursive=True)}
-        assert len(workers & family) == 2
+        assert len(workers & family) == 2 * len(METHODS)
         os.kill(kernel.pid, signal.SIGKILL)
         wait_for_ends(family)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not has_raw_fork(), reason="the system has no su
 
 # In a program of its own: the test's has threads that no copy should have.
 PROGRAM = """
-import os, signal, threading
+import os, signal, sys, threading
 import numpy as np
 from mcp_notebook.kernel.executors.raw_fork import BlasThreads, fork_process
 
@@ -31,7 +31,7 @@ threads = [threading.Thread(target=function) for function in (multiply, compute)
 for thread in threads:
     thread.start()
 good = 0
-for _ in range(40):
+for _ in range(int(sys.argv[1])):
     def fork():
         global good
         blas = BlasThreads()
@@ -54,13 +54,14 @@ print(good, hooks)
 """
 
 
-def test_a_fork_beside_threads_that_compute_stops_neither_side():
+@pytest.mark.parametrize("times", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_fork_beside_threads_that_compute_stops_neither_side(times):
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM],
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(times)],
         capture_output=True,
         text=True,
         timeout=120,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "2"},
         check=False,
     )
-    assert ran.stdout == "40 []\n", ran.stderr
+    assert ran.stdout == f"{times} []\n", ran.stderr

@@ -193,6 +193,7 @@ def test_a_figure_that_cannot_be_sent_comes_as_its_picture(pyplot):
     assert pyplot.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_the_module_that_shows_figures_is_imported_before_the_function_runs():
     code = """
 import pickle, sys
