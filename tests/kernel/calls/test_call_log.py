@@ -86,6 +86,7 @@ def run(call, result=RESULT):
     call.answer(CallState.FAILED if result.is_error else CallState.DONE, result)
 
 
+@pytest.mark.smoke
 def test_a_call_is_in_the_log_from_its_arrival_to_its_end(log, make_call):
     call = make_call(client=("editor", "1.2"), a=1)
     [entry] = log.list_calls()

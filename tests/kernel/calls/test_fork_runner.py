@@ -21,15 +21,12 @@ import asyncio, concurrent.futures, logging, os, pathlib, random, signal, subpro
 import tempfile, threading, time
 import _thread
 import numpy as np
-import pandas as pd
-import matplotlib.pyplot as plt
 from IPython.display import Markdown, display
 from mcp_notebook import Context, mcp_tool
 
 copy = mcp_tool(read_only=True, run="fork")
 log = logging.getLogger("tools")
 counter = {"calls": 0}
-frame = pd.DataFrame({"x": np.arange(5000)})
 
 @copy
 def count() -> int:
@@ -105,7 +102,7 @@ def prepare_program() -> None:
     subprocess.run(["true"], preexec_fn=int)
 
 @copy
-def rows() -> pd.DataFrame:
+def rows() -> object:
     """More rows than are shown."""
     return frame
 
@@ -215,6 +212,16 @@ def kernel(hasty_kernel):
     return hasty_kernel
 
 
+@pytest.fixture(scope="module")
+def table(kernel):
+    kernel.ok("import pandas as pd\nframe = pd.DataFrame({'x': np.arange(5000)})")
+
+
+@pytest.fixture(scope="module")
+def pyplot(kernel):
+    kernel.ok("import matplotlib.pyplot as plt")
+
+
 def count_descriptors(kernel):
     return len(os.listdir(f"/proc/{kernel.pid}/fd"))  # noqa: PTH208
 
@@ -236,6 +243,7 @@ def is_alive(pid):
     return not status.rpartition(b") ")[2].startswith((b"Z", b"X"))
 
 
+@pytest.mark.usefixtures("table")
 def test_a_call_runs_in_another_process_on_the_kernels_data(kernel, link):
     pid = int(text_of(link.call("where")))
     assert pid != kernel.pid
@@ -245,6 +253,7 @@ def test_a_call_runs_in_another_process_on_the_kernels_data(kernel, link):
     kernel.ok("frame = pd.DataFrame({'x': np.arange(5000)})")
 
 
+@pytest.mark.smoke
 def test_a_call_runs_while_a_cell_runs(kernel, link):
     with kernel.busy():
         assert text_of(link.call("count")) == "1"
@@ -255,6 +264,7 @@ def test_what_a_call_changes_is_not_seen_by_the_kernel_or_the_next_call(kernel, 
     assert kernel.ok("print(counter)").stdout == "{'calls': 0}\n"
 
 
+@pytest.mark.usefixtures("pyplot")
 def test_prints_displays_figures_and_programs_are_in_the_result_and_not_in_a_cell(kernel, link):
     result = link.call("speak")
     text = text_of(result)
@@ -286,7 +296,7 @@ def test_programs_run_as_in_a_cell(link):
 
 def test_progress_comes_while_the_call_runs(link):
     call = link.start("step", progress=True)
-    link.receive_until(lambda message: getattr(message, "progress", 0) > 1)
+    link.receive_until(lambda message: (getattr(message, "progress", None) or 0) > 1)
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     link.result()
 
@@ -295,6 +305,7 @@ def test_a_coroutine_runs_on_a_loop_of_the_copys(link):
     assert text_of(link.call("coroutine")) == "waits\nwoke up"
 
 
+@pytest.mark.usefixtures("table")
 def test_the_whole_of_a_table_can_be_read_from_the_kernel(link):
     [address, *_] = [
         block.uri for block in link.call("rows").content if isinstance(block, ResourceLink)

@@ -170,14 +170,21 @@ def test_the_watch_hears_an_interrupt_while_somebody_listens():
 
 def test_the_watch_leaves_a_cells_interrupt_to_the_cell_and_listens_when_it_has_ended():
     async def main():
-        heard = asyncio.Event()
-        watch = InterruptWatch(asyncio.get_running_loop(), heard.set, lambda: False)
+        heard, looked = asyncio.Event(), asyncio.Event()
+
+        class Watch(InterruptWatch):
+            def _look_again(self):
+                super()._look_again()
+                looked.set()
+
+        watch = Watch(asyncio.get_running_loop(), heard.set, lambda: False)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a cell runs
         watch.acquire()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # it has ended
-        while signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # noqa: ASYNC110 - no event tells
-            await asyncio.sleep(0)
+        looked.clear()
+        await asyncio.wait_for(looked.wait(), LIMIT)
+        assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
         signal.raise_signal(signal.SIGINT)
         await asyncio.wait_for(heard.wait(), LIMIT)
         watch.release()

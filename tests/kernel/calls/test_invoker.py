@@ -139,15 +139,18 @@ def wait_for_report(link):
     link.receive_until(lambda message: getattr(message, "progress", None) == 1)
 
 
+@pytest.mark.smoke
 def test_a_sync_tool_runs_on_the_main_thread(link):
     assert text_of(link.call("where")) == "MainThread"
     assert text_of(link.call("add", a=1, b=2)) == "3"
 
 
+@pytest.mark.smoke
 def test_a_coroutine_tool_runs_on_the_kernels_loop(link):
     assert text_of(link.call("async_add", a=1, b=2)).split() == ["before", "after", "3"]
 
 
+@pytest.mark.smoke
 def test_a_rebound_variable_is_seen_by_the_next_call(kernel, link):
     kernel.ok("numbers = 2")
     assert text_of(link.call("total")) == "4"
@@ -155,6 +158,7 @@ def test_a_rebound_variable_is_seen_by_the_next_call(kernel, link):
     assert text_of(link.call("total")) == "10"
 
 
+@pytest.mark.smoke
 def test_prints_and_displays_come_in_order_and_never_show_in_a_cell(kernel, link):
     result = link.call("talk")
     assert [block.text.strip() for block in result.content] == ["one", "**two**", "three", "four"]
@@ -238,12 +242,14 @@ def test_a_tool_that_was_deleted_is_named_with_the_reason(kernel, link):
     assert "'brief' is gone. `brief` was deleted. That was at " in text_of(result)
 
 
+@pytest.mark.smoke
 def test_input_is_refused_with_a_reason(link):
     result = link.call("ask")
     assert result.is_error
     assert "parameter" in text_of(result)
 
 
+@pytest.mark.smoke
 def test_a_call_waits_for_the_cell_that_runs_and_says_so(kernel, link):
     with kernel.busy():
         link.start("add", progress=True, a=1)
@@ -265,6 +271,7 @@ def test_a_waiting_call_is_cancelled_at_once(kernel, link):
         assert "No longer wanted" in text_of(link.result())
 
 
+@pytest.mark.smoke
 def test_a_running_sync_tool_is_cancelled(kernel, link):
     kernel.ok("seen.clear()")
     call = link.start("sleep", progress=True, seconds=60)

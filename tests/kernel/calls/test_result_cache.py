@@ -1,5 +1,7 @@
 """Which results are given again, and for how long."""
 
+import pytest
+
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.kernel.calls import result_cache
 from mcp_notebook.kernel.calls.result_cache import ResultCache
@@ -22,6 +24,7 @@ def stored(cache, tool, text="r", **arguments):
     return ticket
 
 
+@pytest.mark.smoke
 def test_a_result_is_given_again_with_its_age_until_its_time_is_over():
     clock, tool = Clock(), object()
     cache = ResultCache(clock)

@@ -197,6 +197,7 @@ def interrupted(kernel, link):
     return link.result()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("tool", ["threaded", "threaded_coroutine"])
 def test_a_tool_in_a_thread_runs_while_a_cell_runs(kernel, link, tool):
     with kernel.busy():
@@ -374,6 +375,7 @@ def test_who_waits_behind_code_that_does_not_react_is_told_so(link, tmp_path):
     assert text_of(link.result()) == "woke up"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("tool", ["limited", "limited_coroutine", "limited_thread"])
 def test_a_call_that_is_too_slow_is_stopped_and_told_the_limit(link, tool):
     result = link.call(tool)
@@ -401,10 +403,15 @@ def test_no_more_calls_of_a_tool_run_at_once_than_it_allows(link):
     assert max(together) == 2
 
 
+@pytest.mark.smoke
 def test_a_process_pool_runs_the_calls_of_its_tools(link):
     assert text_of(link.call("square", x=12)) == "144"
     assert "ValueError: on purpose" in text_of(link.call("broken"))
     assert "x: got 'many'" in text_of(link.call("square", x="many"))
+
+
+def waits_for_worker(message):
+    return "waiting for a free worker" in getattr(message, "message", "")
 
 
 def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
@@ -413,8 +420,7 @@ def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(lin
     until_call(link, "wait")
     for _ in range(4):  # a process pool takes two more calls than it has workers
         link.start("wait", progress=True)
-    while "waiting for a free worker" not in getattr(told := link.receive(), "message", ""):
-        pass
+    *_, told = link.receive_until(waits_for_worker)
     link.send(messages.Cancel(id=told.id, reason="Not begun."))
     assert "Not begun" in text_of(link.result())
     link.send(messages.Cancel(id=works, reason="Begun."))
@@ -446,9 +452,7 @@ def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, 
     until_call(link, "first")
     link.start("second", progress=True)
     for _ in range(8):  # they come every tenth of a second: for longer than its time limit
-        link.receive_until(
-            lambda message: "waiting for a free worker" in getattr(message, "message", "")
-        )
+        link.receive_until(waits_for_worker)
     (tmp_path / "release").touch()
     assert sorted([text_of(link.result()), text_of(link.result())]) == ["in time", "woke up"]
     kernel.ok("%mcp remove first second")
@@ -610,16 +614,17 @@ def test_after_a_call_that_was_stopped_an_interrupt_is_heard_as_before(kernel, l
 
     def read_handler():
         kernel.ok(between)
-        while (handler := kernel.ok("print(*handlers)").stdout) == "\n":
-            pass
-        return handler
+
+        def read():
+            return kernel.ok("print(*handlers)").stdout.strip()
+
+        return until(read)
 
     before = read_handler()
     for tool in HELD_TOOLS:
         link.send(messages.Cancel(id=start_held(link, tool)))
         assert link.result().is_error
-        while kernel.ok("%mcp status").stdout.count("call of"):
-            pass
+        until(lambda: "call of" not in kernel.ok("%mcp status").stdout)
         assert read_handler() == before
     request = kernel.start("print('began', flush=True)\ntime.sleep(600)")
     while "began" not in kernel.wait_for("stream")["text"]:

@@ -42,6 +42,7 @@ def ask(link, task, **request):
     link.send(task_messages.AskTask(id=7, task=task.id, **{"owner": "ann"} | request))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_task_is_told_to_its_bridge_and_found_by_others_until_and_after_its_end(
     link, other, echo, at_once

@@ -47,12 +47,14 @@ async def test_only_the_owner_finds_a_task_and_no_id_can_be_guessed(store):
 
 
 async def test_a_task_is_forgotten_some_time_after_its_end():
-    store = TaskStore("k1", ttl=0.05, max_bytes=1_000)
+    sizes = asyncio.Queue()
+    store = TaskStore("k1", ttl=0.05, max_bytes=1_000, reserve=sizes.put_nowait)
     running, ended = add(store), add(store)
     end(store, ended)
     assert ended.ends is not None
-    while store.find(ended.id, "ann") is not None:  # noqa: ASYNC110 - nobody is told
-        await asyncio.sleep(0.01)
+    assert store.find(ended.id, "ann") is ended
+    assert [await sizes.get() for _ in range(2)] == [4, 0]
+    assert store.find(ended.id, "ann") is None
     assert store.find(running.id, "ann") is running
     assert running.ends is None
 
@@ -145,14 +147,13 @@ async def test_a_task_that_has_ended_holds_nothing_of_its_call_but_where_it_is(s
 
 
 async def test_results_take_their_part_of_the_memory_for_originals_until_they_are_forgotten():
-    sizes = []
-    store = TaskStore("k1", ttl=0.05, max_bytes=1_000, reserve=sizes.append)
+    sizes = asyncio.Queue()
+    store = TaskStore("k1", ttl=0.05, max_bytes=1_000, reserve=sizes.put_nowait)
     for text in ("x" * 400, "x" * 500, "x" * 300):
         end(store, add(store), text)
-    assert sizes == [400, 900, 800]
-    while store.list_tasks():  # noqa: ASYNC110 - nobody is told
-        await asyncio.sleep(0.01)
-    assert sizes[3:] == [300, 0]
+    assert [sizes.get_nowait() for _ in range(3)] == [400, 900, 800]
+    assert [await sizes.get() for _ in range(2)] == [300, 0]
+    assert store.list_tasks() == ()
 
 
 async def test_the_number_of_ended_tasks_is_bounded(store, monkeypatch):
