@@ -24,7 +24,7 @@ SIZE = 4
 """Bytes of a number on the connection."""
 are_forked = False
 """Whether programs are forked; pytest's configuration of ours says so."""
-COMMAND, KERNEL = "mcp_notebook", "ipykernel_launcher"
+COMMAND, KERNEL, SERVER = "mcp_notebook", "ipykernel_launcher", "jupyter_server"
 """Modules that are run."""
 PACKAGES = {
     COMMAND: [
@@ -34,6 +34,10 @@ PACKAGES = {
     KERNEL: [
         *("ipykernel.kernelapp", "mcp_notebook.kernel"),
         *("IPython.core.oinspect", "ipykernel.debugger"),
+    ],
+    SERVER: [
+        *("jupyter_server.serverapp", "jupyter_server.extension.serverextension"),
+        *("jupyter_server.services.kernels.handlers", "mcp_notebook.jupyter"),
     ],
 }
 """What servers import before they run a module, with all that is in packages of ours."""

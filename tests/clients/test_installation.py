@@ -55,6 +55,7 @@ def uninstall(client, file, settings):
 
 
 @ALL
+@pytest.mark.smoke
 def test_a_new_file_is_made_and_removed_again(client, tmp_path, settings):
     file = tmp_path / "new" / "folder" / "settings"
     assert install(client, file, settings) is None

@@ -28,6 +28,7 @@ async def find(settings, word):
     return finding
 
 
+@pytest.mark.smoke
 async def test_a_new_machine_has_nothing_wrong_and_says_what_to_do_first(settings):
     findings = await examine_machine(settings)
     assert not [finding for finding in findings if finding.state == "wrong"]

@@ -1,5 +1,8 @@
 """The bridge lives as long as its server, however that ends."""
 
+import os
+import signal
+
 import anyio
 import anyio.to_thread
 import psutil
@@ -22,7 +25,7 @@ def wait(began: str) -> None:
 
 
 def _bridges_of(server):
-    children = psutil.Process(server.process.pid).children()
+    children = psutil.Process(server.pid).children()
     return [child for child in children if "mcp_notebook.cli_jupyter_bridge" in child.cmdline()]
 
 
@@ -49,10 +52,11 @@ async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_b
         await anyio.to_thread.run_sync(wait_for, lambda: not bridge.is_running())
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_killed_leaves_no_bridge(home):
     with jupyter_server(home) as server:
         async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
             assert not (await client.list_tools()).tools
         (bridge,) = _bridges_of(server)
-        server.process.kill()
+        os.kill(server.pid, signal.SIGKILL)
         await anyio.to_thread.run_sync(wait_for, lambda: not bridge.is_running())

@@ -7,6 +7,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from forked_command import SERVER, list_words
 from jupyter_servers import jupyter_server
 
 CONFIG = "etc/jupyter/jupyter_server_config.d/mcp_notebook.json"
@@ -24,7 +25,7 @@ def test_installing_the_package_turns_the_extension_on():
 
 def test_jupyter_server_lists_the_extension_as_enabled_and_valid(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "jupyter_server.extension.serverextension", "list"],
+        list_words("list", module="jupyter_server.extension.serverextension", like=SERVER),
         env={"HOME": str(tmp_path), "PATH": ""},
         capture_output=True,
         text=True,
@@ -39,9 +40,17 @@ AUTHORIZER = r"""
 from jupyter_server.auth import Authorizer
 
 class FewRunCode(Authorizer):
-    {kind} is_authorized(self, handler, user, action, resource):
-        may_run = "X-May-Run" in handler.request.headers
-        return (action, resource) != ("execute", "kernels") or may_run
+    def is_authorized(self, handler, user, action, resource):
+        if "X-Slow" in handler.request.headers:
+            return self.decide(handler, action, resource)
+        return may(handler, action, resource)
+
+    async def decide(self, handler, action, resource):
+        return may(handler, action, resource)
+
+def may(handler, action, resource):
+    may_run = "X-May-Run" in handler.request.headers
+    return (action, resource) != ("execute", "kernels") or may_run
 
 c = get_config()
 c.ServerApp.authorizer_class = FewRunCode
@@ -50,24 +59,28 @@ c.ServerApp.allow_origin_pat = r"https://(\w+\.)?good\.example|https://bad"
 STOP = {"kernel": "1f0c7d", "call": 1}
 
 
-@pytest.fixture(scope="module", params=["def", "async def"])
-def strict_server(request, module_home):
-    """A server that lets few requests run code, and pages of some origins in."""
-    (module_home / "config").mkdir(exist_ok=True)
-    config = AUTHORIZER.format(kind=request.param)
-    (module_home / "config" / "jupyter_server_config.py").write_text(config)
+@pytest.fixture(scope="module")
+def strict_server(module_home):
+    """A server that lets few requests run code, and pages of some origins in.
+
+    Of requests with the header X-Slow, it decides as an authorizer with an `async def` does.
+    """
+    (module_home / "config").mkdir()
+    (module_home / "config" / "jupyter_server_config.py").write_text(AUTHORIZER)
     with jupyter_server(module_home) as server:
         yield server
 
 
-def test_whoever_may_not_run_code_in_the_kernels_gets_403(strict_server):
+@pytest.mark.parametrize("headers", [{}, {"X-Slow": "1"}], ids=["def", "async def"])
+def test_whoever_may_not_run_code_in_the_kernels_gets_403(strict_server, headers):
     http = strict_server.http
     assert http.get("api/kernels").status_code == 200
     for path, body in [("mcp", {}), ("mcp/sales", {}), ("mcp-notebook/calls/stop", STOP)]:
-        answer = http.post(path, json=body)
+        answer = http.post(path, json=body, headers=headers)
         assert answer.status_code == 403
         assert answer.json()["message"].startswith("This user may not run code in the kernels")
-    assert http.post("mcp", json={}, headers={"X-May-Run": "1"}).status_code == 400  # the bridge's
+    answer = http.post("mcp", json={}, headers={"X-May-Run": "1"} | headers)
+    assert answer.status_code == 400  # the bridge's
 
 
 @pytest.mark.parametrize(
@@ -90,6 +103,7 @@ def test_an_origin_is_allowed_if_all_of_it_fits_the_pattern(strict_server, origi
     assert answer.status_code == (400 if is_allowed else 403)
 
 
+@pytest.mark.slow
 def test_a_server_without_a_token_says_that_clients_need_one(home):
     with jupyter_server(home, token="") as server:
         assert server.http.get("api/kernels").status_code == 200

@@ -123,6 +123,7 @@ def test_reloading_gives_a_fresh_extension_and_one_of_everything(kernel):
         assert text_of(link.call("one")) == "1"
 
 
+@pytest.mark.smoke
 def test_reloading_keeps_the_tools_in_order_and_as_they_were(kernel):
     kernel.ok(
         "from mcp_notebook import Tool, mcp_tool, registry\n@mcp_tool\ndef a(): 'A.'\n"

@@ -1316,7 +1316,7 @@ CHANGES = (
         "jupyter/authorized_handler.py",
         'if "token" in self.request.arguments:',
         "if False:",
-        "jupyter/test_mcp_handler.py",
+        "jupyter/test_routes.py",
     ),
     Change(
         "jupyter/mcp_handler.py",
@@ -1328,7 +1328,7 @@ CHANGES = (
         "jupyter/mcp_handler.py",
         "quote(notebook, safe='').replace('.', '%2E')",
         "quote(notebook)",
-        "jupyter/test_mcp_handler.py",
+        "jupyter/test_routes.py",
     ),
     # -- numbers and spans -------------------------------------------------------------------------
     Change(
@@ -1679,12 +1679,12 @@ CHANGES = (
         "jupyter/mcp_handler.py",
         'self.set_header("X-Accel-Buffering", "no")',
         "pass",
-        "jupyter/test_mcp_handler.py",
+        "jupyter/test_routes.py",
     ),
     Change(
         "jupyter/mcp_handler.py",
         "        self._relaying.cancel()\n\n    def _check",
         "        pass\n\n    def _check",
-        "jupyter/test_mcp_handler.py",
+        "jupyter/test_routes.py",
     ),
 )

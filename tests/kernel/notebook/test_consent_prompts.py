@@ -23,6 +23,7 @@ def ask(link, number=1):
     )
 
 
+@pytest.mark.smoke
 def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
     ask(link)
     shown = kernel.wait_for("display_data")

@@ -16,6 +16,7 @@ def traceback_of(kernel, code):
     return strip_escapes("\n".join(lines))
 
 
+@pytest.mark.smoke
 def test_a_cell_of_functions_becomes_tools_in_order_without_its_helpers(kernel):
     kernel.ok("%%mcp_tool\ndef b(): 'B.'\ndef _helper(): ...\nasync def a(): 'A.'\nclass C: ...")
     assert list(tools_of(kernel)) == ["b", "a"]
@@ -158,6 +159,7 @@ def test_existing_functions_become_tools_by_the_line_magic(kernel):
     assert list(tools_of(kernel)) == ["mine", "dedent"]
 
 
+@pytest.mark.smoke
 def test_the_decorator_declares_in_any_cell(kernel):
     kernel.ok(
         "from mcp_notebook import mcp_tool\n@mcp_tool\ndef one(): 'One.'\n"
@@ -282,6 +284,7 @@ def test_a_name_that_gets_a_strange_object_hides_no_other_tool(kernel, value):
     assert kernel.ok("%mcp call other").stdout.strip() == "2"
 
 
+@pytest.mark.smoke
 def test_a_tool_follows_its_name_through_ordinary_cells(kernel):
     kernel.ok("%%mcp_tool --name rain\ndef f(): 'First.'\n")
     with Link(record_of(kernel)) as link:

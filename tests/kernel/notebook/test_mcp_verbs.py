@@ -9,6 +9,7 @@ from mcp_notebook.discovery import read_start_time, write_record
 from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
 
 
+@pytest.mark.smoke
 def test_mcp_list_and_status_show_the_tools(rain):
     assert "rain(city" in rain.ok("%mcp list").text
     assert "1 tool: rain" in rain.ok("%mcp status").text
@@ -69,6 +70,7 @@ def test_pairs_of_a_call_may_hold_the_notebooks_variables_and_an_object_is_taken
     assert "{place}" in rain.run("%mcp remove {place}").text
 
 
+@pytest.mark.smoke
 def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
     assert rain.ok("%mcp log").stdout == "No calls yet.\n"
     assert rain.ok("%mcp log rain --errors").stdout == "No call of rain has failed.\n"
@@ -152,6 +154,7 @@ def test_wrong_input_gets_one_sentence_that_says_what_to_do(rain, line, said):
     assert list(tools_of(rain)) == ["rain"]
 
 
+@pytest.mark.smoke
 def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
     shown = kernel.open_pager("%mcp?")
     words = " ".join(shown.split())

@@ -43,6 +43,7 @@ def error_of(kernel, line):
     return output.text
 
 
+@pytest.mark.smoke
 def test_each_call_of_a_client_and_of_the_notebook_is_recorded_until_the_stop(rain, folder):
     assert f"a cell of {folder}/calls.ipynb" in rain.ok("%mcp record calls").stdout
     with Link(record_of(rain)) as link:
@@ -124,6 +125,7 @@ def insert(kernel, line):
     return payload["text"]
 
 
+@pytest.mark.smoke
 def test_a_call_is_inserted_as_a_cell_that_makes_it_again(rain, folder):
     with Link(record_of(rain)) as link:
         link.call("rain", city="New York", year=2013)

@@ -82,6 +82,7 @@ def test_without_ipywidgets_the_message_says_what_else_there_is(monkeypatch):
         build_form(make_tool(report), print)
 
 
+@pytest.mark.smoke
 def test_the_button_calls_the_tool_in_the_kernel_and_shows_what_a_client_would_get(rain):
     rain.ok("%mcp try rain")
     press = (

@@ -1,23 +1,28 @@
-"""The tools of a real Jupyter Server's kernels, called below its own address and login."""
+"""The routes of a real Jupyter Server: its kernels' tools, and its pages' stop buttons."""
 
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import httpx2
+import live
 import psutil
 import pytest
 from bridges import INITIALIZE
 from clients import ERAS, over_http, text_of
 from jupyter_servers import HEADERS, LOOK, TOKEN, wait_for
 from listing import list_tools
-from live import TIMEOUT, live_kernel
+from live import TIMEOUT, Link, live_kernel
 from mcp import MCPError
 
+from mcp_notebook.discovery import list_live_records
 from mcp_notebook.jupyter.mcp_handler import McpHandler
+from mcp_notebook.jupyter.routes import ROUTES
+from mcp_notebook.kernel.notebook.panel.stop_button import ROUTE
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +40,7 @@ def _connect(server, era, notebook="", **options):
     return over_http(url, era, token=TOKEN, **options)
 
 
+@pytest.mark.smoke
 async def test_the_tools_of_all_notebooks_are_called_below_the_servers_base_url(server, era):
     async with _connect(server, era) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -120,6 +126,7 @@ async def test_a_client_of_the_handshake_era_stops_its_call_by_a_message(server,
             await _wait_for_file(f"{seen}-stopped")
 
 
+@pytest.mark.slow
 async def test_arguments_may_have_63_megabytes(server, era):
     async with _connect(server, era, "sales") as client:
         result = await client.call_tool("measure", {"text": "x" * 63_000_000})
@@ -262,6 +269,7 @@ async def _wait_for_tools(client):
             await anyio.sleep(LOOK)
 
 
+@pytest.mark.slow
 async def test_a_bridge_that_died_is_started_again(server):
     (bridge,) = _bridges_of(server)
     bridge.kill()
@@ -287,5 +295,72 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
 
 
 def _bridges_of(server):
-    children = psutil.Process(server.process.pid).children()
+    children = psutil.Process(server.pid).children()
     return [child for child in children if "mcp_notebook.cli_jupyter_bridge" in child.cmdline()]
+
+
+# -- the stop buttons, asked as a page of the server asks ------------------------------------------
+
+
+@pytest.fixture
+def link(server):
+    """A link to the kernel of one of the notebooks."""
+    records = list_live_records(server.home / ".mcp-notebook" / "kernels")
+    with Link(next(record for record in records if record.name == "rain")) as link:
+        yield link
+
+
+@pytest.fixture
+def page(server):
+    """A page of the server: it has the cookies, and no token."""
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
+        page.get("api/status", headers=HEADERS)
+        page.get("login", follow_redirects=True)
+        assert page.get("api/kernels").status_code == 200
+        yield page
+
+
+def _stop(page, kernel, call, **headers):
+    xsrf = {"X-XSRFToken": page.cookies.get("_xsrf") or ""}
+    return page.post(ROUTE, json={"kernel": kernel, "call": call}, headers=xsrf | headers)
+
+
+def test_the_route_is_the_one_that_the_buttons_know():
+    assert ROUTE in [pattern for pattern, _ in ROUTES]
+
+
+def test_a_page_stops_a_call_that_keeps_its_kernel_busy(page, link, tmp_path):
+    seen = tmp_path / "seen"
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(link.call, "wait_to_be_stopped", seen=str(seen))
+        wait_for((tmp_path / "seen-began").exists)
+        with Link(link.record) as other:
+            (call,) = other.welcome.calls
+        answer = _stop(page, link.record.id, call.number)
+        assert answer.status_code == 200
+        assert answer.json()["message"] == f"Stopped rain:{call.number} (wait_to_be_stopped)."
+        assert "The user stopped the call" in live.text_of(result.result(TIMEOUT))
+    assert (tmp_path / "seen-stopped").exists()
+
+
+def test_a_call_that_has_ended_is_a_conflict_that_says_so(page, link):
+    answer = _stop(page, link.record.id, 999_999)
+    assert answer.status_code == 409
+    assert "it may have ended" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "call"),
+    [("--help", 1), ("", 1), (None, 1), ("a1; rm", 1), ("a1", "1"), ("a1", True), ("a1", 0)],
+)
+def test_what_is_no_call_is_refused(page, kernel, call):
+    answer = _stop(page, kernel, call)
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("Say which call to stop")
+
+
+def test_only_pages_of_the_server_may_ask(page, link, server):
+    body = {"kernel": link.record.id, "call": 1}
+    assert page.post(ROUTE, json=body).status_code == 403, "without the XSRF token"
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as stranger:
+        assert stranger.post(ROUTE, json=body).status_code in (401, 403)
