@@ -16,6 +16,7 @@ from bridges import (
     hold_port_of_another_user,
     http_bridge,
 )
+from forked_command import find_pid
 from live import SOON, live_kernel
 
 from mcp_notebook import __version__
@@ -133,12 +134,13 @@ def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home)
     _remember(home, port)
     tokens = set()
     for _ in range(2):
-        with _background(home, COMMAND) as running:
+        with _background(home) as running:
             assert running.url == f"http://127.0.0.1:{port}/mcp"
+            pid = find_pid(running.process.pid)
             record = read_bridge(_settings(home).bridge_file)
             assert record == BridgeRecord(
-                pid=running.process.pid,
-                started=read_start_time(running.process.pid),
+                pid=pid,
+                started=read_start_time(pid),
                 version=__version__,
                 url=running.url,
             )

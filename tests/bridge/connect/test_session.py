@@ -22,8 +22,10 @@ def port():
 
 
 @contextmanager
-def bridge_at(home, port):
-    with http_bridge(home, "--port", str(port), command=COMMAND) as served:
+def bridge_at(home, port, how=signal.SIGTERM):
+    """Run a bridge that will be ended in this way: a forked one that is killed ends a bit later."""
+    command = COMMAND if how == signal.SIGKILL else None
+    with http_bridge(home, "--port", str(port), command=command) as served:
         yield served
 
 
@@ -35,9 +37,9 @@ async def end(served, how):
 @pytest.mark.parametrize(
     ("era", "how"),
     [
-        ("legacy", signal.SIGKILL),
+        ("legacy", signal.SIGTERM),
         pytest.param("auto", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("legacy", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("legacy", signal.SIGKILL, marks=pytest.mark.slow),
         pytest.param("auto", signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
@@ -46,7 +48,7 @@ async def test_a_bridge_that_comes_back_has_its_client_again_which_lists_anew(
 ):
     changes = Changes()
     url = f"http://127.0.0.1:{port}/mcp"
-    with bridge_at(sales.home, port) as first:
+    with bridge_at(sales.home, port, how) as first:
         async with (
             connect_to(url, era, message_handler=changes.handle) as client,
             changes.watch(client, era),
