@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import statistics
+import time
 
 import pytest
 from live import Link, record_of, text_of, tools_of
@@ -264,11 +266,25 @@ def test_a_call_sees_the_context_of_the_cells(kernel, link):
     assert text_of(link.call("precision")) == "7"
 
 
+def measure(function):
+    """Return how many seconds a function takes, mostly."""
+    times = []
+    for _ in range(9):
+        began = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
 def test_a_waiting_call_is_cancelled_at_once(kernel, link):
-    with kernel.busy():
+    def cancel():
         call = link.start("sleep", seconds=30)
         link.send(messages.Cancel(id=call, reason="No longer wanted."))
         assert "No longer wanted" in text_of(link.result())
+
+    usual = measure(lambda: link.call("add", a=1))
+    with kernel.busy():
+        assert measure(cancel) < 20 * usual
 
 
 @pytest.mark.smoke

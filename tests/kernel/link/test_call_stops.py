@@ -1,7 +1,7 @@
 """A call is stopped by its number, whoever made it, and whatever holds the main thread."""
 
 import pytest
-from live import Link, record_of, text_of
+from live import Link, record_of, text_of, until
 
 from mcp_notebook.wire import messages
 
@@ -47,12 +47,16 @@ def link(kernel):
 
 def wait_for_call(kernel, tool, doing):
     """Return what bridges are told of a call of this tool, once it does this."""
-    while True:
+
+    def find():
         with Link(record_of(kernel)) as link:
             assert link.welcome.stops_calls
             for call in link.welcome.calls:
                 if call.tool == tool and call.doing.startswith(doing):
                     return call
+        return None
+
+    return until(find)
 
 
 def stop(kernel, number):
