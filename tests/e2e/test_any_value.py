@@ -256,7 +256,13 @@ def test_any_value_becomes_a_valid_result(clients, request):
     sent()
 
 
-@pytest.mark.parametrize("name", ODD)
+LARGE = {"many keys"}
+"""Odd values that a client reads for many seconds."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in ODD]
+)
 def test_an_odd_value_becomes_a_valid_result(clients, name):
     era = ERAS[len(name) % len(ERAS)]
     for tool in ("give", "give_object", "give_later", "fail"):

@@ -2,7 +2,8 @@
 
 A real kernel and a real bridge take thousands of messages and bytes with faults, over stdio, over
 HTTP and on the kernel's socket. After each batch they still answer, and the tools have been called
-only with arguments that their schemas allow. ``pytest -m slow`` sends 10,000 of each kind.
+only with arguments that their schemas allow. ``pytest -m slow`` sends 1,000 of each kind, ``pytest
+-m exhaustive`` 10,000.
 """
 
 import asyncio
@@ -65,7 +66,11 @@ pytestmark = [
 ]
 
 BATCH = 50
-COUNTS = [10, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+COUNTS = [
+    2,
+    pytest.param(20, marks=pytest.mark.slow),
+    pytest.param(200, marks=[pytest.mark.exhaustive, pytest.mark.timeout(600)]),
+]
 """Batches."""
 MOST_GROWTH = (100 * 2**20, 50, 50)
 """Bytes of memory, descriptors and threads that a process may hold more after so many cases."""

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import sys
-from contextlib import asynccontextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import anyio
@@ -31,8 +32,9 @@ def ports(module_home):
     path = module_home / "sums.ipynb"
     made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", TOOLS)]
     nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-    with http_bridge(module_home, str(path)) as one, http_bridge(module_home, str(path)) as two:
-        yield [urlsplit(bridge.url).port for bridge in (one, two)]
+    with ExitStack() as stack, ThreadPoolExecutor(2) as both:
+        ends = [http_bridge(module_home, str(path)) for _ in range(2)]
+        yield [urlsplit(bridge.url).port for bridge in both.map(stack.enter_context, ends)]
 
 
 @asynccontextmanager

@@ -56,10 +56,19 @@ def bridge(kernel):
         yield served
 
 
-@pytest.fixture(params=["plain", "sdk"])
-def way(request):
-    """Whether the SDK answers."""
-    return {} if request.param == "plain" else SDK
+WAYS = {"plain": {}, "sdk": SDK}
+"""What requests have in addition, on either way."""
+
+
+def pair(older, modern):
+    """Return all pairs of an era and a way; each of the four runs in one that is not slow."""
+    often = {("older", "plain"), ("modern", "sdk")}
+    return [
+        pytest.param((era, WAYS[way]), marks=marks, id=f"{name}-{way}")
+        for name, era in (("older", older), ("modern", modern))
+        for way in WAYS
+        for marks in [() if (name, way) in often else pytest.mark.slow]
+    ]
 
 
 @pytest.fixture
@@ -123,8 +132,9 @@ class Pipe:
         return message
 
 
-@pytest.fixture(params=["legacy", "modern"])
-def pipe(request, kernel, way):
+@pytest.fixture(params=pair("legacy", "modern"))
+def pipe(request, kernel):
+    era, way = request.param
     process = subprocess.Popen(
         list_words("stdio"),
         env=kernel_env(kernel.home),
@@ -134,7 +144,7 @@ def pipe(request, kernel, way):
     )
     with process:
         try:
-            yield Pipe(process, request.param, way)
+            yield Pipe(process, era, way)
         finally:
             process.send_signal(signal.SIGCONT)
             process.stdin.close()
@@ -278,9 +288,10 @@ class Session:
         self.post_alone({"method": "notifications/cancelled", "params": {"requestId": request_id}})
 
 
-@pytest.fixture(params=[Modern, Session])
-def client(request, bridge, way):
-    return request.param(bridge, way)
+@pytest.fixture(params=pair(Session, Modern))
+def client(request, bridge):
+    make, way = request.param
+    return make(bridge, way)
 
 
 def wait_for_answer(connection):
@@ -333,6 +344,7 @@ def test_http_a_hang_up_that_meets_the_result_in_the_bridge_does_not_lose_it(
     assert_runs(kernel, 1)
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_http_a_cancel_of_a_call_that_is_answered_leaves_the_answer_for_the_same_call(
     kernel, bridge, way, simulate
 ):

@@ -24,6 +24,10 @@ WAIT = (
     "async def wait() -> None:\n    'Waits.'\n    await asyncio.sleep(60)"
 )
 LOAD = "%load_ext mcp_notebook"
+OLDER_SLOWLY = pytest.mark.parametrize(
+    "era", [pytest.param("legacy", marks=pytest.mark.slow), "auto"]
+)
+"""For what the kernel and the bridge do alike in all eras."""
 
 
 # Kernels are started by fixtures: jupyter_client's blocking manager leaves an event loop behind in
@@ -55,6 +59,7 @@ async def in_thread(function, *arguments):
     return await anyio.to_thread.run_sync(function, *arguments)
 
 
+@OLDER_SLOWLY
 async def test_a_kernel_that_dies_during_a_call_is_told_at_once(home, sales, era):
     sales.ok(WAIT)
     async with connected(home, era, "stdio") as client, anyio.create_task_group() as tasks:
@@ -77,6 +82,7 @@ async def test_a_kernel_that_dies_during_a_call_is_told_at_once(home, sales, era
         assert "died" in text_of(result)
 
 
+@OLDER_SLOWLY
 async def test_tools_come_back_to_the_same_client_after_a_restart(home, sales, sales_again, era):
     sales.ok(ADD)
     changes = Changes()
@@ -95,6 +101,7 @@ async def test_tools_come_back_to_the_same_client_after_a_restart(home, sales, s
         assert text_of(await client.call_tool("add", {"a": 1})) == "2"
 
 
+@OLDER_SLOWLY
 async def test_two_notebooks_with_one_tool_name_are_told_apart(home, sales, costs, era):
     for kernel, number in ((sales, 1), (costs, 2)):
         await in_thread(
@@ -111,7 +118,9 @@ async def test_two_notebooks_with_one_tool_name_are_told_apart(home, sales, cost
         assert "my_costs_total" in text_of(result)
 
 
-@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    "how", ["eof", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGTERM", "SIGINT"))]
+)
 def test_a_stdio_bridge_ends_soon_and_printed_protocol_only(home, how):
     bridge = subprocess.Popen(
         [*COMMAND, "stdio"],

@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from bridges import COMMAND, TOKEN, bridge
+from bridges import TOKEN, bridge
+from forked_command import find_pid
 from live import TIMEOUT, live_kernel
 
 MODERN = "2026-07-28"
@@ -163,7 +164,7 @@ class System:
         self._bridge_end.close()
         port = str(urlsplit(self.url).port) if self.url else "0"
         env = {"MCP_NOTEBOOK_TOKEN": TOKEN}
-        process = bridge(self._home, "serve", "--port", port, env=env, command=COMMAND)
+        process = bridge(self._home, "serve", "--port", port, env=env)
         self.bridge = self._bridge_end.enter_context(process)
         self.url = self.bridge.url
 
@@ -300,7 +301,7 @@ def apply_fault(system, party, fault):
     elif (party, fault) == ("bridge", "restarted"):
         apply_fault(system, party, "terminated")  # it is started again below
     else:
-        pid = system.kernel.pid if party == "kernel" else system.bridge.process.pid
+        pid = system.kernel.pid if party == "kernel" else find_pid(system.bridge.process.pid)
         FAULTS[fault](psutil.Process(pid))
 
 

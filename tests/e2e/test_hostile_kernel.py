@@ -1,7 +1,7 @@
 """A process that listens in the place of a kernel and says anything: the bridge goes on.
 
 Its clients get one valid answer for each request, whatever the kernel says of its tools, calls and
-resources. ``pytest -m slow`` makes 10,000 calls.
+resources. ``pytest -m slow`` makes 2,000 calls, ``pytest -m exhaustive`` 10,000.
 """
 
 import asyncio
@@ -43,7 +43,12 @@ pytestmark = [
 
 BATCH = 100
 """Calls of one kernel."""
-MANY = pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+COUNTS = [
+    1,
+    pytest.param(20, marks=pytest.mark.slow),
+    pytest.param(100, marks=[pytest.mark.exhaustive, pytest.mark.timeout(600)]),
+]
+"""Batches."""
 MOST_GROWTH = 100 * 2**20
 """Bytes of memory."""
 
@@ -168,7 +173,7 @@ def list_names(client):
     return [tool.name for tool in listed.tools if tool.name != READ_RESOURCE]
 
 
-@pytest.mark.parametrize("batches", [2, MANY])
+@pytest.mark.parametrize("batches", COUNTS)
 def test_each_request_gets_one_valid_answer_whatever_the_kernel_says(client, module_home, batches):
     def check(seed):
         random = Random(seed)
@@ -237,7 +242,7 @@ async def greet(home, answers):
     assert len(links) == 0
 
 
-@pytest.mark.parametrize("batches", [5, MANY])
+@pytest.mark.parametrize("batches", COUNTS)
 def test_whatever_comes_in_place_of_a_welcome_is_one_or_an_error_of_the_link(home, caplog, batches):
     def check(seed):
         random = Random(seed)

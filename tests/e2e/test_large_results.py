@@ -40,8 +40,15 @@ def url(noisy):
         yield served.url
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("steps", [0, 2], ids=["answer alone", "behind progress"])
+@pytest.mark.parametrize(
+    ("era", "steps"),
+    [
+        pytest.param("auto", 0, id="answer alone-auto"),
+        pytest.param("legacy", 2, id="behind progress-legacy"),
+        pytest.param("legacy", 0, id="answer alone-legacy", marks=pytest.mark.slow),
+        pytest.param("auto", 2, id="behind progress-auto", marks=pytest.mark.slow),
+    ],
+)
 async def test_eight_pictures_of_a_megabyte_are_one_answer(url, era, steps):
     async def heard(*_):
         pass

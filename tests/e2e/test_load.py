@@ -106,7 +106,11 @@ async def take_stock(served):
 
 @pytest.mark.parametrize(
     ("clients", "calls"),
-    [(24, 12), pytest.param(200, 40, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+    [
+        (8, 6),
+        pytest.param(24, 12, marks=pytest.mark.slow),
+        pytest.param(200, 40, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)]),
+    ],
 )
 async def test_each_call_of_many_clients_is_answered_once_with_its_own_result(home, clients, calls):
     with (

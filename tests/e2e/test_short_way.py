@@ -2,7 +2,7 @@
 
 Requests from a seed (`generated_requests`), plain ones, odd ones and broken ones, go to a server
 with the short way and to one without it (`short_way`): status, headers, messages and what the
-observers of calls hear have to be equal. ``pytest -m slow`` makes 10,000 of them, ``pytest -m
+observers of calls hear have to be equal. ``pytest -m slow`` makes 5,000 of them, ``pytest -m
 exhaustive`` 100,000; the report says how many were answered on which way.
 """
 
@@ -20,7 +20,7 @@ from short_way import Comparison, both_sides, opened_pipes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
 
-FEW = 250
+FEW, SEVERAL = 60, 1_000
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def _quiet(caplog):
 
 
 def _count(many):
-    slow = pytest.param(many // 10, marks=[pytest.mark.slow, pytest.mark.timeout(300)])
+    slow = pytest.param(SEVERAL, marks=pytest.mark.slow)
     exhaustive = pytest.param(many, marks=[pytest.mark.exhaustive, pytest.mark.timeout(1200)])
     return pytest.mark.parametrize("count", [FEW, slow, exhaustive])
 
@@ -59,11 +59,12 @@ async def test_each_request_over_http_is_answered_alike(kernel, era, count, reco
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("count", [FEW, pytest.param(SEVERAL // 2, marks=pytest.mark.slow)])
 async def test_so_are_those_to_a_bridge_with_pages_and_tools_of_its_own(
-    kernel, era, record_property
+    kernel, era, count, record_property
 ):
     options = {"page_size": 3, "with_meta_tools": True}
-    await _compare_over_http(kernel, era, FEW, record_property, **options)
+    await _compare_over_http(kernel, era, count, record_property, **options)
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])

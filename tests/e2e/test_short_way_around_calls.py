@@ -23,8 +23,9 @@ from held_calls import (  # noqa: F401 - fixtures, too
     wait_for_notes,
 )
 from live import live_kernel, record_of
-from short_way import both_sides
+from short_way import both_sides, make_request, normalise_message
 
+from mcp_notebook.bridge.server import resource_notices
 from mcp_notebook.bridge.server.large_calls import LARGE
 from mcp_notebook.bridge.server.plain_requests import LONG
 from mcp_notebook.bridge.server.task_forms import EXTENSION
@@ -188,3 +189,67 @@ async def test_large_arguments_over_stdio(kernel, era):
 
     async with both_pipes(kernel, era) as clients:
         check_alike([await ask(*each) for each in clients])
+
+
+LONG_TEXT = "x" * 100_000
+"""Of a result that is cut, and so adds its original to the list of resources."""
+
+
+async def test_a_result_that_adds_a_resource_is_told_as_one_change_of_their_list(
+    kernel, era, monkeypatch
+):
+    monkeypatch.setattr(resource_notices, "NOTICE_DELAY", 0)
+    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 0)
+
+    async def ask(pipes):
+        if era == "modern":
+            await pipes.send(make_listening().body)
+            assert b"acknowledged" in await pipes.receive()
+        told = []
+        for number in range(3):
+            await pipes.send(make_call(era, "echo", number, value=LONG_TEXT).body)
+            with anyio.fail_after(30):
+                both = [await pipes.receive() for _ in range(2)]  # in whichever order
+            told.append(sorted(map(normalise_message, both)))
+            assert sum(b"notifications/resources/list_changed" in each for each in both) == 1
+        await pipes.send(make_call(era, "echo", "last", value="short").body)
+        return told, await take_lines(pipes, "last")
+
+    async with both_pipes(kernel, era) as clients:
+        found = [await ask(pipes) for _, pipes in clients]
+    check_alike(found)
+    assert len(found[0][1]) == 1
+
+
+def make_listening():
+    """Return the request of a client that wants to hear of changes of the list of resources."""
+    request = make_call("modern", "")
+    params = {"_meta": request.message["params"]["_meta"]}
+    params["notifications"] = {"resourcesListChanged": True}
+    request.message |= {"id": "listening", "method": "subscriptions/listen", "params": params}
+    request.body = json.dumps(request.message).encode()
+    return request
+
+
+async def test_pages_of_resources_lead_to_the_same_list(kernel):
+    async def read_all(side):
+        listed, cursor = [], {}
+        while True:
+            message = {"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": cursor}
+            status, *_ = await side.ask(make_request(message, session="usual"))
+            assert status == 200
+            text = side.body.decode()
+            result = json.loads(text[text.index("{") :])["result"]
+            assert len(result["resources"]) <= 3
+            listed += result["resources"]
+            if "nextCursor" not in result:
+                return listed
+            cursor = {"cursor": result["nextCursor"]}
+
+    async with both_sides([record_of(kernel)], kernel.home, page_size=3) as sides:
+        for side in sides:
+            for _ in range(4):
+                await side.ask(make_call("handshake", "echo", value=LONG_TEXT))
+        found = [await read_all(side) for side in sides]
+    check_alike(found)
+    assert len(found[0]) >= 8

@@ -17,7 +17,11 @@ from generated_requests import Request
 from live import live_kernel, record_of
 from short_way import Comparison, both_sides
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="Unix sockets")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="Unix sockets"),
+]
 
 HERE = Path(__file__).parents[1] / "conformance"
 SCENARIOS = json.loads((HERE / "requests.json").read_text(encoding="utf-8"))

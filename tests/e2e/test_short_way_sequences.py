@@ -147,7 +147,11 @@ async def _exchange(pipes, line):
 
 @pytest.mark.parametrize(
     ("sequences", "steps"),
-    [(2, 40), pytest.param(20, 100, marks=[pytest.mark.slow, pytest.mark.timeout(600)])],
+    [
+        (1, 30),
+        pytest.param(6, 60, marks=pytest.mark.slow),
+        pytest.param(20, 100, marks=[pytest.mark.exhaustive, pytest.mark.timeout(600)]),
+    ],
 )
 async def test_whatever_is_done_in_whatever_order_is_answered_alike(
     shared_kernel, sequences, steps, record_property

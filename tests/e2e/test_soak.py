@@ -21,10 +21,8 @@ from mcp_notebook.wire import messages
 
 LIMIT = 30
 AT_ONCE = 8
-FEW, MANY = 12, 300
+FEW, SEVERAL, MANY = 2, 12, 300
 """Calls of each kind."""
-AT_A_TIME = 256
-"""Calls that a bridge takes: with MANY, one that forgot that calls have ended would be full."""
 
 
 TOOLS = '''
@@ -286,7 +284,11 @@ def _cancel_while_it_waits(link):
 
 @pytest.mark.parametrize(
     "number",
-    [FEW, pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+    [
+        FEW,
+        pytest.param(SEVERAL, marks=pytest.mark.slow),
+        pytest.param(MANY, marks=[pytest.mark.exhaustive, pytest.mark.timeout(1800)]),
+    ],
 )
 def test_a_kernel_is_as_before_after_calls_of_every_kind(kernel, number):
     with Link(record_of(kernel)) as link:
@@ -362,12 +364,18 @@ class Caller:
                 tasks.start_soon(work)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era):
-    env = {"MCP_NOTEBOOK_MAX_CALLS": str(AT_A_TIME)}
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(3 * AT_ONCE, marks=pytest.mark.slow),
+        pytest.param(MANY, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3600)]),
+    ],
+)
+async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era, number):
+    # One that forgot that calls of a kind have ended would be full.
+    env = {"MCP_NOTEBOOK_MAX_CALLS": str(2 * AT_ONCE)}
     with http_bridge(kernel.home, env=env, command=COMMAND) as served:
         process = psutil.Process(served.process.pid)
 
@@ -376,7 +384,7 @@ async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(k
         files, threads = process.num_fds(), process.num_threads()
         before = take_first_stock(kernel)
         async with Caller.connect(served, era) as caller:
-            await caller.call_each_kind(MANY)
+            await caller.call_each_kind(number)
             await caller.call("sync", "1", x=1)
         check_stock(kernel, before)
         wait_for_at_most(process.num_fds, files)
