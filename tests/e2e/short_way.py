@@ -145,15 +145,27 @@ class Watch:
 
     def __init__(self) -> None:
         self.noted: list[Any] = []
+        self._news = anyio.Event()
 
     def note_start(self, start: Any) -> None:
-        self.noted.append(_describe(start))
+        self._note(start)
 
     def note_end(self, end: Any) -> None:
-        self.noted.append(_describe(end))
+        self._note(end)
 
     def note_refusal(self, refusal: Any) -> None:
-        self.noted.append(_describe(refusal))
+        self._note(refusal)
+
+    def _note(self, event: Any) -> None:
+        self.noted.append(_describe(event))
+        self._news.set()
+
+    async def wait_for(self, kind: str, count: int) -> None:
+        """Wait until so much of this kind was noted that was not taken."""
+        with anyio.fail_after(TIMEOUT):
+            while sum(each[0] == kind for each in self.noted) < count:
+                self._news = anyio.Event()
+                await self._news.wait()
 
     def take(self) -> list[Any]:
         """Return what was noted since the last time."""
@@ -410,7 +422,7 @@ class Pipes:
         await self.send(json.dumps(request).encode())
         messages = []
         while number.encode() not in (message := await self.receive()):
-            # News of resources come every ten seconds at most: when is not a matter of the way.
+            # When news of resources come is a matter of time; test_short_way_around_calls has them.
             if b'"notifications/resources/list_changed"' not in message:
                 messages.append(normalise_message(message))
         return messages

@@ -12,7 +12,7 @@ import pytest
 from clients import COMMAND, TOKEN, Changes, connected, http_bridge, text_of
 from forked_command import list_words
 from listing import list_tools
-from live import SOON, TIMEOUT, kernel_env, live_kernel
+from live import TIMEOUT, kernel_env, live_kernel
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -62,8 +62,12 @@ async def in_thread(function, *arguments):
 @OLDER_SLOWLY
 async def test_a_kernel_that_dies_during_a_call_is_told_at_once(home, sales, era):
     sales.ok(WAIT)
+    sales.ok(ADD)
     async with connected(home, era, "stdio") as client, anyio.create_task_group() as tasks:
         await client.list_tools()
+        before = time.monotonic()
+        await client.call_tool("add", {"a": 1})
+        plain = time.monotonic() - before
         answered = anyio.Event()
         results = []
 
@@ -74,7 +78,7 @@ async def test_a_kernel_that_dies_during_a_call_is_told_at_once(home, sales, era
         tasks.start_soon(call)
         running = "while 'wait' not in [c.tool for c in ip._mcp_notebook.invoker.calls]:"
         await in_thread(sales.ok, f"ip = get_ipython()\n{running}\n    await asyncio.sleep(0)\n")
-        with anyio.fail_after(SOON):
+        with anyio.fail_after(2 + 20 * plain):
             os.kill(sales.pid, signal.SIGKILL)
             await answered.wait()
         (result,) = results
@@ -118,10 +122,15 @@ async def test_two_notebooks_with_one_tool_name_are_told_apart(home, sales, cost
         assert "my_costs_total" in text_of(result)
 
 
+# What a stop and what an end of the input takes is said beside what the start took: both are a
+# matter of how busy the machine is.
+
+
 @pytest.mark.parametrize(
     "how", ["eof", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGTERM", "SIGINT"))]
 )
 def test_a_stdio_bridge_ends_soon_and_printed_protocol_only(home, how):
+    before = time.monotonic()
     bridge = subprocess.Popen(
         [*COMMAND, "stdio"],
         stdin=subprocess.PIPE,
@@ -144,7 +153,7 @@ def test_a_stdio_bridge_ends_soon_and_printed_protocol_only(home, how):
     else:
         bridge.send_signal(signal.Signals[how])
     status = bridge.wait(TIMEOUT)
-    assert time.monotonic() - asked < SOON
+    assert time.monotonic() - asked < 1 + (asked - before)
     assert status == (130 if how == "SIGINT" else 0)
     assert bridge.stdout.read() == b""
     bridge.stdout.close()
@@ -154,7 +163,9 @@ def test_a_stdio_bridge_ends_soon_and_printed_protocol_only(home, how):
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
+    before = time.monotonic()
     with http_bridge(home) as served:
+        started = time.monotonic() - before
         ended = []
         with pytest.raises(BaseException):  # noqa: B017, PT011, PT012 - the client has its own way
             async with (
@@ -171,9 +182,10 @@ async def test_an_http_bridge_ends_soon_although_streams_are_open(home, era):
                 raise EOFError
         ((status, seconds),) = ended
         assert status == 0
-        assert seconds < SOON
+        assert seconds < 2 + 10 * started
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

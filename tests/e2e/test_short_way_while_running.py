@@ -186,9 +186,7 @@ async def test_what_is_beyond_a_limit_is_refused(kernel, era, limits):
                 for number in range(2):
                     request = make_call(era, "hold", number, name=name)
                     await stack.enter_async_context(asking(side, request))
-                with anyio.fail_after(30):
-                    while len(side.watch.noted) < 2:
-                        await anyio.lowlevel.checkpoint()
+                await wait_for_notes(side, "CallStart", 2)
             for number, value in enumerate(arguments, 10):
                 answers.append(await side.ask(make_call(era, "echo", number, value=value)))
             if len(side.watch.noted) > 2 and side.server._starter._running._counts:

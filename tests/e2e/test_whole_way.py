@@ -18,6 +18,7 @@ CALLS = {
 }
 
 
+@pytest.mark.smoke
 async def test_every_tool_of_the_weather_notebook_is_listed_and_called(
     weather, connect, era, transport
 ):
@@ -46,6 +47,7 @@ async def test_a_rebound_variable_is_seen_by_the_next_call(weather, connect, era
             assert json.loads(text_of(result))["threshold_mm"] == threshold
 
 
+@pytest.mark.smoke
 async def test_clients_are_told_of_changed_new_and_removed_tools(weather, connect, era, transport):
     changes = Changes()
     async with (
@@ -67,6 +69,7 @@ async def test_clients_are_told_of_changed_new_and_removed_tools(weather, connec
                 )
 
 
+@pytest.mark.smoke
 async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(
     weather, connect, era, transport
 ):
@@ -78,6 +81,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(
         assert "2012" in text_of(result)
 
 
+@pytest.mark.smoke
 async def test_an_unknown_tool_is_a_result_that_a_model_reads(weather, connect, era, transport):
     async with connect(era, transport) as client:
         result = await client.call_tool("no_such_tool", {})
