@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 import time
@@ -21,28 +20,14 @@ from live import LiveKernel, live_kernel
 from model_apis import Received
 from npm_packages import find_node
 from stand_in import PATIENCE, StandIn, stand_in
+from talks import LOAD, TOOLS, end, make_env, start
 
 from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.clients.servers import build_launch
 from mcp_notebook.settings import Settings
 
-LOAD = "%load_ext mcp_notebook"
-TOOLS = """%%mcp_tool
-from pydantic import BaseModel
+MORE_TOOLS = """%%mcp_tool
 from mcp_notebook import Context
-
-class Extremes(BaseModel):
-    low: int
-    high: int
-
-def greet(name: str) -> str:
-    "Greets somebody."
-    return f"Hello, {name}!"
-
-def rain_table():
-    "Shows the rain of many days."
-    import pandas as pd
-    return pd.DataFrame({"day": range(1000), "rain": [0.5] * 1000})
 
 def plot_rain():
     "Plots the rain, and says what it is."
@@ -51,17 +36,6 @@ def plot_rain():
     axes.plot([1, 2, 3])
     plt.close(figure)
     return ["the rain", figure]
-
-def extremes() -> Extremes:
-    "Plots the extremes, and returns them."
-    import matplotlib.pyplot as plt
-    plt.plot([1, 2, 3])
-    plt.show()
-    return Extremes(low=12345, high=67890)
-
-def fail():
-    "Fails."
-    raise ValueError("no such year: 1800")
 
 async def count(ctx: Context) -> str:
     "Counts slowly."
@@ -173,24 +147,14 @@ class _Commands:
 
     def start(self, *arguments: str, has_pipes: bool) -> subprocess.Popen[str]:
         """Start it; what it says goes to a file, without pipes."""
-        with (self.home / "said").open("w") as said:
-            return subprocess.Popen(
-                [*self.command, *arguments],
-                cwd=self.home / "work",
-                env=self.env,
-                stdin=subprocess.PIPE if has_pipes else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if has_pipes else said,
-                stderr=said,
-                text=True,
-                start_new_session=True,
-            )
+        command = [*self.command, *arguments]
+        return start(command, self.home, self.home / "work", self.env, has_pipes=has_pipes)
 
 
 def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Commands:
     if assistant.write_settings is not None:
         assistant.write_settings(home, url)
     (home / "work").mkdir()
-    (home / "tmp").mkdir()
     if assistant.client:
         _install(assistant.client, home)
     else:
@@ -200,18 +164,8 @@ def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Comma
     node = find_node(modules)
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     program = modules / assistant.program.format(platform=f"{sys.platform}-{machine}")
-    env = {
-        "HOME": str(home),
-        "PATH": f"{node.parent}:/usr/bin:/bin",
-        "TMPDIR": str(home / "tmp"),
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "NO_PROXY": "127.0.0.1,localhost",
-        "no_proxy": "127.0.0.1,localhost",
-        # Whatever else it looks for is refused there.
-        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), url),
-        **{name: value.format(url=url) for name, value in assistant.env.items()},
-    }
+    env = make_env(home, url, f"{node.parent}:{os.defpath}")
+    env |= {name: value.format(url=url) for name, value in assistant.env.items()}
     command = [str(node), str(program)] if program.suffix == ".js" else [str(program)]
     return _Commands(command, home, env)
 
@@ -240,6 +194,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         kernel = stack.enter_context(live_kernel(home, notebook=str(home / "rain.ipynb")))
         kernel.ok(LOAD)
         kernel.ok(TOOLS)
+        kernel.ok(MORE_TOOLS)
         kernel.ok(SHARED.format("rain"))
         other = stack.enter_context(live_kernel(home, notebook=str(home / "snow.ipynb")))
         other.ok(LOAD)
@@ -249,7 +204,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         # Not while it has a conversation: opencode would make its database twice.
         servers = _list_servers(assistant, commands)
         process = commands.start(*assistant.arguments, has_pipes=assistant.is_app)
-        stack.callback(_end, process)
+        stack.callback(end, process)
         model.watch(process, home / "said")
         app = CodexApp(process, ANSWER) if assistant.is_app else None
         if app is not None:
@@ -266,13 +221,3 @@ def _list_servers(assistant: Assistant, commands: _Commands) -> str:
         if assistant.connected in said:
             break
     return said
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End an assistant that a failed test has left, with what it has started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE)
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()

@@ -8,11 +8,12 @@ import re
 
 import pytest
 from assistants import ASSISTANTS
-from conversation import LATE, LOAD, TOOLS, conversation
+from conversation import LATE, MORE_TOOLS, conversation
 from live import TIMEOUT
 from npm_packages import LIMIT
 from seen import ROWS, SEEN
 from stand_in import PATIENCE
+from talks import LOAD, PNG, TOOLS, yes
 from watchfiles import watch
 
 from mcp_notebook.clients.known_clients import find_client
@@ -22,7 +23,6 @@ NAMES = [
     *("greet", "rain_table", "plot_rain", "extremes", "fail", "count", "ask", "hang"),
     *("rain_which_notebook", "snow_which_notebook"),
 ]
-PNG = b"\x89PNG"
 
 
 @pytest.fixture(
@@ -41,10 +41,6 @@ def talk(request, module_home, modules):
 def expected(request, talk):
     """What was seen of this assistant in this test."""
     return SEEN[talk.name][request.node.originalname.removeprefix("test_")]
-
-
-def _yes(condition):
-    return "yes" if condition else "no"
 
 
 def test_connected(talk, expected):
@@ -70,17 +66,17 @@ def test_tools_of_two_notebooks_with_one_name_are_told_apart(talk):
 
 def test_text(talk, expected):
     told = talk.call("greet", name="Ada")
-    assert _yes("Hello, Ada!" in told.text) == expected
+    assert yes("Hello, Ada!" in told.text) == expected
 
 
 def test_tables(talk, expected):
     told = talk.call("rain_table")
-    assert _yes("1,000 rows x 2 columns" in told.text and "999,0.5" in told.text) == expected
+    assert yes("1,000 rows x 2 columns" in told.text and "999,0.5" in told.text) == expected
 
 
 def test_links(talk, expected):
     told = talk.call("rain_table")
-    assert _yes(re.search(r"notebook://\w+/\w+/table\.csv", told.text)) == expected
+    assert yes(re.search(r"notebook://\w+/\w+/table\.csv", told.text)) == expected
 
 
 def test_resources(talk, expected):
@@ -90,14 +86,14 @@ def test_resources(talk, expected):
     told = talk.call("rain_table")
     address = re.search(r"notebook://\w+/\w+/table\.csv", told.text)[0]
     read = talk.model.call(talk.assistant.reader, server="notebook", uri=address)
-    assert _yes("500,0.5" in read.text) == expected
+    assert yes("500,0.5" in read.text) == expected
 
 
 def test_pictures(talk, expected):
     told = talk.call("plot_rain")
     assert "the rain" in told.text
     pictures = [data for kind, data in told.pictures if kind == "image/png"]
-    assert _yes(pictures and pictures[0].startswith(PNG)) == expected
+    assert yes(pictures and pictures[0].startswith(PNG)) == expected
     assert len(told.text) < 1_000, "a picture as text costs as much as a book"
 
 
@@ -121,7 +117,7 @@ def test_wrong_arguments_are_named(talk):
 def test_progress(talk, expected):
     told = talk.call("count")
     found = re.search(r"progress wanted: (True|False)", told.text)
-    assert _yes(found[1] == "True") == expected
+    assert yes(found[1] == "True") == expected
 
 
 def test_questions(talk, expected):
@@ -162,7 +158,8 @@ def test_restarts(talk, expected):
     talk.kernel.client.wait_for_ready(timeout=TIMEOUT)
     talk.call("greet", name="nobody")
     talk.kernel.ok(LOAD)
-    talk.kernel.ok(TOOLS)
+    talk.kernel.ok(MORE_TOOLS)
+    talk.kernel.ok(TOOLS)  # the last, as what is waited for is among them
     told = next(
         (
             told
@@ -171,7 +168,7 @@ def test_restarts(talk, expected):
         ),
         None,
     )
-    assert _yes(told) == expected
+    assert yes(told) == expected
 
 
 def test_dead_kernels(talk, expected):
@@ -182,7 +179,7 @@ def test_dead_kernels(talk, expected):
             break
     talk.kernel.manager.shutdown_kernel(now=True)
     told = talk.model.wait_for_result()
-    assert _yes("The kernel of 'rain' died, and the call was lost." in told.text) == expected
+    assert yes("The kernel of 'rain' died, and the call was lost." in told.text) == expected
 
 
 def test_a_conversation_ends_and_nothing_left_this_machine(talk):

@@ -57,25 +57,27 @@ def bring_in(framework: Framework) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # for what another process of the tests brings in
         if not (folder / "complete").exists():
-            _run(sys.executable, "-m", "venv", str(folder))
-            _install(python, framework.packages)
+            _run(folder, sys.executable, "-m", "venv", str(folder))
+            _install(folder, python, framework.packages)
             (folder / "complete").touch()
     return python
 
 
-def _install(python: Path, packages: Sequence[str]) -> None:
+def _install(folder: Path, python: Path, packages: Sequence[str]) -> None:
     uv = shutil.which("uv")
     if uv:
         try:
-            return _run(uv, "pip", "install", "--quiet", "--python", str(python), *packages)
+            return _run(folder, uv, "pip", "install", "--quiet", "--python", str(python), *packages)
         except CannotInstall:
             pass  # uv reads none of pip's configuration, which may know the only way to packages
-    return _run(str(python), "-m", "pip", "install", "--quiet", *packages)
+    return _run(folder, str(python), "-m", "pip", "install", "--quiet", *packages)
 
 
-def _run(*command: str) -> None:
+def _run(folder: Path, *command: str) -> None:
     ended = subprocess.run(
         command,
+        # What builds a package leaves things in the home folder, as rustup does.
+        env=os.environ | {"HOME": str(folder)},
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -6,10 +6,7 @@ in `frameworks.toml`, by the names of the tests; the documentation's table is ma
 
 import base64
 import json
-import os
 import re
-import signal
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,28 +16,13 @@ from frameworks import FRAMEWORKS, LIMIT, ROWS, CannotInstall, bring_in
 from live import live_kernel
 from model_apis import ChatApi, ResponsesApi
 from stand_in import PATIENCE, stand_in
+from talks import LOAD, PNG, TOOLS, end, make_env, start, yes
 
 AGENTS = Path(__file__).parent / "agents"
-LOAD = "%load_ext mcp_notebook"
-TOOLS = """%%mcp_tool
-from pydantic import BaseModel
-
-class Extremes(BaseModel):
-    low: int
-    high: int
-
+MORE_TOOLS = """%%mcp_tool
 class Folder(BaseModel):
     name: str
     inside: "list[Folder]" = []
-
-def greet(name: str) -> str:
-    "Greets somebody."
-    return f"Hello, {name}!"
-
-def rain_table():
-    "Shows the rain of many days."
-    import pandas as pd
-    return pd.DataFrame({"day": range(1000), "rain": [0.5] * 1000})
 
 def plot_rain():
     "Says what it plots, and plots it."
@@ -48,17 +30,6 @@ def plot_rain():
     print("the rain")
     plt.plot([1, 2, 3])
     plt.show()
-
-def extremes() -> Extremes:
-    "Plots the extremes, and returns them."
-    import matplotlib.pyplot as plt
-    plt.plot([1, 2, 3])
-    plt.show()
-    return Extremes(low=12345, high=67890)
-
-def fail():
-    "Fails."
-    raise ValueError("no such year: 1800")
 
 def count_folders(root: Folder) -> int:
     "Counts folders."
@@ -69,7 +40,6 @@ SALES, STOCK = (
     for name in ("sales", "stock")
 )
 GREET = "%%mcp_tool\ndef greet(name: str) -> str:\n    'Greets.'\n    return f'Good day, {name}.'\n"
-PNG = b"\x89PNG"
 MODEL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 """A tool's name for the APIs of OpenAI and Anthropic: they refuse a request with any other."""
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(LIMIT + PATIENCE)]
@@ -108,43 +78,27 @@ class Conversation:
                 enter(live_kernel(self.home, notebook=str(self.home / f"{name}.ipynb")))
                 for name in ("sales", "stock")
             )
-            for code in (LOAD, TOOLS, SALES):
+            for code in (LOAD, TOOLS, MORE_TOOLS, SALES):
                 self.sales.ok(code)
             for code in (LOAD, STOCK):
                 self.stock.ok(code)
             bridge = enter(http_bridge(self.home))
             self.model = enter(stand_in(_api(self.name)))
             process = self._start(python, bridge.url)
-            self._stack.callback(_end, process)
+            self._stack.callback(end, process)
             self.model.watch(process, self.home / "said")
             self._stack = self._stack.pop_all()
         return self
 
     def _start(self, python, url):
-        # A proxy that is the stand-in: whatever else it looks for is refused there.
-        proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
-        env = {
-            "HOME": str(self.home),
-            "PATH": os.defpath,
-            "LANG": "C.UTF-8",
+        env = make_env(self.home, self.model.url) | {
             "NOTEBOOK_URL": url,
             "NOTEBOOK_TOKEN": TOKEN,
             "MODEL_URL": f"{self.model.url}/v1",
-            "NO_PROXY": "127.0.0.1,localhost",
-            **dict.fromkeys(proxies, self.model.url),
         }
-        with (self.home / "said").open("w") as said:
-            return subprocess.Popen(
-                # -P: its name may be that of the framework's package.
-                [python, "-P", AGENTS / self.framework.agent],
-                cwd=self.home,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                text=True,
-                start_new_session=True,
-            )
+        # -P: its name may be that of the framework's package.
+        command = [python, "-P", AGENTS / self.framework.agent]
+        return start(command, self.home, self.home, env, has_pipes=False)
 
     def __exit__(self, *exc):
         self._stack.__exit__(*exc)
@@ -154,20 +108,10 @@ class Conversation:
         return self.model.call(self.framework.tool.format(tool), **arguments)
 
 
-def _end(process):
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE)
-
-
 @pytest.fixture
 def expected(request, talk):
     """What was seen of this framework in this test."""
     return talk.framework.seen[request.node.originalname.removeprefix("test_")]
-
-
-def _yes(condition):
-    return "yes" if condition else "no"
 
 
 def _find_picture(told, text):
@@ -190,12 +134,12 @@ def test_all_tools_are_offered_under_names_that_models_take(talk):
 
 
 def test_text(talk, expected):
-    assert _yes("Hello, Ada!" in talk.call("greet", name="Ada").text) == expected
+    assert yes("Hello, Ada!" in talk.call("greet", name="Ada").text) == expected
 
 
 def test_nested_arguments(talk, expected):
     told = talk.call("count_folders", root={"name": "a", "inside": [{"name": "b"}]})
-    assert _yes(re.search(r"\b2\b", told.text)) == expected
+    assert yes(re.search(r"\b2\b", told.text)) == expected
 
 
 def test_wrong_arguments(talk, expected):
@@ -206,7 +150,7 @@ def test_wrong_arguments(talk, expected):
 
 def test_tables(talk, expected):
     told = talk.call("rain_table")
-    assert _yes("1,000 rows x 2 columns" in told.text and "999,0.5" in told.text) == expected
+    assert yes("1,000 rows x 2 columns" in told.text and "999,0.5" in told.text) == expected
 
 
 def test_whole_tables(talk, expected):
@@ -217,7 +161,7 @@ def test_whole_tables(talk, expected):
     # All arguments: smolagents knows no optional ones.
     place = {"first_line": 1, "lines": 1000, "first_character": 1}
     read = talk.call("read_notebook_resource", uri=address[0], **place)
-    assert _yes("500,0.5" in read.text) == expected
+    assert yes("500,0.5" in read.text) == expected
 
 
 def test_pictures_after_a_print(talk, expected):
@@ -231,12 +175,12 @@ def test_data_and_pictures(talk, expected):
 
 
 def test_errors(talk, expected):
-    assert _yes("ValueError: no such year: 1800" in talk.call("fail").text) == expected
+    assert yes("ValueError: no such year: 1800" in talk.call("fail").text) == expected
 
 
 def test_equal_names(talk, expected):
     told = [talk.call(name).text for name in ("sales_summary", "stock_summary")]
-    assert _yes("the sales" in told[0] and "the stock" in told[1]) == expected
+    assert yes("the sales" in told[0] and "the stock" in told[1]) == expected
 
 
 def test_a_notebook_opened_while_it_runs(talk, expected):
@@ -251,7 +195,7 @@ def test_a_notebook_opened_while_it_runs(talk, expected):
     # Whoever lists the tools for each turn calls none that is not there.
     says_both = "'sales_greet'" in told.text and "'stock_greet'" in told.text
     lists_both = {"sales_greet", "stock_greet"} <= talk.model.list_tools().keys()
-    assert _yes(says_both or lists_both) == expected
+    assert yes(says_both or lists_both) == expected
 
 
 def test_dead_kernels(talk, expected):
@@ -261,7 +205,7 @@ def test_dead_kernels(talk, expected):
     )
     is_told = "sales" in told.text and "kernel" in told.text
     is_listed = talk.framework.tool.format("fail") in talk.model.list_tools()
-    assert _yes(is_told or not is_listed) == expected
+    assert yes(is_told or not is_listed) == expected
 
 
 def test_it_ends_and_nothing_left_this_machine(talk):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +53,14 @@ class Hub:
     url: str
     home: Path
 
-    def add_user(self, name: str) -> None:
-        """Add a user and start the user's server."""
-        self.http.post(f"users/{name}").raise_for_status()
+    def add_users(self, *names: str) -> None:
+        """Add users and start their servers, at the same time."""
+        for name in names:
+            self.http.post(f"users/{name}").raise_for_status()
+        with ThreadPoolExecutor() as threads:  # the hub answers when a server is soon there, too
+            list(threads.map(self._start_server, names))
+
+    def _start_server(self, name: str) -> None:
         self.http.post(f"users/{name}/server").raise_for_status()
         deadline = time.monotonic() + TIMEOUT
         while not self.http.get(f"users/{name}").json()["servers"].get("", {}).get("ready"):

@@ -47,8 +47,7 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 def hub(module_home):
     """A hub with two users; the first one's notebook has run."""
     with jupyter_hub(module_home) as hub:
-        for name in ("ada", "bob"):
-            hub.add_user(name)
+        hub.add_users("ada", "bob")
         with hub.server("ada", hub.make_token("ada", "access:servers!user=ada")) as server:
             server.start_kernel("%load_ext mcp_notebook", TOOLS, path="rain.ipynb")
         yield hub

@@ -1,0 +1,94 @@
+"""What conversations with assistants and with agents share: the notebook's tools, a clean start."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from stand_in import PATIENCE
+
+LOAD = "%load_ext mcp_notebook"
+TOOLS = """%%mcp_tool
+from pydantic import BaseModel
+
+class Extremes(BaseModel):
+    low: int
+    high: int
+
+def greet(name: str) -> str:
+    "Greets somebody."
+    return f"Hello, {name}!"
+
+def rain_table():
+    "Shows the rain of many days."
+    import pandas as pd
+    return pd.DataFrame({"day": range(1000), "rain": [0.5] * 1000})
+
+def extremes() -> Extremes:
+    "Plots the extremes, and returns them."
+    import matplotlib.pyplot as plt
+    plt.plot([1, 2, 3])
+    plt.show()
+    return Extremes(low=12345, high=67890)
+
+def fail():
+    "Fails."
+    raise ValueError("no such year: 1800")
+"""
+"""Those that both need; each has more."""
+PNG = b"\x89PNG"
+
+
+def yes(condition: object) -> str:
+    """Say it as the tables of what was seen do."""
+    return "yes" if condition else "no"
+
+
+def make_env(home: Path, url: str, path: str = os.defpath) -> dict[str, str]:
+    """Return an environment with nothing in it but a home folder with a temporary one.
+
+    Args:
+        home: The home folder.
+        url: The stand-in for the model; as a proxy, it refuses whatever else is looked for.
+        path: Where programs are.
+    """
+    temporary = home / "tmp"
+    temporary.mkdir()
+    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    return {
+        "HOME": str(home),
+        "PATH": path,
+        "TMPDIR": str(temporary),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+        **dict.fromkeys(proxies, url),
+    }
+
+
+def start(
+    command: Sequence[str | Path], home: Path, folder: Path, env: dict[str, str], *, has_pipes: bool
+) -> subprocess.Popen[str]:
+    """Start a program in a folder; what it says goes to ``said`` in its home, without pipes."""
+    with (home / "said").open("w") as said:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.PIPE if has_pipes else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if has_pipes else said,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a program that a failed test has left, with what it has started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
