@@ -1,6 +1,7 @@
 """Libraries whose values results show, and the conversion of values in a notebook's folder."""
 
 import pytest
+from optional_libraries import pytest_itemcollected  # noqa: F401 - a hook of pytest
 
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings import Settings

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from contents import PNG, Broken, NoClass, Point, only_text, texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
@@ -147,7 +147,6 @@ BUNDLES = st.lists(
 FORMATTER = DisplayFormatter()
 
 
-@settings(deadline=None, max_examples=60)
 @given(value=ANYTHING, prints=PRINTS, shown=BUNDLES, limit=st.sampled_from([500, 25_000]))
 def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
     converter = Converter(FORMATTER.format, Settings(max_result_chars=limit))

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from live import Link, record_of, text_of
@@ -233,6 +233,7 @@ def test_a_file_that_may_not_be_read_is_a_sentence(folder, to_text):
     assert "cannot be read: Permission denied" in to_text(path)
 
 
+@pytest.mark.smoke
 def test_a_path_whose_own_code_fails_is_a_sentence(to_text):
     class Odd:
         def __fspath__(self):
@@ -276,7 +277,6 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
     assert explained in called.stderr
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     beginning=st.sampled_from(
         [b"", PDF, b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE", b"<html><p>", b'{"cells": [', b"\xff\xfe"]

@@ -17,12 +17,19 @@ ODD = (
     *("</p>", 'src="data:', "<i>a</b>", "<tr><td>x</td></tr>", "<ol><li>x</li>", "<p hidden>"),
     *("<tbody><tr><td>x</td></tr></tbody>", "<td colspan=99999999>x</td>", "\x00", "\ud800"),
 )
+LONG = {
+    *("<", "</", "<!", "<b>", "<ul><li>", "<table><tr><td>", "<td>x", "<pre>", "</p>", "<i>a</b>"),
+    *("<ol><li>x</li>", "<p hidden>", "<tbody><tr><td>x</td></tr></tbody>"),
+    "<td colspan=99999999>x</td>",
+}
+"""Those of which megabytes take half a second and more."""
 
 
 def markdown(html):
     return convert_html(html, ROOM).text
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("html", "text"),
     [
@@ -145,7 +152,9 @@ def test_ten_thousand_tags_within_each_other_are_text():
     assert markdown("<div>" * 10_000 + "deep" + "</div>" * 10_000) == "deep"
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(
+    "odd", [pytest.param(odd, marks=pytest.mark.slow if odd in LONG else ()) for odd in ODD]
+)
 def test_megabytes_of_odd_markup_are_read_in_bounded_room(odd):
     made = convert_html(odd * (2_000_000 // len(odd)), ROOM)
     assert len(made.text) <= 2 * MAX_MARKUP

@@ -22,6 +22,7 @@ def displays(monkeypatch):
     InteractiveShell.clear_instance()
 
 
+@pytest.mark.needs("bokeh")
 def test_bokeh_loads_itself_and_then_shows_a_plot(displays):
     pytest.importorskip("bokeh")
     from bokeh.io import output_notebook, show  # noqa: PLC0415
@@ -39,6 +40,7 @@ def test_bokeh_loads_itself_and_then_shows_a_plot(displays):
     assert not is_library_loader(script["data"])
 
 
+@pytest.mark.needs("plotly")
 @pytest.mark.parametrize("connected", [True, False])
 def test_plotly_loads_itself_and_then_shows_a_plot(displays, connected):
     pytest.importorskip("plotly")
@@ -79,6 +81,7 @@ def test_what_holoviews_displays_to_load_itself_is_known(data):
     assert is_library_loader(data)
 
 
+@pytest.mark.needs("bokeh")
 def test_the_page_by_which_panel_connects_is_told_from_one_that_shows_something():
     embed, models = pytest.importorskip("bokeh.embed"), pytest.importorskip("bokeh.models")
 

@@ -81,6 +81,7 @@ def test_groups_are_counted(to_text, pandas):
     assert "Oslo,1" in to_text(frame.groupby("city", as_index=False))
 
 
+@pytest.mark.needs("polars")
 def test_groups_of_polars_are_counted(to_text, pl):
     text = to_text(pl.DataFrame({"city": ["Rome", "Rome"]}).group_by("city"))
     assert table_of(text) == ["city,len", "Rome,2"]
@@ -136,6 +137,7 @@ def test_a_fitted_model_of_statsmodels_is_its_summary(to_text):
 # -- geometries, graphs, sparse matrices -----------------------------------------------------------
 
 
+@pytest.mark.needs("shapely")
 def test_a_geometry_is_its_coordinates_and_by_itself_a_picture(convert, to_text):
     shapely = pytest.importorskip("shapely")
     triangle = shapely.Polygon([(0, 0), (1, 0), (1, 1)])
@@ -148,6 +150,7 @@ def test_a_geometry_is_its_coordinates_and_by_itself_a_picture(convert, to_text)
     )
 
 
+@pytest.mark.needs("networkx")
 def test_a_graph_is_its_edges_and_the_attributes_of_its_nodes(to_text):
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph()
@@ -164,6 +167,7 @@ def test_a_graph_is_its_edges_and_the_attributes_of_its_nodes(to_text):
     assert to_text(networkx.Graph()) == "Graph with 0 nodes and 0 edges"
 
 
+@pytest.mark.needs("networkx")
 def test_a_long_graph_is_a_table_with_links(convert):
     networkx = pytest.importorskip("networkx")
     _, text, *links = convert(networkx.karate_club_graph())[:4]
@@ -363,6 +367,7 @@ def test_alignments_and_trees_of_biopython_are_written_out(to_text):
     assert to_text(phylo.read(io.StringIO("((A:1,B:2):1,C:3);"), "newick")).startswith("((A:1")
 
 
+@pytest.mark.needs("vl_convert")
 def test_a_plot_of_lets_plot_is_a_picture_wherever_it_is_shown(convert, to_text):
     lets_plot = pytest.importorskip("lets_plot")
     pytest.importorskip("vl_convert")

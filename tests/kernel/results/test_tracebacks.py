@@ -50,6 +50,7 @@ def test_the_lines_of_the_cells_are_named_as_in_the_notebook(compiler):
     )
 
 
+@pytest.mark.smoke
 def test_of_a_library_only_the_frame_that_raised_is_named(compiler):
     namespace = cell(compiler, "import json\ndef load():\n    return json.loads('{')\n")
     text = describe_exception(raised(namespace["load"]), compiler.format_code_name)

@@ -52,8 +52,18 @@ def test_the_row_of_a_value_of_python(value, row):
         ("PIL.Image", lambda pil: pil.new("L", (1, 1)), "PIL image"),
         ("matplotlib.figure", lambda figure: figure.Figure(), "matplotlib figure"),
         ("matplotlib.figure", lambda figure: [figure.Figure().subplots()], "matplotlib figure"),
-        ("plotly.graph_objects", lambda plotly: plotly.Figure(), "plot of plotly"),
-        ("altair", lambda altair: altair.Chart(), "plot of plotly"),
+        pytest.param(
+            "plotly.graph_objects",
+            lambda plotly: plotly.Figure(),
+            "plot of plotly",
+            marks=pytest.mark.needs("plotly"),
+        ),
+        pytest.param(
+            "altair",
+            lambda altair: altair.Chart(),
+            "plot of plotly",
+            marks=pytest.mark.needs("altair"),
+        ),
     ],
 )
 def test_the_row_of_a_value_of_a_library(module, make, row):

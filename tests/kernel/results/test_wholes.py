@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections import deque
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ LEAVES = {
     "1-D array": of_numpy(lambda numpy, size: numpy.array(numbers(size))),
     "3-D array": of_numpy(in_three_dimensions),
     "2-D array": of_numpy(lambda numpy, size: numpy.array([numbers(size)] * 2).T),
-    "wide array": of_numpy(lambda numpy, size: numpy.array([numbers(size)] * 2)),
+    "wide array": of_numpy(lambda numpy, size: numpy.array([numbers(size // 4)] * 2)),
     "string array": of_numpy(lambda numpy, size: numpy.array(words(size))),
     "object array": of_numpy(lambda numpy, size: numpy.array([*words(size), None], object)),
     "array of times": of_numpy(lambda numpy, size: numpy.array(numbers(size), "datetime64[s]")),
@@ -87,16 +88,19 @@ LEAVES = {
         lambda numpy, size: numpy.array([(n, 1.5) for n in numbers(size)], "i8,f8")
     ),
     "frame": of_pandas(lambda pandas, size: pandas.DataFrame({"a": numbers(size)})),
-    "wide frame": of_pandas(lambda pandas, size: pandas.DataFrame([words(size)])),
+    "wide frame": of_pandas(lambda pandas, size: pandas.DataFrame([words(size // 4)])),
     "frame with long cells": of_pandas(
         lambda pandas, size: pandas.DataFrame({"a": [" ".join(words(size))]})
     ),
     "frame with lists": of_pandas(lambda pandas, size: pandas.DataFrame({"a": [words(size)]})),
     "series": of_pandas(lambda pandas, size: pandas.Series(words(size))),
     "index": of_pandas(lambda pandas, size: pandas.Index(words(size))),
+}
+OF_POLARS = {
     "polars frame": of_polars(lambda polars, size: polars.DataFrame({"a": numbers(size)})),
     "polars series": of_polars(lambda polars, size: polars.Series("a", words(size))),
 }
+MADE = LEAVES | (OF_POLARS if find_spec("polars") else {})
 PARTS = {
     "alone": lambda value: value,
     "in a dict": lambda value: {"a": 1, "b": value},
@@ -129,22 +133,25 @@ def shows(texts, word=str(NUMBER)):
 
 
 @pytest.mark.parametrize("part", ["alone", "in a dict", "two deep"])
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize(
+    "leaf",
+    [*LEAVES, *(pytest.param(leaf, marks=pytest.mark.needs("polars")) for leaf in OF_POLARS)],
+)
 @pytest.mark.parametrize("chars", [100, 25_000])
 def test_what_is_not_shown_can_be_read(leaf, part, chars):
-    value = PARTS[part](LEAVES[leaf](6_000))
+    value = PARTS[part]((LEAVES | OF_POLARS)[leaf](6_000))
     texts = list(read_all(value, chars))
     assert shows(texts), texts[0][:500]
 
 
 @given(
-    st.sampled_from(sorted(LEAVES)),
+    st.sampled_from(sorted(MADE)),
     st.lists(st.sampled_from(sorted(PARTS)), max_size=3),
     st.integers(0, 5_000),
     st.integers(1, 30_000),
 )
 def test_at_any_size_limit_and_depth(leaf, parts, size, chars):
-    value = LEAVES[leaf](size)
+    value = MADE[leaf](size)
     for part in parts:
         value = PARTS[part](value)
     texts = list(read_all(value, chars))
@@ -153,11 +160,11 @@ def test_at_any_size_limit_and_depth(leaf, parts, size, chars):
 
 @settings(max_examples=10)
 @given(
-    st.lists(st.sampled_from(sorted(LEAVES.keys() - {"wide frame"})), min_size=5, max_size=20),
+    st.lists(st.sampled_from(sorted(MADE.keys() - {"wide frame"})), min_size=5, max_size=20),
     st.integers(1, 30_000),
 )
 def test_of_many_values_in_one_result_each_can_be_read(leaves, chars):
-    value = [LEAVES[leaf](1_200) for leaf in leaves]
+    value = [MADE[leaf](1_200) for leaf in leaves]
     value = [display.Markdown("**rich**"), *value]
     texts = "\n".join(read_all(value, chars))
     assert texts.count(str(NUMBER)) + texts.count(TIME) >= len(leaves)

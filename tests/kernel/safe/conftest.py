@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from optional_libraries import pytest_itemcollected  # noqa: F401 - a hook of pytest
 
 
 @pytest.fixture

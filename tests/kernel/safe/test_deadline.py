@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -186,9 +187,9 @@ def test_a_result_within_a_repr_shares_the_time(where, converter):
         def __repr__(self):
             return text_of(converter.make_result(Loops(), ()))
 
-    assert "an object of type Loops whose repr" in text_of(
-        where(lambda: converter.make_result(Nested(), ()))
-    )
+    # On a busy machine, the time is over before the inner result is begun.
+    said = text_of(where(lambda: converter.make_result(Nested(), ())))
+    assert re.search(r"an object of type Loops (whose repr|that is not shown: .* took)", said)
 
 
 class LoopsLong:

@@ -59,7 +59,10 @@ def write_module(folder, name):
     (folder / f"{module}.py").write_text(MODULE)
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "pandas" else pytest.mark.slow) for name in LIBRARIES],
+)
 def test_calls_run_while_a_cell_imports_a_library(home, name):
     write_module(home, name)
     with live_kernel(home) as kernel:

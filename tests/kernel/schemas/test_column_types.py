@@ -5,14 +5,16 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hints import Shade
+from optional_libraries import import_optional
 from pydantic import BaseModel, Field, ValidationError
 
 from mcp_notebook import Columns
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.column_types import read_column
+
+pl = import_optional("polars")
 
 SHADE = {"type": "string", "enum": ["red", "blue"], "title": "Shade"}
 

@@ -6,11 +6,13 @@ from typing import Literal, Optional
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import polars as pl
 import pytest
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.schemas.docstring_types import list_library_words, read_documented_type
 from mcp_notebook.kernel.schemas.input_schema import read_function_schema
+
+pl = import_optional("polars")
 
 LIKE = np.ndarray | bool | int | float
 
@@ -94,6 +96,7 @@ def test_words_for_types_of_data_libraries_are_types(text, hint):
     assert read_documented_type(text, list_library_words({"pd": pd, "np": np})) == hint
 
 
+@pytest.mark.needs("polars")
 def test_a_bare_frame_is_of_the_library_that_the_functions_module_names():
     assert read_documented_type("DataFrame", list_library_words({"pl": pl})) is pl.DataFrame
     for namespace in ({}, {"pl": pl, "pd": pd}):
@@ -109,6 +112,7 @@ def test_no_variable_of_the_notebook_is_asked_anything():
     assert list_library_words({"a": Strange(), "pd": pd})["dataframe"] is pd.DataFrame
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "text", ["ndarray of Cell", "DataFrame of float", "array of list", "array x"]
 )

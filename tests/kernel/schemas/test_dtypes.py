@@ -2,11 +2,13 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.schemas.dtypes import find_common_name, find_dtype_name
+
+pl = import_optional("polars")
+pa = import_optional("pyarrow")
 
 
 @pytest.mark.parametrize(

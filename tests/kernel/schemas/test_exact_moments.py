@@ -8,12 +8,14 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hints import accept, error_for
+from optional_libraries import import_optional
 
 from mcp_notebook import Columns
+
+pl = import_optional("polars")
+pa = import_optional("pyarrow")
 
 SENT = "2024-01-01T00:00:00.123456789"
 COUNT = pd.Timestamp(SENT).value
@@ -65,7 +67,6 @@ def test_numpys_moments_have_no_zone(zone):
         (pd.DataFrame, "datetime64[ns]", "datetime64[ns]"),
         (pd.DataFrame, "datetime64[ns, UTC]", "datetime64[ns, UTC]"),
         (pd.DataFrame, pd.Timestamp, "datetime64[ns]"),
-        (pd.DataFrame, pd.ArrowDtype(pa.timestamp("ns")), "timestamp[ns][pyarrow]"),
         (pl.DataFrame, pl.Datetime("ns"), "Datetime(time_unit='ns', time_zone=None)"),
         (
             pl.DataFrame,
@@ -89,6 +90,12 @@ def test_a_column_of_nanoseconds_keeps_them(kind, dtype, type_name):
     else:
         counts = column.to_physical() if kind is pl.DataFrame else column.cast("int64").to_pylist()
         assert list(counts) == [COUNT, COUNT]
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_column_of_arrows_nanoseconds_in_pandas_keeps_them():
+    dtype = pd.ArrowDtype(pa.timestamp("ns"))
+    test_a_column_of_nanoseconds_keeps_them(pd.DataFrame, dtype, "timestamp[ns][pyarrow]")
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -174,7 +174,6 @@ SCHEMAS = st.recursive(LEAVES, objects, max_leaves=6)
 VALUES = st.dictionaries(KEYS, st.sampled_from([1, 5, "s", {}, {"a": 1}]), max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SCHEMAS.filter(lambda schema: isinstance(schema, dict)), VALUES)
 def test_our_own_keywords_say_what_jsonschema_says(schema, value):
     schema = {**schema, "type": "object"}

@@ -19,7 +19,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from jsonschema import Draft202012Validator
@@ -248,6 +248,7 @@ def test_text_has_a_schema_if_asked_for():
     assert result.structured == {"result": "a\0b"}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("annotation", "value", "structured"),
     [
@@ -420,27 +421,44 @@ class Report(BaseModel):
 ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
 
 
-def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_say_which():
-    for annotation, value, path, total in [
-        (list[int], list(range(40_000)), ["result"], 40_000),
-        (list[int], range(10**9), ["result"], 10**9),
-        (list[Sale], ROWS, ["result"], 10_000),
-        (Report, Report(title="t", rows=ROWS), ["rows"], 10_000),
-        (dict, {"a": [0] * 500_000}, ["a"], 500_000),
-        (dict[str, int], {str(number): 1 for number in range(30_000)}, [], 30_000),
-        (Result, Result(structured=list(range(10**5))), [], 10**5),
-    ]:
-        result = result_of(annotation, value)
-        assert not result.is_error, result.content
-        assert 80_000 < len(json.dumps(result.structured, ensure_ascii=False)) <= 100_000
-        (cut,) = result.meta["io.github.mcp-notebook/shortened"]
-        part = result.structured
-        for key in path:
-            part = part[key]
-        assert cut == {"path": path, "kept": len(part), "total": total}
-        assert f"the first {len(part):,} of {total:,} items" in result.content[-1].text
-        if path == ["result"]:
-            assert part == list(value[: len(part)])
+@pytest.mark.parametrize(
+    ("annotation", "value", "path"),
+    [
+        (list[int], list(range(40_000)), ["result"]),
+        (list[Sale], ROWS, ["result"]),
+        (Report, Report(title="t", rows=ROWS), ["rows"]),
+        (dict, {"a": [0] * 50_000}, ["a"]),
+        (dict[str, int], {str(number): 1 for number in range(15_000)}, []),
+        (Result, Result(structured=list(range(30_000))), []),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                (list[int], range(10**9), ["result"]),
+                (dict, {"a": [0] * 500_000}, ["a"]),
+                (dict[str, int], {str(number): 1 for number in range(30_000)}, []),
+                (Result, Result(structured=list(range(10**5))), []),
+            ]
+        ),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_say_which(
+    annotation, value, path
+):
+    result = result_of(annotation, value)
+    assert not result.is_error, result.content
+    assert 80_000 < len(json.dumps(result.structured, ensure_ascii=False)) <= 100_000
+    (cut,) = result.meta["io.github.mcp-notebook/shortened"]
+    whole = value.structured if isinstance(value, Result) else value
+    whole = whole.rows if isinstance(whole, Report) else whole
+    part = result.structured
+    for key in path:
+        part = part[key]
+        whole = whole[key] if isinstance(whole, dict) else whole
+    assert cut == {"path": path, "kept": len(part), "total": len(whole)}
+    assert f"the first {len(part):,} of {len(whole):,} items" in result.content[-1].text
+    if path == ["result"]:
+        assert part == list(value[: len(part)])
 
 
 @pytest.mark.parametrize(
@@ -448,7 +466,10 @@ def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_
     [
         (dict, {"a": [0.5] * 40_000}, [".json"]),
         (dict, {"a": [123_456_789] * 15_000}, [".json"]),
-        (list[dict], ROWS, [".csv", ".parquet", ".json"]),
+        pytest.param(
+            *(list[dict], ROWS, [".csv", ".parquet", ".json"]),
+            marks=pytest.mark.needs("pyarrow"),
+        ),
     ],
 )
 def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation, value, extensions):
@@ -461,6 +482,7 @@ def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation,
     assert json.loads(store.find_format(whole).content()) == value
 
 
+@pytest.mark.slow
 def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_cut():
     columns = result_of(dict[str, list[float]], {"a": [1.5] * 50_000, "b": [0.25] * 50_000})
     assert len(columns.structured["a"]) == len(columns.structured["b"]) > 5_000
@@ -607,7 +629,6 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-@settings(deadline=None, max_examples=50)
 def test_any_list_or_dict_is_data(value):
     for annotation, whole in ((list, [value]), (dict, {"a": value}), (Any, value)):
         result = result_of(annotation, whole, output_schema=True)
@@ -615,7 +636,6 @@ def test_any_list_or_dict_is_data(value):
 
 
 @given(_VALUES)
-@settings(deadline=None, max_examples=50)
 def test_any_value_is_a_match_or_an_error(value):
     for annotation in (int, float, list[float], dict[str, int | str], Item, Visit, Point, Colour):
         result_of(annotation, value)
@@ -658,6 +678,7 @@ def test_what_compares_is_made_once():
     assert output.comparison is output.comparison
 
 
+@pytest.mark.needs("polars", "pyarrow")
 def test_rows_of_any_library_are_structured_when_asked_for():
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     np = pytest.importorskip("numpy")
@@ -705,13 +726,14 @@ def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
         assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
 
 
+@pytest.mark.needs("polars")
 def test_of_too_many_rows_of_any_library_the_first_are_sent():
     pl = pytest.importorskip("polars")
-    frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(100)})
+    frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(10)})
     for value in (frame, frame.to_arrow()):
         result = result_of(list[dict[str, Any]], value)
         rows = result.structured["result"]
-        assert rows == [{f"c{n}": number for n in range(100)} for number in range(len(rows))]
+        assert rows == [{f"c{n}": number for n in range(10)} for number in range(len(rows))]
         assert f"the first {len(rows)} of 10,000 items of `result`" in result.content[-1].text
 
 

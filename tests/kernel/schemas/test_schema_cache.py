@@ -137,6 +137,7 @@ def outcome(made, cache):
         return str(error)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(HINTS, DEFAULTS, DOCS, st.sampled_from("fg")), min_size=2, max_size=6))
 def test_no_schema_from_the_disk_ever_differs_from_the_one_that_would_be_built(
     tmp_path_factory, functions

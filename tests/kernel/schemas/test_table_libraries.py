@@ -6,15 +6,17 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hints import Cat, Shade, accept, error_for, schema_of
+from optional_libraries import import_optional
 from pydantic import BaseModel
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.columns import Columns
 from mcp_notebook.kernel.schemas.table_libraries import find_library
+
+pl = import_optional("polars")
+pa = import_optional("pyarrow")
 
 DAY = dt.datetime(2024, 1, 2)  # noqa: DTZ001
 LISTS = {
@@ -160,6 +162,7 @@ def test_a_struct_with_gaps_keeps_its_moments(kind, sent, moment):
     assert "null" not in type_of(table).lower()
 
 
+@pytest.mark.needs("polars")
 @pytest.mark.parametrize("hint", [Any, list[Any], int | str])
 def test_polars_refuses_what_it_would_drop_in_a_declared_column(hint):
     wrong = [[1], ["x"]] if hint != int | str else [1, "x"]
@@ -168,6 +171,7 @@ def test_polars_refuses_what_it_would_drop_in_a_declared_column(hint):
     assert "its values are of several types, or too large" in message
 
 
+@pytest.mark.needs("polars", "pyarrow")
 @pytest.mark.parametrize(
     ("hint", "values", "of_polars", "of_arrow"),
     [
@@ -199,11 +203,12 @@ def test_a_column_that_a_library_cannot_have_is_refused_at_definition(kind, hint
     assert accept(Annotated[pd.DataFrame, Columns(c=hint)], []).c.tolist() == []
 
 
-@pytest.mark.parametrize("dtype", [pd.ArrowDtype(pa.int64()), "int64[pyarrow]"])
-def test_arrows_dtypes_of_pandas_have_missing_values(dtype):
-    table = accept(Annotated[pd.DataFrame, Columns(c=dtype)], {"c": [2**60 + 1, None]})
-    assert (type_of(table), table.c[0], table.c.isna().tolist()) == (
-        "int64[pyarrow]",
-        2**60 + 1,
-        [False, True],
-    )
+@pytest.mark.needs("pyarrow")
+def test_arrows_dtypes_of_pandas_have_missing_values():
+    for dtype in (pd.ArrowDtype(pa.int64()), "int64[pyarrow]"):
+        table = accept(Annotated[pd.DataFrame, Columns(c=dtype)], {"c": [2**60 + 1, None]})
+        assert (type_of(table), table.c[0], table.c.isna().tolist()) == (
+            "int64[pyarrow]",
+            2**60 + 1,
+            [False, True],
+        )

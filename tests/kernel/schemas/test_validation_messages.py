@@ -236,6 +236,7 @@ def test_many_problems_are_cut():
     assert lines[-1] == f"... and {1000 - MAX_LINES} more problems."
 
 
+@pytest.mark.slow
 def refuse(function, arguments, **options) -> str:
     with pytest.raises(InvalidArguments) as caught:
         read_function_schema(function, **options).validate(arguments)

@@ -54,7 +54,15 @@ def nest(depth, leaf):
     return value
 
 
-@pytest.mark.parametrize("leaf", [{"name": "x"}, {"name": 5}, 5])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        {"name": "x"},
+        pytest.param({"name": 5}, marks=pytest.mark.slow),
+        pytest.param(5, marks=pytest.mark.slow),
+    ],
+)
 def test_forty_expressions_in_each_other_are_refused_at_once(leaf):
     # They took twice as long with each level: with forty, years.
     with pytest.raises(InvalidArguments, match=DEEP):
@@ -90,9 +98,10 @@ def test_a_few_levels_are_taken_and_told_as_ever():
         schema.validate({"value": nest(8, {"name": 5})})
 
 
-def test_many_values_and_long_chains_are_no_deep_ones():
-    many = [nest(2, {"name": "x"})] * 30_000
-    assert len(schema_of(list[Expression]).validate({"value": many})["value"]) == 30_000
+@pytest.mark.parametrize("count", [1_000, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_many_values_and_long_chains_are_no_deep_ones(count):
+    many = [nest(2, {"name": "x"})] * count
+    assert len(schema_of(list[Expression]).validate({"value": many})["value"]) == count
     chain = None
     for value in range(100):
         chain = {"value": value, "rest": chain}

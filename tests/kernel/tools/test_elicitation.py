@@ -44,6 +44,7 @@ def context(user, **options):
     return Context("top", elicitations=user.elicitations, **options)
 
 
+@pytest.mark.smoke
 def test_an_answer_comes_back_as_a_value():
     user = User(Reply("accept", {"value": "EU"}), Reply("decline"), Reply("cancel", {"value": 1}))
     ctx = context(user)

@@ -6,7 +6,7 @@ import wave
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from IPython import display
@@ -212,7 +212,6 @@ def test_ipythons_sounds_are_sounds_returned_displayed_or_wrapped():
     assert link.mime_type == "audio/wav"
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     arrays.arrays(
         st.one_of(

@@ -177,7 +177,7 @@ BLOCKS = st.one_of(
 
 
 @given(st.lists(BLOCKS, max_size=12), st.integers(1_024, 200_000), st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
+@settings(suppress_health_check=[HealthCheck.large_base_example])
 def test_any_blocks_fit_together_and_each_is_shown_or_noted(blocks, most, kept):
     keep = ResourceStore("k", 10**9).keep if kept else discard_original
     room = budget(keep, most, max_pictures=100)

@@ -57,7 +57,7 @@ def test_a_text_that_fits_has_no_link(converter):
     [
         (display.Markdown("# a\n" * 10_000), "text.md"),
         (display.Latex("$x$ " * 10_000), "text.tex"),
-        (display.HTML("<p>a</p>" * 50_000), "page.html"),
+        (display.HTML("<p>a</p>" * 10_000), "page.html"),
         (["a"] * 100_000, "value.json"),
         ({"a": "b" * 100_000}, "value.json"),
         (display.JSON({"a": "b" * 100_000}), "value.json"),

@@ -32,6 +32,7 @@ def check_bokeh(plot):
     assert dots == {"glyph": "Scatter", "x": "x", "y": "y", "data": {"x": [1, 2], "y": [3, 4]}}
 
 
+@pytest.mark.needs("bokeh")
 def test_a_bokeh_plot_says_what_it_is_made_of(bokeh_figure, converter, read_original):
     text, link = converter.make_result(bokeh_figure, ()).content
     assert "get_screenshot_as_png" in text.text
@@ -39,6 +40,7 @@ def test_a_bokeh_plot_says_what_it_is_made_of(bokeh_figure, converter, read_orig
     check_bokeh(find_plot_in_object(bokeh_figure))
 
 
+@pytest.mark.needs("bokeh")
 def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
     embed = pytest.importorskip("bokeh.embed")
     script, _ = embed.components(bokeh_figure)
@@ -53,6 +55,7 @@ def test_a_shown_bokeh_plot_is_found_in_its_script(bokeh_figure):
     assert script
 
 
+@pytest.mark.needs("bokeh")
 def test_a_page_of_bokeh_with_a_picture_in_its_markup_is_that_picture(converter, read_original):
     embed = pytest.importorskip("bokeh.embed")
     models = pytest.importorskip("bokeh.models")
@@ -84,6 +87,7 @@ def pil_png():
     return file.getvalue()
 
 
+@pytest.mark.needs("folium")
 def test_a_map_says_where_it_is_and_what_is_on_it(converter, read_original):
     folium = pytest.importorskip("folium")
     world = folium.Map(location=[45.5, -122.6], zoom_start=12)
@@ -141,6 +145,7 @@ def test_arrays_that_would_unpack_to_gigabytes_are_left_out():
     assert shown["data"]["x"]["bdata"] == "AAEC"
 
 
+@pytest.mark.needs("bokeh")
 def test_a_page_of_bokeh_says_its_texts_tables_and_widgets(converter):
     models = pytest.importorskip("bokeh.models")
     data = models.ColumnDataSource({"city": ["Rome", "Oslo"], "mm": [1, 2]})
@@ -157,6 +162,7 @@ def test_a_page_of_bokeh_says_its_texts_tables_and_widgets(converter):
     assert '"widgets": {"year": 2020}' in text
 
 
+@pytest.mark.needs("bokeh")
 def test_a_page_of_bokeh_that_says_nothing_names_what_is_in_it(converter):
     models = pytest.importorskip("bokeh.models")
     text = converter.make_result(models.Row(models.Spacer()), ()).content[0].text

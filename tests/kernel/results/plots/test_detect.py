@@ -23,6 +23,7 @@ def bars(alt, rows=3):
     return alt.Chart(frame).mark_bar().encode(x="a", y="b")
 
 
+@pytest.mark.needs("altair", "vl_convert")
 def test_a_chart_is_a_picture_and_its_specification_a_link(alt, converter, read_original):
     pytest.importorskip("vl_convert")
     picture, link = converter.make_result(bars(alt), ()).content
@@ -34,6 +35,7 @@ def test_a_chart_is_a_picture_and_its_specification_a_link(alt, converter, read_
     assert read_original(link)["mark"] == {"type": "bar"}
 
 
+@pytest.mark.needs("altair")
 @pytest.mark.parametrize("renderer", ["default", "mimetype", "jupyterlab"])
 def test_a_displayed_chart_is_found_whatever_shows_it(alt, formatter, renderer):
     with alt.renderers.enable(renderer):
@@ -43,6 +45,7 @@ def test_a_displayed_chart_is_found_whatever_shows_it(alt, formatter, renderer):
     assert json.loads(plot.file.content())["encoding"]["x"]["field"] == "a"
 
 
+@pytest.mark.needs("altair")
 def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     alt, converter, read_original, undrawn
 ):
@@ -54,11 +57,13 @@ def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     assert len(rows) == 5_000
 
 
+@pytest.mark.needs("altair")
 def test_a_chart_that_altair_refuses_says_why(alt, converter):
     text = converter.make_result(bars(alt, 6_000), ()).content[0].text
     assert text.startswith("[This altair.Chart cannot be shown: MaxRowsError: The number of rows")
 
 
+@pytest.mark.needs("plotly")
 def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     px, converter, read_original, undrawn
 ):
@@ -76,6 +81,7 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     assert "template" in read_original(link)["layout"]
 
 
+@pytest.mark.needs("plotly")
 def test_figures_stay_in_their_place_among_other_values(px, converter, undrawn):
     figures = {"first": px.line(y=[1, 2]), "second": px.line(y=[3, 4])}
     made = [b for b in converter.make_result(figures, ()).content if isinstance(b, Text)]
@@ -83,6 +89,7 @@ def test_figures_stay_in_their_place_among_other_values(px, converter, undrawn):
     assert "[3, 4]" in made[1].text
 
 
+@pytest.mark.needs("plotly")
 @pytest.mark.parametrize("renderer", ["plotly_mimetype", "notebook_connected", "colab", "iframe"])
 def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monkeypatch):
     io = pytest.importorskip("plotly.io")
@@ -95,12 +102,14 @@ def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monke
         assert "[1, 2]" in plot.summarize(1_000)
 
 
+@pytest.mark.needs("plotly")
 def test_a_figure_in_html_of_its_own_is_found(px):
     plot = find_plot_in_display({"text/html": px.line(y=[1, 2], title="t").to_html()})
     assert plot.kind == "a plotly figure"
     assert "[1, 2]" in plot.summarize(1_000)
 
 
+@pytest.mark.needs("plotly")
 def test_what_the_user_registered_for_a_figure_wins(px, formatter, converter):
     figure = px.line(y=[1, 2])
     formatter.formatters["text/markdown"].for_type(type(figure), lambda _: "**mine**")
@@ -108,6 +117,7 @@ def test_what_the_user_registered_for_a_figure_wins(px, formatter, converter):
     assert block.text == "**mine**"
 
 
+@pytest.mark.needs("altair")
 def test_a_mimebundle_that_the_user_registered_wins_too(alt, formatter, converter):
     chart = bars(alt)
     formatter.mimebundle_formatter.for_type(
@@ -117,6 +127,7 @@ def test_a_mimebundle_that_the_user_registered_wins_too(alt, formatter, converte
     assert block.text == "*mine*"
 
 
+@pytest.mark.needs("graphviz")
 def test_a_graph_is_its_source_where_dot_is_missing(converter, read_original, monkeypatch):
     graphviz = pytest.importorskip("graphviz")
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -128,6 +139,7 @@ def test_a_graph_is_its_source_where_dot_is_missing(converter, read_original, mo
         assert read_original(link) == graph.source
 
 
+@pytest.mark.needs("graphviz", "vl_convert")
 def test_a_graph_is_a_picture_where_dot_is_there(converter):
     graphviz = pytest.importorskip("graphviz")
     pytest.importorskip("vl_convert")
@@ -174,6 +186,7 @@ def test_a_broken_figure_is_still_told(converter, spec, undrawn):
     assert shown[0].text.startswith("[a plotly figure, not drawn here")
 
 
+@pytest.mark.needs("plotly")
 def test_a_figure_that_fails_in_its_own_code_is_a_sentence(px, converter, monkeypatch):
     figure = px.line(y=[1])
     monkeypatch.setattr(type(figure), "to_dict", lambda _: 1 / 0)
@@ -202,6 +215,7 @@ def show():
 """
 
 
+@pytest.mark.needs("altair", "plotly")
 def test_plots_that_a_call_shows_and_returns_come_in_order(shared_kernel):
     pytest.importorskip("plotly")
     pytest.importorskip("altair")

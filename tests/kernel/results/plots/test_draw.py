@@ -14,6 +14,7 @@ from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
 PNG_START = b"\x89PNG"
 
 
+@pytest.mark.needs("plotly")
 def test_a_figure_is_drawn_by_kaleido(px, converter):
     pytest.importorskip("kaleido")
     browsers = ("google-chrome", "chromium", "chromium-browser", "chrome")
@@ -27,6 +28,7 @@ def test_a_figure_is_drawn_by_kaleido(px, converter):
         assert first.data.startswith(PNG_START)
 
 
+@pytest.mark.needs("plotly")
 def test_kaleido_without_chrome_says_so_at_once(px, monkeypatch):
     pytest.importorskip("kaleido")
     monkeypatch.setenv("BROWSER_PATH", "/nonexistent/chrome")
@@ -34,6 +36,7 @@ def test_kaleido_without_chrome_says_so_at_once(px, monkeypatch):
         draw.draw_plotly(px.line(y=[1]).to_dict(), 500, ProcessRenderer())
 
 
+@pytest.mark.needs("altair")
 def test_the_data_of_a_chart_is_not_fetched(alt, converter):
     chart = alt.Chart("http://127.0.0.1:9/x.csv").mark_bar().encode(x="a:Q")
     for made in (chart, chart | chart, chart + chart):
@@ -41,6 +44,7 @@ def test_the_data_of_a_chart_is_not_fetched(alt, converter):
         assert "its data is at 'http://127.0.0.1:9/x.csv', which is not fetched" in text
 
 
+@pytest.mark.needs("vl_convert")
 @pytest.mark.parametrize("language", ["vega", "vega-lite"])
 @pytest.mark.parametrize("at", ["file://{}", "{}", "http://127.0.0.1:9/red.png", "data:{}"])
 def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
@@ -70,6 +74,7 @@ def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
         assert "which is not read" in first.text
 
 
+@pytest.mark.needs("plotly")
 def test_a_plotly_figure_with_a_picture_elsewhere_is_not_drawn(converter):
     go = pytest.importorskip("plotly.graph_objects")
     figure = go.Figure()

@@ -149,6 +149,7 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path, monkeypatch, moment):
     assert [child for child in children() if child not in before] == []
 
 
+@pytest.mark.needs("vl_convert")
 def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise RuntimeError('not this one')")
     monkeypatch.chdir(tmp_path)
@@ -157,6 +158,7 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
     assert ProcessRenderer().draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
 
 
+@pytest.mark.needs("vl_convert")
 def test_one_result_starts_a_bounded_number_of_processes(program, tmp_path):
     log = tmp_path / "starts"
     program(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")

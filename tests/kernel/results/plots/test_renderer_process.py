@@ -22,6 +22,7 @@ def run(library, **request):
     )
 
 
+@pytest.mark.needs("vl_convert")
 def test_the_picture_is_all_of_standard_output():
     pytest.importorskip("vl_convert")
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
@@ -31,6 +32,7 @@ def test_the_picture_is_all_of_standard_output():
     assert process.stdout.rstrip().endswith(b"IEND\xaeB`\x82")
 
 
+@pytest.mark.needs("vl_convert")
 def test_a_failure_is_the_last_line_of_standard_error():
     pytest.importorskip("vl_convert")
     process = run("vl_convert_svg", source="not an SVG", scale=1.0)

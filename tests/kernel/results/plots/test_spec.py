@@ -34,8 +34,17 @@ def deep():
     return made
 
 
-@pytest.mark.parametrize("make", [itself, doubled, deep])
-@pytest.mark.parametrize("kind", ["plotly.v1", "vegalite.v5", "my"])
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        *(("my", make) for make in (itself, doubled, deep)),
+        *(("vegalite.v5", make) for make in (itself, deep)),
+        ("plotly.v1", deep),
+        pytest.param("vegalite.v5", doubled, marks=pytest.mark.slow),
+        pytest.param("plotly.v1", itself, marks=pytest.mark.slow),
+        pytest.param("plotly.v1", doubled, marks=pytest.mark.slow),
+    ],
+)
 def test_a_specification_without_an_end_is_still_told(converter, make, kind):
     display = Displayed({f"application/vnd.{kind}+json": make()})
     text = converter.make_result(None, [display]).content[0].text
@@ -43,6 +52,7 @@ def test_a_specification_without_an_end_is_still_told(converter, make, kind):
     assert len(text) < 5_300
 
 
+@pytest.mark.needs("plotly")
 def test_dates_and_missing_numbers_are_told(px, converter, read_original, undrawn):
     frame = pd.DataFrame({"t": pd.date_range("2024", periods=1_000), "y": [1.5, None] * 500})
     text, link = converter.make_result(px.line(frame, x="t", y="y"), ()).content
@@ -51,6 +61,7 @@ def test_dates_and_missing_numbers_are_told(px, converter, read_original, undraw
     assert len(read_original(link)["data"][0]["x"]) == 1_000
 
 
+@pytest.mark.needs("plotly")
 def test_a_heat_map_keeps_to_the_size(px, undrawn):
     plot = find_plot_in_object(px.imshow(np.arange(1_000_000).reshape(1_000, 1_000)))
     assert '"... 980 of 1,000 items left out ..."' in plot.summarize(5_000)

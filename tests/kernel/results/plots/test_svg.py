@@ -42,6 +42,7 @@ def by_vl_convert(monkeypatch):
     without("cairosvg", monkeypatch)
 
 
+@pytest.mark.needs("vl_convert")
 def test_a_small_drawing_is_enlarged_and_a_large_one_keeps_to_the_budget(by_vl_convert):
     assert opened(svg.draw_svg(drawing(), 1_000, ProcessRenderer())).size == (200, 100)
     huge = drawing(attributes='width="100000" height="50000"')
@@ -68,6 +69,7 @@ def test_cairosvg_reads_no_file_and_fetches_nothing(tmp_path, attribute):
         assert SECRET not in {colour for _, colour in drawn.getcolors(10_000)}
 
 
+@pytest.mark.needs("vl_convert")
 @pytest.mark.parametrize(
     "inside",
     [
@@ -94,11 +96,13 @@ MILLIONS = '<g id="g0"><rect width="1" height="1"/></g>' + "".join(
 )
 
 
+@pytest.mark.needs("vl_convert")
 def test_vl_convert_draws_no_part_a_million_times(by_vl_convert):
     with pytest.raises(NotDrawn, match="it draws more than 200,000 parts; `pip install cairosvg`"):
         svg.draw_svg(drawing(MILLIONS), 1_000, ProcessRenderer())
 
 
+@pytest.mark.needs("vl_convert")
 @pytest.mark.parametrize(
     "inside",
     [
@@ -114,6 +118,7 @@ def test_vl_convert_draws_what_refers_only_to_itself(by_vl_convert, inside):
     assert drawn.getpixel((50, 25)) == SECRET
 
 
+@pytest.mark.needs("vl_convert")
 def test_vl_convert_draws_the_drawings_of_matplotlib(by_vl_convert):
     plt = pytest.importorskip("matplotlib.figure")
     figure, file = plt.Figure(), io.StringIO()
@@ -125,6 +130,7 @@ def test_vl_convert_draws_the_drawings_of_matplotlib(by_vl_convert):
     assert SECRET in {colour for _, colour in drawn.getcolors(10**6)}
 
 
+@pytest.mark.needs("vl_convert")
 def test_vl_convert_draws_charts_like_those_of_pygal(by_vl_convert):
     inside = (
         '<defs><style type="text/css">#chart .bar { fill: #00ff00 }</style>'
@@ -141,6 +147,7 @@ def test_the_advice_draws_the_drawing(monkeypatch):
         svg.draw_svg(drawing("<style>rect {}</style>"), 1_000, ProcessRenderer())
 
 
+@pytest.mark.needs("vl_convert")
 def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
     inside = '<a href="https://example.org"><text y="20">x</text></a>'
     assert opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer())).size == (200, 100)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.cell_text import QuotedText
@@ -20,7 +21,7 @@ from mcp_notebook.settings import Settings
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
-pl = pytest.importorskip("polars")
+pl = import_optional("polars")
 
 CONVERTER = Converter(DisplayFormatter().format, Settings(table_format="csv"))
 TEXTS = st.text(max_size=20) | st.text('a \t\r\n",;|', max_size=10) | st.sampled_from(["NaN", ""])
@@ -50,7 +51,6 @@ def test_whatever_texts_are_in_a_table_its_preview_reads_back(rows):
     assert read_preview(frame) == expected
     assert read_preview(frame.astype(object)) == expected
     assert read_preview(frame.set_index(NAMES[0])) == expected
-    assert read_preview(pl.DataFrame(rows, schema=NAMES, orient="row")) == expected
     assert read_preview(np.array(rows, dtype=object)) == expected[1:]
 
 
@@ -59,8 +59,18 @@ def test_whatever_texts_are_in_a_table_its_preview_reads_back(rows):
 def test_whatever_texts_are_in_one_column_its_preview_reads_back(texts):
     expected = [["s"], *([clean_text(text)] for text in texts)]
     assert read_preview(pd.Series(texts, name="s", dtype=object)) == expected
-    assert read_preview(pl.Series("s", texts)) == expected
     assert read_preview(pd.Index(texts, name="s", dtype=object)) == expected
+
+
+@pytest.mark.needs("polars")
+@given(ROWS)
+@example([("a\nb", "c\rd"), ("  lead", "trail "), ("", "NaN")])
+def test_whatever_texts_are_in_polars_its_preview_reads_back(rows):
+    expected = [NAMES, *cleaned(rows)]
+    assert read_preview(pl.DataFrame(rows, schema=NAMES, orient="row")) == expected
+    texts = [first for first, _ in rows]
+    expected = [["s"], *([clean_text(text)] for text in texts)]
+    assert read_preview(pl.Series("s", texts)) == expected
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=9, max_size=12))

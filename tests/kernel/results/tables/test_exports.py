@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.results.tables.exports import write_csv, write_parquet
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
@@ -11,7 +12,7 @@ from mcp_notebook.kernel.results.tables.row_frame import wrap_array
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
-pq = pytest.importorskip("pyarrow.parquet")
+pq = import_optional("pyarrow.parquet")
 
 
 class Ends:
@@ -27,6 +28,7 @@ def endless():
     return inner
 
 
+@pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -43,6 +45,7 @@ def test_a_cell_of_any_kind_is_its_text(value, text):
     assert read.column("a").to_pylist() == [text, None]
 
 
+@pytest.mark.needs("pyarrow")
 def test_lone_surrogates_and_ints_without_end_are_written():
     values = pd.Series(["\ud800", 10**5_000, True], dtype=object)
     frame = wrap_pandas_table(pd.DataFrame({"a": values}))
@@ -51,12 +54,14 @@ def test_lone_surrogates_and_ints_without_end_are_written():
     assert (first, second[:3], third) == ("\ufffd", "<an", "True")
 
 
+@pytest.mark.needs("pyarrow")
 def test_lists_and_dicts_in_cells_stay_what_they_are_in_parquet():
     frame = wrap_pandas_table(pd.DataFrame({"l": [[1], None], "d": [{"k": "v"}, {"k": None}]}))
     read = pq.read_table(io.BytesIO(write_parquet(frame))).to_pylist()
     assert read == [{"l": [1], "d": {"k": "v"}}, {"l": None, "d": {"k": None}}]
 
 
+@pytest.mark.needs("pyarrow")
 def test_names_that_are_no_text_or_come_twice_are_told_apart():
     table = pd.DataFrame([[1, 2, 3, 4]], columns=["a", "a", 1, None])
     frame = wrap_pandas_table(table)
@@ -66,6 +71,7 @@ def test_names_that_are_no_text_or_come_twice_are_told_apart():
     assert len(set(names)) == 4
 
 
+@pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []})])
 def test_tables_without_rows_have_files(frame):
     assert write_csv(wrap_pandas_table(frame)) == ",".join(frame.columns) + "\n"
@@ -80,6 +86,7 @@ def test_a_carriage_return_in_a_name_does_not_end_the_line():
     ]
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_masked_element_is_a_missing_value():
     days = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
     for array in (np.array([1, 2]), np.array([0.5, 2.5]), np.array(["a", "b"]), days):

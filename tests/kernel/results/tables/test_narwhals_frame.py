@@ -5,15 +5,18 @@ from datetime import datetime
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.narwhals_frame import wrap_narwhals_table
 from mcp_notebook.settings import Settings
 
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
+pl = import_optional("polars")
+pa = import_optional("pyarrow")
+pq = import_optional("pyarrow.parquet")
+
+pytestmark = pytest.mark.needs("polars", "pyarrow")
 
 
 def content(value, store=None, **settings):

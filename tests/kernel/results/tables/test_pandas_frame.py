@@ -88,6 +88,7 @@ def test_the_tail_of_every_index_is_found_without_the_rest():
         assert shown[-1].endswith(",999")
 
 
+@pytest.mark.needs("pyarrow")
 def test_index_columns_of_a_file_have_names():
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"n": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)], names=["n", None]))
@@ -135,6 +136,7 @@ def test_the_name_of_the_columns_axis_is_told(to_text):
     )
 
 
+@pytest.mark.needs("shapely")
 def test_a_geometry_says_its_coordinate_system(to_text):
     geopandas = pytest.importorskip("geopandas")
     shapely = pytest.importorskip("shapely")
