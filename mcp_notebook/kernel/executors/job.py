@@ -8,6 +8,7 @@ import contextvars
 import pickle
 import platform
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Protocol
@@ -223,8 +224,18 @@ def _replay(output: Any, taker: OutputTaker) -> None:
         taker.display(function, args, options)
 
 
-@cache
+_PICKLING = threading.Lock()
+
+
 def _pickle_runner() -> bytes:
+    # Each pool pickles in a thread of its own. Of two first calls at once, the one that is ready
+    # would withdraw the modules while the other still pickles them.
+    with _PICKLING:
+        return _pickle_runner_once()
+
+
+@cache
+def _pickle_runner_once() -> bytes:
     from cloudpickle import (  # noqa: PLC0415 - only executors need it
         register_pickle_by_value,
         unregister_pickle_by_value,

@@ -6,12 +6,15 @@ import platform
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import cloudpickle
 import pytest
 
 from mcp_notebook import mcp_tool
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.executors import job as job_module
 from mcp_notebook.kernel.executors.job import Job
 
 
@@ -109,3 +112,19 @@ def test_a_value_that_only_its_worker_knows_is_one_sentence():
     value = b"cnot_installed\nThing\n."
     with pytest.raises(ToolError, match=r"cannot be read in the notebook \(ModuleNotFoundError: "):
         Job("give", abs, {}).read(([], value, None), None)
+
+
+def test_first_jobs_that_are_pickled_at_the_same_time_need_nothing_of_this_package(monkeypatch):
+    """What names the modules that go by value is shared: nobody may withdraw it meanwhile."""
+    both, dump = threading.Barrier(2), job_module.dump
+
+    def dump_together(value):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return dump(value)
+
+    monkeypatch.setattr(job_module, "dump", dump_together)
+    job_module._pickle_runner_once.cache_clear()
+    with ThreadPoolExecutor(2) as threads:
+        first, second = (threads.submit(job_module._pickle_runner) for _ in range(2))
+        assert first.result() == second.result()
