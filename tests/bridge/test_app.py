@@ -170,7 +170,7 @@ def test_a_remembered_port_that_the_user_took_is_replaced_and_that_is_said(home)
 
 
 @NEEDS_TWO_USERS
-@pytest.mark.parametrize("arguments", [["--background"], []])
+@pytest.mark.parametrize("arguments", [["--background"], pytest.param([], marks=pytest.mark.slow)])
 def test_a_port_that_another_user_took_is_told_and_left_with_a_new_token(home, arguments):
     """Clients that were set up for it send the old token to that user."""
     settings = _settings(home)

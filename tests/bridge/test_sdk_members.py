@@ -26,7 +26,7 @@ OF_THE_SHORT_WAY = (
 )
 OTHERS = ("_session_owners", "_connection")
 """Used by no name, or not at all."""
-QUICK = ("_session_owners", "_server_instances")
+QUICK = ("_server_instances",)
 """Tried by default: a bridge for each takes two seconds of a processor."""
 LAUNCHER = """
 import re, sys

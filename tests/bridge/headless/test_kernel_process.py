@@ -55,6 +55,7 @@ async def test_a_kernel_costs_no_thread_that_could_break_when_it_is_left(home):
         assert "HBChannel" not in threads
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_how_a_kernel_ended_is_known_as_soon_as_it_has(home):
     settings = Settings(home=home / "state")

@@ -132,7 +132,7 @@ PLACES = [
     ("x",),
 ]
 """Where an `initialize` can be large."""
-QUICK = (("capabilities", "experimental", "x"), ("clientInfo", "name"), ("x",))
+QUICK = (("capabilities", "experimental", "x"), ("clientInfo", "name"))
 """Where the memory is measured by default: that takes a second each."""
 
 
