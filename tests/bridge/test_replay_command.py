@@ -151,17 +151,15 @@ async def test_a_file_that_is_no_recording_is_named(settings, sales):
 
 
 @pytest.mark.slow
-def test_the_command_runs_a_notebook_that_is_not_open_and_its_status_says_the_outcome(
-    sales, tmp_path
-):
+def test_the_command_runs_a_notebook_that_is_not_open_and_its_status_says_the_outcome(sales, home):
     recording = nbformat.read(sales.home / "calls.ipynb", as_version=4)
     recording.cells = recording.cells[:3]
-    nbformat.write(recording, tmp_path / "calls.ipynb")
-    copy = tmp_path / "sales.ipynb"
+    nbformat.write(recording, home / "calls.ipynb")
+    copy = home / "sales.ipynb"
     copy.write_text((sales.home / "sales.ipynb").read_text())
     command = list_words("replay", "calls.ipynb", "--notebook", str(copy))
     done = subprocess.run(
-        command, env=kernel_env(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=False
+        command, env=kernel_env(home), cwd=home, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
