@@ -63,6 +63,7 @@ async def test_every_tool_is_listed_and_called(long_running, connect, era, trans
     ],
     ids=["track", "tqdm"],
 )
+@BOTH
 @pytest.mark.usefixtures("long_running")
 async def test_a_tracked_loop_and_a_bar_of_tqdm_are_progress(connect, era, transport, call):
     tool, arguments, total, message = call
