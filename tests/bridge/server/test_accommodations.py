@@ -87,6 +87,7 @@ async def test_who_shows_its_model_the_structured_content_alone_gets_none(
         assert (result.structured_content == {"low": 1, "high": 2}) == takes_structured
 
 
+@pytest.mark.needs("pyarrow")  # for table.parquet
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
