@@ -7,7 +7,7 @@ import subprocess
 
 import anyio
 import pytest
-from clients import INITIALIZED, answer_of, initialize, raw_session, text_of
+from clients import INITIALIZED, ONE_WAY, answer_of, initialize, raw_session, text_of
 from forked_command import list_words
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -141,6 +141,7 @@ async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(
     assert len(told) <= 10 * seconds + 2
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 @pytest.mark.usefixtures("kernel")
 async def test_of_reports_that_come_at_once_the_first_and_the_last_are_told_as_they_are(
     connect, era, transport
@@ -159,6 +160,7 @@ async def test_of_reports_that_come_at_once_the_first_and_the_last_are_told_as_t
             assert set(told) <= set(all_reports)
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_printed_lines_are_told_while_the_tool_runs_and_are_in_its_result(
     kernel, connect, era, transport
 ):
@@ -236,6 +238,7 @@ async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel, se
     await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(60)")
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transport):
     async with connect(era, transport) as client:
         await client.list_tools()
@@ -307,6 +310,7 @@ async def test_every_handshake_version_is_spoken_over_http(kernel, served, versi
     _check(version, hello, *(answer_of(answer)["result"] for answer in answers))
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_arguments_that_are_nested_too_deep_are_refused(kernel, connect, era, transport):
     deep = []
     for _ in range(150):

@@ -3,7 +3,7 @@
 import mcp_types as types
 import nbformat
 import pytest
-from clients import LOAD, connected, text_of
+from clients import LOAD, ONE_WAY, connected, text_of
 from listing import list_tools
 
 pytestmark = pytest.mark.anyio
@@ -23,6 +23,7 @@ def kernel(shared_kernel):
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_marked(
     kernel, era, transport
 ):
@@ -49,6 +50,7 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
     assert f'\nAsked by: {caller}, with the program "claude-code ' in asked[0]
 
 
+@pytest.mark.slow
 async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):
     path = home / "careful.ipynb"
     cells = [nbformat.v4.new_code_cell(source) for source in (LOAD, CELLS[0])]

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from clients import ERAS, connected, text_of, tool_kernel
+from clients import ONE_ERA, connected, text_of, tool_kernel
 from listing import list_tools
 
 pytestmark = pytest.mark.anyio
@@ -97,7 +97,7 @@ class Notices:
                 await self.more.wait()
 
 
-@pytest.fixture(scope="module", params=ERAS)
+@pytest.fixture(scope="module", params=ONE_ERA)
 def era(request):
     return request.param
 

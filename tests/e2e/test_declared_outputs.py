@@ -4,7 +4,7 @@ import json
 
 import anyio
 import pytest
-from clients import text_of
+from clients import ONE_WAY, text_of
 from jsonschema import Draft202012Validator
 from listing import list_tools
 
@@ -127,6 +127,7 @@ def kernel(shared_kernel):
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 @pytest.mark.usefixtures("kernel")
 async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
     # The official client compares each result with its schema, and raises where they differ.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import pytest
-from clients import ERAS, connected, text_of, tool_kernel
+from clients import ONE_ERA, connected, text_of, tool_kernel
 from listing import list_tools
 
 MODULE = """
@@ -109,7 +109,7 @@ def notebook(module_home):
         yield kernel
 
 
-@pytest.fixture(scope="module", params=ERAS)
+@pytest.fixture(scope="module", params=ONE_ERA)
 def seen(request, notebook):
     notebook.ok(COUNTER)
     return anyio.run(_see, notebook, request.param)
@@ -154,6 +154,7 @@ async def _see(notebook, era):
     return seen
 
 
+@pytest.mark.smoke
 def test_every_way_gives_a_tool_in_the_order_of_declaration(seen):
     assert list(seen.tools) == ALL
 
@@ -223,7 +224,7 @@ def test_tools_follow_their_class(seen):
     assert seen.deleted == ALL[:-2]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", ONE_ERA)
 def test_how_calls_run_is_said_where_the_tool_is_declared(notebook, era):
     notebook.ok(
         "%%mcp_tool --run thread --max-concurrency 1 --timeout 30s --logs info\n"

@@ -6,7 +6,7 @@ import os
 import anyio
 import mcp_types as types
 import pytest
-from clients import text_of
+from clients import ONE_WAY, text_of
 from mcp.shared.exceptions import MCPError
 
 pytestmark = pytest.mark.anyio
@@ -274,6 +274,7 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel,
         assert json.loads(text_of(given)) == ["x"]
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_what_the_user_said_to_one_question_is_no_answer_to_another(
     kernel, connect, era, transport
 ):
@@ -287,6 +288,7 @@ async def test_what_the_user_said_to_one_question_is_no_answer_to_another(
         assert text_of(await client.call_tool("confused", {})) == "decline"
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, connect, era, transport):
     async with connect(era, transport) as client:
         await client.list_tools()
@@ -298,6 +300,7 @@ async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, connect
             assert text_of(await client.call_tool("favourite", {})) == word
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_progress_before_a_question_is_told(kernel, connect, era, transport):
     told = []
 

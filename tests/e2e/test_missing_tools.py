@@ -206,6 +206,7 @@ async def test_a_kernel_on_another_machine(sales, listed):
     assert "Run mcp-notebook on 'cluster'." in below
 
 
+@pytest.mark.slow
 async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)

@@ -3,7 +3,7 @@
 import anyio
 import anyio.to_thread
 import pytest
-from clients import LOAD, connected, text_of
+from clients import LOAD, ONE_WAY, connected, text_of
 from mcp_types import Implementation
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +18,7 @@ def follow(kernel, words):
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_client_and_its_calls_are_shown_with_its_name(shared_kernel, era, transport):
     for cell in ("%unload_ext mcp_notebook", LOAD, CELL):  # a new log of calls
         shared_kernel.ok(cell)

@@ -4,7 +4,7 @@ import base64
 import re
 
 import pytest
-from clients import Changes, tool_kernel
+from clients import ONE_WAY, Changes, tool_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, Implementation, ResourceLink
 
@@ -80,6 +80,7 @@ async def refusal(client, uri):
     return caught.value.error
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_cached_result_is_given_again_until_its_links_expire(
     sales, connect, era, transport
 ):
@@ -141,6 +142,7 @@ async def call_reader(client, **arguments):
     return result.is_error, result.content[0]
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
     sales, connect, era, transport
 ):
@@ -178,6 +180,7 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
             assert words in block.text
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_pages_are_of_one_content_until_the_first_is_read_again(
     sales, connect, era, transport
 ):
@@ -194,6 +197,7 @@ async def test_pages_are_of_one_content_until_the_first_is_read_again(
         assert set(again.splitlines()[2:]) == {" 2,"}
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(
     sales, connect, era, transport
 ):
@@ -210,6 +214,7 @@ async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(
         assert await all_of(client) == [[]]
 
 
+@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_pages_stay_right_while_originals_come_and_expire(sales, connect, era, transport):
     async with connect(era, transport) as client:
         await client.call_tool("keep_many", {"count": 205})

@@ -178,6 +178,7 @@ def send_by_hand(env):
     return (done.stdout + done.stderr).decode()
 
 
+@pytest.mark.slow
 async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     messages: list[str] = [str(output) for output in kernel.said]
 

@@ -86,6 +86,7 @@ async def test_the_spans_of_bridge_and_kernel_leave_both_if_the_variables_say_wh
     assert bridge["start"] <= kernel["start"] < kernel["end"] <= bridge["end"]
 
 
+@pytest.mark.slow
 async def test_spans_of_the_author_are_below_that_of_the_kernel_also_on_a_worker(collected):
     receiver, kernel, url = collected
     kernel.ok(SET_UP)

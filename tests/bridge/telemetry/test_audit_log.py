@@ -140,6 +140,24 @@ def test_each_call_of_a_client_has_one_line(sales, log):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_call_whose_file_is_refused_has_failed(sales, log):
+    outside = log.parent / "secret.txt"
+    outside.write_text("hunter2")
+    sales.ok(
+        f"%%mcp_tool\nimport pathlib\nsecret = pathlib.Path({str(outside)!r})\n"
+        "def one() -> pathlib.Path:\n    'One.'\n    return secret\n"
+        "def more() -> list:\n    'More.'\n    return ['seen', secret]"
+    )
+    with _client(sales, log) as running:
+        for number, tool in enumerate(("one", "more")):
+            assert _call(running, number, tool, {})["result"]["isError"]
+    one, more = _lines(log)
+    assert (one["tool"], one["outcome"]) == ("one", "error")
+    assert f"The file {outside} is not shown: it is outside of" in one["error"]
+    assert (more["tool"], more["outcome"]) == ("more", "error")
+    assert "hunter2" not in log.read_text()
+
+
 def test_without_a_setting_the_log_is_in_the_home_folder_and_has_hashes(tmp_path):
     with write_audit_log(Settings(home=tmp_path)) as (log,):
         log.note_start(start_of(arguments={"name": "Miller"}))
