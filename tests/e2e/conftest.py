@@ -21,6 +21,7 @@ def pytest_collection_modifyitems(items):
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if (parameters.get("era"), parameters.get("transport")) in SELDOM:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow"):  # of a test for a minute, only what is no slow case
             item.own_markers = [mark for mark in item.own_markers if mark.name != "smoke"]
 
 

@@ -248,7 +248,7 @@ def test_the_original_of_a_large_picture_can_be_read(gallery):
 
 
 def test_the_whole_of_a_long_table_can_be_read_as_csv_and_parquet(gallery):
-    import pyarrow.parquet as parquet  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
 
     csv, packed = links_of(gallery.results["auto"]["long_frame"])
     lines = gallery.read[csv.uri].text.splitlines()

@@ -180,7 +180,6 @@ async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
     here.kernel.ok("%mcp remove cat")
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("how", ["remove", "rotate"])
 async def test_a_token_that_is_removed_or_rotated_is_void_at_once(here, era, how):

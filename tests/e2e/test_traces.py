@@ -72,7 +72,6 @@ async def spans_of(receiver, trace, count):
     return {span["name"]: span for span in received}
 
 
-@pytest.mark.smoke
 async def test_the_spans_of_bridge_and_kernel_leave_both_if_the_variables_say_where_to(collected):
     receiver, _, url = collected
     client = await call(url, "add", a=1)
