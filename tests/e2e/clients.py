@@ -15,11 +15,11 @@ import anyio
 import httpx2
 import pytest
 from forked_command import list_words
-from listing import KNOWN
+from listing import KNOWN, list_tools
 from live import TIMEOUT, LiveKernel, kernel_env, live_kernel
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
@@ -170,6 +170,16 @@ def answer_of(response: httpx2.Response) -> dict[str, Any]:
         data = [line for line in response.text.splitlines() if line.startswith("data:")]
         return json.loads(data[-1].removeprefix("data:"))
     return response.json()
+
+
+async def until_listed(client: Client, name: str) -> dict[str, Tool]:
+    """Wait until the bridge knows a tool that has just been declared; return all tools by name."""
+    with anyio.fail_after(TIMEOUT):
+        while name not in (
+            tools := {tool.name: tool for tool in await list_tools(client, cache_mode="bypass")}
+        ):
+            pass
+    return tools
 
 
 def text_of(result: CallToolResult) -> str:

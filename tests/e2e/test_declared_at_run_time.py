@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from clients import ONE_ERA, connected, text_of, tool_kernel
+from clients import ONE_ERA, connected, text_of, tool_kernel, until_listed
 from listing import list_tools
 
 pytestmark = pytest.mark.anyio
@@ -136,14 +136,6 @@ async def listed(client):
     return {tool.name: tool for tool in await list_tools(client)}
 
 
-async def until_listed(client, name):
-    with anyio.fail_after(60):
-        while name not in (tools := await listed(client)):
-            pass
-    return tools
-
-
-@pytest.mark.smoke
 async def test_a_tool_by_a_raw_schema_from_its_declaration_to_its_removal(kernel, client):
     tool = (await listed(client))["greet"]
     assert tool.input_schema == SCHEMA

@@ -4,7 +4,7 @@ import base64
 import re
 
 import pytest
-from clients import ONE_WAY, Changes, tool_kernel
+from clients import ONE_WAY, Changes, tool_kernel, until_listed
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, Implementation, ResourceLink
 
@@ -91,6 +91,7 @@ async def test_a_cached_result_is_given_again_until_its_links_expire(
         return found.uri
 
     async with connect(era, transport) as client:
+        await until_listed(client, "cached")
         first = await link(client)
         assert await link(client) == first
         sales.ok(CLEAR)
@@ -142,20 +143,25 @@ async def call_reader(client, **arguments):
     return result.is_error, result.content[0]
 
 
+ROWS = """%%mcp_tool
+import pandas
+def rows():
+    return pandas.DataFrame({'n': range(10_000), 'name': 'x' * 20})
+"""
+
+
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
     sales, connect, era, transport
 ):
-    sales.ok(
-        "%%mcp_tool\nimport pandas\ndef rows():\n"
-        "    return pandas.DataFrame({'n': range(10_000), 'name': 'x' * 20})"
-    )
+    sales.ok(ROWS)
     plain = Implementation(name="mcp", version="0.1.0")
     async with connect(era, transport, client_info=plain) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
+        await until_listed(client, "rows")
+        names = [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
         assert names[-1] == READ_RESOURCE
         (said,) = (await client.call_tool("rows")).content
-        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+),", said.text)
+        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+?)[],]", said.text)
         with sales.busy():
             first = (await call_reader(client, uri=uri))[1].text
             part = (await call_reader(client, uri=uri, first_line=5_001, lines=2))[1].text
@@ -166,7 +172,6 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
         )
         for wrong, words in (
             ({"uri": uri, "first_line": 20_000}, "there is no line 20,000"),
-            ({"uri": uri.replace(".csv", ".parquet")}, "is not text"),
             ({"uri": "notebook://0/1/a"}, "the kernel that kept it is gone"),
             ({"uri": "file:///etc/passwd"}, "begins with notebook://. Copy it whole"),
             ({"uri": "table.csv"}, "begins with notebook://. Copy it whole"),
@@ -180,6 +185,18 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
             assert words in block.text
 
 
+@pytest.mark.needs("pyarrow")
+async def test_the_tool_that_reads_originals_reads_text_only(sales, connect):
+    sales.ok(ROWS)
+    async with connect("auto", "http") as client:
+        await until_listed(client, "rows")
+        links = [block.uri for block in (await client.call_tool("rows")).content[1:]]
+        (uri,) = (uri for uri in links if uri.endswith(".parquet"))
+        failed, block = await call_reader(client, uri=uri)
+        assert failed
+        assert "is not text" in block.text
+
+
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_pages_are_of_one_content_until_the_first_is_read_again(
     sales, connect, era, transport
@@ -187,6 +204,7 @@ async def test_pages_are_of_one_content_until_the_first_is_read_again(
     sales.ok("%%mcp_tool\nnumbers = [1] * 30_000\ndef changing():\n    return numbers")
     plain = Implementation(name="mcp", version="0.1.0")
     async with connect(era, transport, client_info=plain) as client:
+        await until_listed(client, "changing")
         (said,) = (await client.call_tool("changing")).content
         (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+)\]", said.text)
         first = (await call_reader(client, uri=uri))[1].text
@@ -238,6 +256,7 @@ async def test_two_notebooks_and_one_that_goes(sales, connect):
     costs = CELL.replace("def report", "def costs")
     with tool_kernel(sales.home, costs, name="costs") as other:
         async with connect("auto", "http") as client:
+            await until_listed(client, "costs")
             mine = await link_of(client, kind="text")
             _, link = (await client.call_tool("costs", {"kind": "text", "number": 2})).content
             assert sorted(*await all_of(client)) == ["report 1.txt", "report 2.txt"]
