@@ -278,11 +278,8 @@ def test_each_command_that_runs_notebooks_can_be_kept_to_trusted_ones(home, clie
     assert not (home / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [pytest.param(["list"], marks=pytest.mark.slow), ["call", "add", "--arg", "a=1"]],
-    ids=" ".join,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["list"], ["call", "add", "--arg", "a=1"]], ids=" ".join)
 def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
     tool = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
     path = _notebook(home, "%load_ext mcp_notebook", "1 / 0", tool)
@@ -341,7 +338,7 @@ def test_a_reader_that_has_gone_is_no_error(sales):
         pytest.param(["call", "add", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["cache", "warm"], signal.SIGTERM, 130, marks=pytest.mark.slow),
-        (["serve", "--port", "0"], signal.SIGINT, 130),
+        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
         pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
         (["stdio"], signal.SIGTERM, 0),

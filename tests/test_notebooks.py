@@ -24,6 +24,7 @@ MARKS = {
         ),
     ],
     "scaling.ipynb": [pytest.mark.slow, pytest.mark.needs("distributed")],
+    "weather.ipynb": [pytest.mark.slow],
 }
 """For the test that runs a notebook."""
 

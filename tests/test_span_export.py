@@ -95,6 +95,7 @@ def test_without_the_library_one_is_told_how_to_install_it(monkeypatch):
         open_provider("a-service")
 
 
+@pytest.mark.slow
 def test_a_bridge_that_traces_nothing_loads_neither_sdk_nor_metrics():
     script = (
         "import sys\n"

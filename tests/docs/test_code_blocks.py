@@ -169,7 +169,10 @@ EXAMPLES = {
 """Calls of each page's tools, and what the answer contains."""
 
 
-MARKS = {"guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")]}
+IN_DEFAULT_RUN = {"getting-started.md", "guides/declaring-tools.md", "guides/results.md"}
+MARKS = {page: [pytest.mark.slow] for page in TOOLS.keys() - IN_DEFAULT_RUN} | {
+    "guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")]
+}
 """For the tests of a page's tools."""
 
 
@@ -192,6 +195,7 @@ def test_every_example_is_of_a_page():
     assert EXAMPLES.keys() <= TOOLS.keys()
 
 
+@pytest.mark.slow
 def test_the_log_of_calls_has_the_columns_that_the_page_shows(run_page):
     [data] = run_page("guides/watching-calls.md").ok("%mcp log").displays
     (page,) = (page for page in PAGES if page.name == "docs/guides/watching-calls.md")

@@ -27,6 +27,7 @@ def test_a_run_leaves_the_file_and_returns_what_its_cells_showed(path):
     assert notebook.cells[0].outputs[0].data["text/plain"] == "1"
 
 
+@pytest.mark.slow
 def test_what_belongs_to_the_machine_or_the_run_is_not_stored(path):
     (stream, result) = run_notebook(path).cells[1].outputs
     assert stream.text == ". <object object at 0x7f0000000000>\n"
