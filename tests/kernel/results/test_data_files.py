@@ -87,7 +87,6 @@ def test_a_text_in_any_encoding_is_read(folder, convert, only, library, encoding
     assert text.text.endswith("größe,n\nklein,1")
 
 
-@pytest.mark.smoke
 @pytest.mark.needs("openpyxl")
 def test_sheets_are_shown_one_by_one(folder, convert):
     with pd.ExcelWriter(folder / "a.xlsx") as writer:
@@ -99,6 +98,7 @@ def test_sheets_are_shown_one_by_one(folder, convert):
     assert "DataFrame: 200 rows x 2 columns" in text
 
 
+@pytest.mark.smoke
 def test_an_array_is_shown_as_the_array(folder, convert):
     array = np.arange(6).reshape(2, 3)
     np.save(folder / "a.npy", array)

@@ -207,11 +207,11 @@ def test_what_ipython_displays_is_a_text(converter, formatter, value, text):
     assert only_text(converter.make_result(None, [shown]).content) == text
 
 
-@pytest.mark.smoke
 def test_a_progress_bar_of_ipython_says_how_far_it_is(converter):
     assert only_text(converter.make_result(display.ProgressBar(7), ()).content).endswith("0/7")
 
 
+@pytest.mark.smoke
 def test_a_widget_is_its_text(converter):
     widgets = pytest.importorskip("ipywidgets")
     assert (

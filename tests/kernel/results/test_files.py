@@ -233,7 +233,6 @@ def test_a_file_that_may_not_be_read_is_a_sentence(folder, to_text):
     assert "cannot be read: Permission denied" in to_text(path)
 
 
-@pytest.mark.smoke
 def test_a_path_whose_own_code_fails_is_a_sentence(to_text):
     class Odd:
         def __fspath__(self):
@@ -247,6 +246,7 @@ def test_a_path_whose_own_code_fails_is_a_sentence(to_text):
     assert "An object of type Number is not a path: TypeError" in to_text(Number())
 
 
+@pytest.mark.smoke
 def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_kernel):
     shared_kernel.ok(
         "%%mcp_tool\n"

@@ -112,7 +112,6 @@ def test_no_variable_of_the_notebook_is_asked_anything():
     assert list_library_words({"a": Strange(), "pd": pd})["dataframe"] is pd.DataFrame
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(
     "text", ["ndarray of Cell", "DataFrame of float", "array of list", "array x"]
 )
@@ -121,6 +120,7 @@ def test_an_array_of_something_else_is_none(text):
         read_documented_type(text, list_library_words({"pd": pd}))
 
 
+@pytest.mark.smoke
 def test_a_function_with_a_numpy_docstring_gets_arrays_and_tables():
     def total(x, table, start=0):
         """Add up.

@@ -248,7 +248,6 @@ def test_text_has_a_schema_if_asked_for():
     assert result.structured == {"result": "a\0b"}
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("annotation", "value", "structured"),
     [
@@ -288,6 +287,7 @@ def test_values_are_converted_to_match(annotation, value, structured):
     assert result_of(annotation, value, output_schema=asked).structured == structured
 
 
+@pytest.mark.smoke
 def test_numpy_and_pandas_values_are_converted_to_match():
     np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
     for annotation, value, structured in [
@@ -482,7 +482,6 @@ def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation,
     assert json.loads(store.find_format(whole).content()) == value
 
 
-@pytest.mark.slow
 def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_cut():
     columns = result_of(dict[str, list[float]], {"a": [1.5] * 50_000, "b": [0.25] * 50_000})
     assert len(columns.structured["a"]) == len(columns.structured["b"]) > 5_000
@@ -491,6 +490,7 @@ def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_c
     assert "of 500,000 characters left out" in text.structured["a"]
 
 
+@pytest.mark.slow
 def test_what_no_part_of_matches_the_schema_is_refused():
     @dataclasses.dataclass
     class Pair:

@@ -33,7 +33,6 @@ def read_rows(table):
     ]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
 @pytest.mark.parametrize("sent", [ROWS, AS_COLUMNS])
 def test_rows_and_columns_become_the_same_table(kind, sent):
@@ -45,6 +44,7 @@ def test_rows_and_columns_become_the_same_table(kind, sent):
     assert second[2] is None or pd.isna(second[2])
 
 
+@pytest.mark.smoke
 def test_the_schema_tells_the_columns_of_rows_and_of_columns():
     rows, columns = schema_of(Annotated[pd.DataFrame, COLUMNS]).input_schema["properties"]["value"][
         "anyOf"
@@ -111,7 +111,6 @@ def test_what_is_wrong_is_told_with_its_row_and_column(kind, sent, said):
     assert said in error_for(Annotated[kind, COLUMNS], sent)
 
 
-@pytest.mark.smoke
 def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column():
     hint = Annotated[pd.DataFrame, Columns(n=int, small=np.int8)]
     assert accept(hint, [{"n": 2**60, "small": 3}]).small.dtype == np.int8
@@ -124,6 +123,7 @@ def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column():
     )
 
 
+@pytest.mark.smoke
 def test_many_wrong_cells_are_counted():
     message = error_for(Annotated[pd.DataFrame, COLUMNS], [{"city": 1, "mm": "x"}] * 500)
     assert "value[7].city: got 1 (integer); allowed: string." in message

@@ -236,13 +236,13 @@ def test_many_problems_are_cut():
     assert lines[-1] == f"... and {1000 - MAX_LINES} more problems."
 
 
-@pytest.mark.slow
 def refuse(function, arguments, **options) -> str:
     with pytest.raises(InvalidArguments) as caught:
         read_function_schema(function, **options).validate(arguments)
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_of_a_million_unknown_names_a_few_are_told_and_nothing_else_is_looked_at():
     def check(value) -> int:
         raise AssertionError("it was looked at")

@@ -54,7 +54,6 @@ def nest(depth, leaf):
     return value
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "leaf",
     [
@@ -69,6 +68,7 @@ def test_forty_expressions_in_each_other_are_refused_at_once(leaf):
         schema_of(Expression).validate({"value": nest(40, leaf)})
 
 
+@pytest.mark.slow
 def test_by_an_authors_schema_they_are_refused_too():
     schema = make_author_schema()
     with pytest.raises(InvalidArguments, match=DEEP):

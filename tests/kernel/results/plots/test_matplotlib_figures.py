@@ -32,7 +32,6 @@ def formatter(plt):
     return formatter
 
 
-@pytest.mark.smoke
 def shown(result):
     """Return the size of the one picture, and the texts."""
     [picture] = [block for block in result.content if isinstance(block, Image)]
@@ -40,6 +39,7 @@ def shown(result):
     return pil.open(io.BytesIO(picture.data)).size, texts
 
 
+@pytest.mark.smoke
 def test_a_large_figure_is_scaled_down_and_its_own_picture_is_the_original(converter, plt, store):
     figure, axes = plt.subplots(figsize=(24, 16))
     axes.plot([1, 2])

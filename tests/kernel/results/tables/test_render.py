@@ -185,7 +185,6 @@ def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
     ]
 
 
-@pytest.mark.smoke
 def test_the_shorter_format_is_taken_unless_the_user_chose():
     plain, quoted = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": ["x" + '"' * 50]})
     assert blocks(plain)[0].text.endswith("a,b\n1,2")
@@ -194,6 +193,7 @@ def test_the_shorter_format_is_taken_unless_the_user_chose():
     assert "| 1 | 2 |" in blocks(plain, table_format="markdown")[0].text
 
 
+@pytest.mark.smoke
 def test_the_whole_is_kept_if_rows_columns_or_cells_are_left_out(store):
     long, wide = pd.DataFrame({"n": range(99)}), pd.DataFrame([range(99)])
     for frame in (long, wide, pd.DataFrame({"text": ["x" * 999]})):
