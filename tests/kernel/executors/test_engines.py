@@ -347,7 +347,7 @@ METHODS = "fork", "spawn", "forkserver"
 @pytest.mark.skipif(os.name == "nt", reason="kills a kernel")
 @pytest.mark.slow
 def test_the_workers_of_pools_end_with_a_kernel_that_is_killed(home):
-    with live_kernel(home) as kernel:
+    with live_kernel(home, env={"TMPDIR": str(home)}) as kernel:
         kernel.ok("%load_ext mcp_notebook")
         kernel.ok(MEET.format(methods=METHODS))
         with Link(record_of(kernel)) as link:
