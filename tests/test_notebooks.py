@@ -243,7 +243,8 @@ def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell,
 @pytest.mark.parametrize("method", [m for m in get_all_start_methods() if m != "spawn"])
 def test_its_function_for_processes_works_however_processes_are_started(home, method):
     code = _code(_read("long_running.ipynb"))
-    with live_kernel(home, is_forked=False) as kernel:
+    # The processes leave a folder behind when the kernel is killed.
+    with live_kernel(home, env={"TMPDIR": str(home)}, is_forked=False) as kernel:
         kernel.ok(code["load"])
         kernel.ok(code["data"])
         kernel.ok(code["dry-spells"])
