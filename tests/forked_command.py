@@ -156,7 +156,8 @@ def _serve(address):
         while True:
             key, _ = selector.select()[0]
             if key.fd == 0:
-                os.unlink(address)  # noqa: PTH108
+                with contextlib.suppress(FileNotFoundError):  # the run's folder has gone
+                    os.unlink(address)  # noqa: PTH108
                 sys.exit()
             elif key.fileobj is not listener:
                 key.data()
