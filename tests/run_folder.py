@@ -17,13 +17,15 @@ SHARED = "shared"
 parsed, sockets of the servers of `forked_command`."""
 _LIMIT = 10.0
 """Seconds that the last programs have to remove their files."""
-_CACHES = {
+_INSTALLERS = {
     "npm_config_cache": ".npm",
     "PIP_CACHE_DIR": ".cache/pip",
     "UV_CACHE_DIR": ".cache/uv",
+    "PIP_CONFIG_FILE": ".config/pip/pip.conf",
+    "npm_config_userconfig": ".npmrc",
     "PYENV_ROOT": ".pyenv",
 }
-"""Variables of installers, and the folders in the developer's home which they stand for."""
+"""Variables of installers, and what they stand for in the developer's home."""
 _LEFT = pytest.StashKey[list[str]]()
 
 
@@ -32,8 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a process that runs tests has inherited all this
     home = Path.home()
-    for name, folder in _CACHES.items():
-        os.environ.setdefault(name, str(home / folder))
+    for name, path in _INSTALLERS.items():
+        if (home / path).exists():
+            os.environ.setdefault(name, str(home / path))
     os.environ.setdefault("TESTS_DOWNLOADS", tempfile.gettempdir())
     # pytest keeps the folders of the last three runs, to be looked at.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
