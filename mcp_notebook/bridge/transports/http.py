@@ -53,11 +53,16 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
     for port in ports:
         try:
             family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-            return socket.create_server((settings.host.strip("[]"), port), family=family)
+            listener = socket.create_server((settings.host.strip("[]"), port), family=family)
         except OSError as failure:
             error = failure
             if failure.errno != errno.EADDRINUSE:
                 break
+        else:
+            # Its connections inherit it. asyncio, unlike uvloop, does this only for sockets that
+            # were made with TCP's number.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listener
     assert error is not None
     if error.errno == errno.EADDRINUSE:
         raise SettingsError(

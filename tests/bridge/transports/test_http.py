@@ -169,6 +169,17 @@ def test_port_0_is_any_free_port():
         assert format_url(first) == f"http://127.0.0.1:{first.getsockname()[1]}/mcp"
 
 
+def test_an_event_does_not_wait_until_the_one_before_it_is_acknowledged():
+    """asyncio sees to that only for sockets that were made with TCP's number; uvloop for all."""
+    with (
+        open_listener(Settings(port=0)) as listener,
+        socket.create_connection(listener.getsockname()),
+    ):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_the_usual_port_or_the_next_free_one_is_taken_when_none_is_asked_for():
     with open_listener(Settings()) as first, open_listener(Settings()) as second:
         assert DEFAULT_PORT <= first.getsockname()[1] < second.getsockname()[1]
