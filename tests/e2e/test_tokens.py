@@ -25,6 +25,7 @@ from clients import (
     over_http,
     text_of,
     tool_kernel,
+    until_listed,
 )
 from listing import is_unknown, list_tools
 from live import TIMEOUT, live_kernel
@@ -158,6 +159,7 @@ async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
     )
     here.kernel.ok("%mcp record attack")
     async with over_http(here.url, "auto", token=here.run("add", "r", "--read-only")) as client:
+        await until_listed(client, "cat")
         for arguments in ATTACKS:
             answer = await client.call_tool("cat", arguments)
             assert answer.is_error == (arguments != {"c": "a"})
@@ -178,6 +180,10 @@ async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
     assert end.startswith("NameError")
     assert not (here.home / "canary").exists()
     here.kernel.ok("%mcp remove cat")
+    async with over_http(here.url, "auto") as client:
+        with anyio.fail_after(TIMEOUT):
+            while "cat" in {tool.name for tool in await list_tools(client, cache_mode="bypass")}:
+                pass
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -59,6 +59,7 @@ for the rest.
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections import Counter, deque
 from collections.abc import ItemsView, Iterable, KeysView, Mapping, Sequence, ValuesView
@@ -114,8 +115,9 @@ MAX_STRUCTURED_DEPTH = 100
 MIN_TEXT = 200
 """Characters of a text that are kept however much came before it."""
 _ONE_LINE = 100
-_GAPS = ("...", "…")
-"""In the repr of an array or a table: elements are left out."""
+_GAP = re.compile(r"\.\.\.|…|(?<!\S)\.\.(?!\S)")
+"""In the repr of an array or a table: elements are left out. pandas writes two dots in a narrow
+column."""
 _CUT = " left out"
 """In the repr of an object that was cut: by `cut_text`, and so by `safe_repr`."""
 
@@ -280,7 +282,7 @@ class _Conversion:
     def _convert_large(self, value: Any) -> Any:
         """Convert an array, or a table within a larger value."""
         text = safe_repr(value)
-        self.is_partial = self.is_partial or any(mark in text for mark in _GAPS)
+        self.is_partial = self.is_partial or _GAP.search(text) is not None
         return text
 
     def _convert_repr(self, value: Any) -> str:

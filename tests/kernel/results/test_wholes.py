@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from IPython import display
 from IPython.core.formatters import DisplayFormatter
@@ -150,6 +150,7 @@ def test_what_is_not_shown_can_be_read(leaf, part, chars):
     st.integers(0, 5_000),
     st.integers(1, 30_000),
 )
+@example("frame", ["in a dataclass"], 60, 100)  # pandas writes two dots in a narrow column
 def test_at_any_size_limit_and_depth(leaf, parts, size, chars):
     value = MADE[leaf](size)
     for part in parts:
