@@ -176,7 +176,9 @@ def live_kernel(
     if is_forked:
         words = list_words("-f", "{connection_file}", module=KERNEL, like=KERNEL)
         manager.kernel_spec.argv = words
-    (home / "tmp").mkdir(exist_ok=True)  # what is left there by a kernel that is killed goes with it
+    (home / "tmp").mkdir(
+        exist_ok=True
+    )  # what is left there by a kernel that is killed goes with it
     env = kernel_env(home) | {"TMPDIR": str(home / "tmp")} | (env or {})
     if notebook is not None:
         env["JPY_SESSION_NAME"] = notebook

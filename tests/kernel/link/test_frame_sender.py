@@ -75,16 +75,17 @@ def test_over_tcp_a_frame_does_not_wait_until_the_one_before_has_come():
     """By Nagle's algorithm it would, and that is told after 40 milliseconds or more."""
 
     async def connect():
-        senders = asyncio.Queue()
-        with socket.create_server(("127.0.0.1", 0)) as listener:  # as the endpoint makes it
-            server = await asyncio.start_server(
-                lambda _, writer: senders.put(FrameSender(writer.transport)), sock=listener
-            )
+        accepted = asyncio.Queue()
+        listener = socket.create_server(("127.0.0.1", 0))  # as the endpoint makes it
+        server = await asyncio.start_server(lambda _, writer: accepted.put(writer), sock=listener)
+        async with server:
             with socket.create_connection(listener.getsockname()):
-                sender = await senders.get()
+                writer = await accepted.get()
+                sender = FrameSender(writer.transport)
                 delays = [not each.getsockopt(*NO_DELAY) for each in sender.sockets]
                 sender.close()
-            server.close()
+                writer.close()
+                await writer.wait_closed()
         return delays
 
     assert asyncio.run(connect()) == [False, False]
