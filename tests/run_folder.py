@@ -27,6 +27,7 @@ _INSTALLERS = {
 }
 """Variables of installers, and what they stand for in the developer's home."""
 _LEFT = pytest.StashKey[list[str]]()
+_SEEN = pytest.StashKey[set[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +58,17 @@ def pytest_configure(config: pytest.Config) -> None:
     tempfile.tempdir = None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Note what lies there after a test that did not before: it or one beside it has made that."""
+    seen = item.config.stash.setdefault(_SEEN, set())
+    for path in _find_left():
+        if path not in seen:
+            seen.add(path)
+            with _log().open("a", encoding="utf-8") as file:
+                file.write(f"{path} {item.nodeid}\n")
+
+
 @pytest.hookimpl(trylast=True)  # the processes that ran tests have ended
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the run if something is left in its home folder or temporary folder."""
@@ -79,8 +91,16 @@ def pytest_terminal_summary(
     if left:
         terminalreporter.section("left behind", red=True)
         terminalreporter.line("Tests have left these outside of their own folders:")
+        notes = _log().read_text(encoding="utf-8").splitlines() if _log().exists() else []
         for path in left:
             terminalreporter.line(path)
+            for note in notes:
+                if note.startswith(f"{path} "):
+                    terminalreporter.line(f"  seen first after {note.removeprefix(path)[1:]}")
+
+
+def _log() -> Path:
+    return Path(os.environ["TESTS_SHARED"]) / "seen"
 
 
 def _find_left() -> list[str]:
