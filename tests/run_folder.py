@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,9 +84,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         time.sleep(0.1)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say what is left."""
     left = config.stash.get(_LEFT, [])
     if left:

@@ -76,8 +76,8 @@ def _install(folder: Path, python: Path, packages: Sequence[str]) -> None:
 def _run(folder: Path, *command: str) -> None:
     ended = subprocess.run(
         command,
-        # What builds a package leaves things in the home folder, as rustup does.
-        env=os.environ | {"HOME": str(folder)},
+        # What builds a package leaves things in the home folder, as rustup does, and uv its locks.
+        env=os.environ | {"HOME": str(folder), "TMPDIR": str(folder)},
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
