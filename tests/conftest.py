@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -134,12 +135,19 @@ def _short_folder():
     return Path(tempfile.mkdtemp(prefix="mcpnb-"))
 
 
+def _remove(folder):
+    """Remove a folder, to which a program that the test has ended may still be writing."""
+    deadline = time.monotonic() + 5
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
 def home():
     """An empty home folder."""
     folder = _short_folder()
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +155,7 @@ def module_home():
     """An empty home folder for a kernel that a module's tests share."""
     folder = _short_folder()
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
 
 
 @pytest.fixture

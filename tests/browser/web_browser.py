@@ -19,7 +19,8 @@ def launched_chromium() -> Iterator[Browser]:
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        env = os.environ | {"XDG_CONFIG_HOME": os.environ["TESTS_SHARED"]}
+        browser = playwright.chromium.launch(executable_path=path, args=arguments, env=env)
         try:
             yield browser
         finally:

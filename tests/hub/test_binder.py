@@ -57,7 +57,8 @@ def image(tmp_path_factory):
     """The folder of an environment like the image's, with the last step of the build done."""
     folder = tmp_path_factory.mktemp("image") / "venv"
     venv.create(folder, with_pip=True)
-    env = os.environ | {"VIRTUAL_ENV": str(folder)}
+    # What builds a package leaves things in the home folder, as rustup does, and uv its locks.
+    env = os.environ | {"VIRTUAL_ENV": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
     env["PATH"] = f"{folder / 'bin'}:{env['PATH']}"
     requirements = ["-r", "binder/requirements.txt", *IMAGE]
     for command in ([".ci/install", *requirements], ["binder/postBuild"]):
