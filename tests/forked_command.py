@@ -1,7 +1,7 @@
 """Programs of ours and kernels in processes that are forked from one that has imported it all.
 
 `mcp-notebook` spends ten times as long on its imports as on what most tests ask of it, a kernel
-three times. So each worker of pytest has a server for either, and what tests start in place of
+three times. So a run of pytest has a server for either, and what tests start in place of
 ``python -m mcp_notebook`` (`list_words`) hands it its arguments, environment and descriptors. The
 server forks: the program runs in a process of its own, with pipes, signals and an end as it always
 has them. The process that a test sees passes on the signals and ends as the program does, and when
@@ -15,7 +15,6 @@ import contextlib
 import functools
 import json
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -110,21 +109,33 @@ def _run_by_server(address, module, *arguments):
 
 @functools.cache
 def _start_server(module):
-    """Start a server, which ends with this process, and return where it listens."""
-    import subprocess  # noqa: PLC0415 - what a test starts does without
+    """Return where a server listens, which is started if no worker of this run has done so."""
+    import fcntl  # noqa: PLC0415 - what a test starts does without
+    import subprocess  # noqa: PLC0415
 
-    address = f"{os.environ['TESTS_SHARED']}/{secrets.token_hex(8)}"
-    theirs, _ours = os.pipe()
+    address = f"{os.environ['TESTS_SHARED']}/{module}"
+    with open(f"{address}.lock", "w") as lock:  # noqa: PTH123
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(address):  # noqa: PTH110
+            _run_server(subprocess, address, module)
+    return address
+
+
+def _run_server(subprocess, address, module):
     command = [sys.executable, __file__, address, module]
     environment = os.environ | {
         # ipykernel reads when it is imported whether a program has started it, not a person.
-        "JPY_PARENT_PID": str(os.getpid()),
+        "JPY_PARENT_PID": os.environ["TESTS_RUN"],
         # Its debugger warns when it is imported of modules that kernels have otherwise.
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
-    subprocess.run(command, env=environment, stdin=theirs, stdout=subprocess.DEVNULL, check=True)
-    os.close(theirs)
-    return address
+    subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 def _import_all(names):
@@ -143,21 +154,20 @@ def _import_all(names):
 
 
 def _serve(address):
-    """Fork for each request, until stdin ends; return the request in a new process."""
+    """Fork for each request, until the run ends; return the request in a new process."""
     import selectors  # noqa: PLC0415
 
+    run = os.pidfd_open(int(os.environ["TESTS_RUN"]))
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
         listener.bind(address)
         listener.listen()
         if os.fork():
             os._exit(0)  # from now on, it is no child of the process with the tests
         selector.register(listener, selectors.EVENT_READ)
-        selector.register(0, selectors.EVENT_READ)
+        selector.register(run, selectors.EVENT_READ)
         while True:
             key, _ = selector.select()[0]
-            if key.fd == 0:
-                with contextlib.suppress(FileNotFoundError):  # the run's folder has gone
-                    os.unlink(address)  # noqa: PTH108
+            if key.fd == run:
                 sys.exit()
             elif key.fileobj is not listener:
                 key.data()
@@ -231,7 +241,7 @@ def _run(statuses, request, descriptors):
 
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
-    os.closerange(3, 100)
+    os.closerange(3, 65_536)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115

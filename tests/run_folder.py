@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ |= {
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "t"),
+        "TESTS_RUN": str(os.getpid()),
         "TESTS_SHARED": str(folder / SHARED),
         "IPYTHONDIR": str(folder / SHARED / "ipython"),
         "MPLCONFIGDIR": str(folder / SHARED / "matplotlib"),
