@@ -61,7 +61,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--any-values",
         type=int,
-        default=40,
+        default=20,
         help="how many made-up values tests/e2e/test_any_value.py sends",
     )
 
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     minutes = config.getoption("--sequences-minutes")
     for item in items:
-        if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 40:
+        if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 20:
             item.add_marker(pytest.mark.timeout(0))
         if minutes is not None and item.path.name == "test_sequences.py":
             item.add_marker(pytest.mark.timeout(60 * minutes + 600))

@@ -302,6 +302,7 @@ def test_impatience_does_not_make_it_untidy(home):
     assert not _settings(home).bridge_file.exists()
 
 
+@pytest.mark.slow
 def test_a_background_bridge_ends_some_time_after_the_last_notebook_has_gone(
     without_notebook, with_notebook
 ):

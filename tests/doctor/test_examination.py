@@ -194,6 +194,7 @@ def test_a_python_without_mcp_notebook_is_named(user):
     assert f"`{sys.executable} -m pip install mcp-notebook`" in said
 
 
+@pytest.mark.slow
 def test_another_version_is_named(user, tmp_path):
     copy = tmp_path / "mcp_notebook"
     copy.mkdir()
@@ -321,6 +322,7 @@ def test_an_address_is_asked_with_the_token_that_the_client_sends(user, open_hom
         assert f"content of the file {user}/.mcp-notebook/token" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the helper is a program of Unix")
 def test_a_token_that_a_command_reads_from_a_file_is_tried(user, open_home):
     (user / ".claude").mkdir()

@@ -80,6 +80,7 @@ async def call_pid(client):
     return text_of(result)
 
 
+@pytest.mark.slow
 async def test_modern_clients_call_through_any_balancer(ports):
     async with (
         balanced(ports, affinity=False) as url,

@@ -135,6 +135,7 @@ async def fail_to_start(path, home, **options):
     return str(caught.value)
 
 
+@pytest.mark.slow
 async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_other_answers(
     folder, home, capsys
 ):

@@ -301,6 +301,7 @@ async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
 # -- a notebook that is not trusted any more -------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
     folder, home, monkeypatch, capsys
 ):

@@ -86,6 +86,7 @@ def test_html_whose_scripts_are_large_can_be_read_whole(converter, store):
     assert whole(store, result) == {"page.html": html}
 
 
+@pytest.mark.slow
 def test_html_that_was_read_in_part_says_so(converter):
     text = converter.make_result(display.HTML("<p>word</p>" * 200_000), ()).content[0].text
     assert "of 2,200,000 characters of HTML left out" in text

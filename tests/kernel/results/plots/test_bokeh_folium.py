@@ -118,6 +118,7 @@ def test_what_is_no_number_in_a_map_is_left_out():
     }
 
 
+@pytest.mark.slow
 def test_arrays_that_would_unpack_to_gigabytes_are_left_out():
     def pack(array):
         return {

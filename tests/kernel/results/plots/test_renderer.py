@@ -59,6 +59,7 @@ def test_a_crash_of_a_library_is_a_failure(program):
         ProcessRenderer().draw("vl_convert_vega", "")
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(program):
     program(
         "import subprocess, sys, time\n"
