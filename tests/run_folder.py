@@ -18,15 +18,18 @@ SHARED = "shared"
 parsed, sockets of the servers of `forked_command`."""
 _LIMIT = 10.0
 """Seconds that the last programs have to remove their files."""
-_INSTALLERS = {
+_CACHES = {
     "npm_config_cache": ".npm",
     "PIP_CACHE_DIR": ".cache/pip",
     "UV_CACHE_DIR": ".cache/uv",
+}
+"""Variables of installers, and the folders in the developer's home where they keep downloads."""
+_SETTINGS = {
     "PIP_CONFIG_FILE": ".config/pip/pip.conf",
     "npm_config_userconfig": ".npmrc",
     "PYENV_ROOT": ".pyenv",
 }
-"""Variables of installers, and what they stand for in the developer's home."""
+"""Variables of installers, and what they read in the developer's home, if it is there."""
 _LEFT = pytest.StashKey[list[str]]()
 _SEEN = pytest.StashKey[set[str]]()
 
@@ -36,8 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a process that runs tests has inherited all this
     home = Path.home()
-    for name, path in _INSTALLERS.items():
-        if (home / path).exists():
+    for name, path in (_CACHES | _SETTINGS).items():
+        if name in _CACHES or (home / path).exists():
             os.environ.setdefault(name, str(home / path))
     os.environ.setdefault("TESTS_DOWNLOADS", tempfile.gettempdir())
     # pytest keeps the folders of the last three runs, to be looked at.
