@@ -89,7 +89,8 @@ class CallRecorder:
         self._lock = threading.Condition()
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
-        self._is_writing = False
+        self._writing: list[bytes] = []
+        """What is being written; it waits again if that fails."""
         self._is_wanted = False
         self._is_closed = False
         self._begin(notebook, appends=appends)
@@ -128,7 +129,7 @@ class CallRecorder:
         with self._lock:
             self._is_wanted = True
             self._lock.notify_all()
-            return self._lock.wait_for(lambda: not self._waiting and not self._is_writing, seconds)
+            return self._lock.wait_for(lambda: not self._waiting and not self._writing, seconds)
 
     def close(self) -> bool:
         """Record what has ended until now and nothing more; return whether all of it is written."""
@@ -137,7 +138,7 @@ class CallRecorder:
             self._lock.notify_all()
         self._thread.join(CLOSE_LIMIT)
         with self._lock:
-            return not self._waiting and not self._is_writing
+            return not self._waiting and not self._writing
 
     def describe(self) -> str:
         """Say what is recorded, and what is wrong with it."""
@@ -148,7 +149,8 @@ class CallRecorder:
         """Say what is wrong with the file; "" if nothing is."""
         texts = []
         if self.problem:
-            waiting = count(len(self._waiting), "call")
+            with self._lock:
+                waiting = count(len(self._waiting) + len(self._writing), "call")
             texts.append(
                 f"It cannot be written ({self.problem}), and lacks {waiting}. Make room for it, or "
                 f"make it writable; it is tried again every {RETRY:.0f} s."
@@ -222,12 +224,12 @@ class CallRecorder:
                     return
                 cells, self._waiting, self._waiting_bytes = self._waiting, [], 0
                 self._is_wanted = False
-                self._is_writing = True
+                self._writing = cells
             began = monotonic()
             problem = self._try_to_append(cells)
             pause = RETRY if problem else (monotonic() - began) * _PAUSE
             with self._lock:
-                self._is_writing = False
+                self._writing = []
                 self.problem = problem
                 if problem:
                     self._waiting = cells + self._waiting

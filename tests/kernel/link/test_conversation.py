@@ -218,9 +218,10 @@ def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(liste
             other.call("echo")  # the kernel has come so far
         link.start("echo")
         *logs, _result = link.receive_until(lambda message: not isinstance(message, messages.Log))
-        assert 0 < len(logs) < 2_000
         log("It reads again.")
-        assert link.receive().text == "It reads again."
+        *late, _again = link.receive_until(lambda message: message.text == "It reads again.")
+        logs += late  # what was sent as the result was
+        assert 0 < len(logs) < 2_000
         echo.reply(Result())
         note, _result = link.receive_until(lambda message: isinstance(message, Result))
         assert note.text.startswith(f"{2_000 - len(logs):,} log messages left out")
