@@ -13,6 +13,6 @@ pytestmark = [
 
 
 async def test_with_20_calls_a_second_only_those_of_the_killed_kernel_are_lost_and_they_are_told(
-    tmp_path,
+    home,
 ):
-    assert await count_losses(tmp_path)
+    assert await count_losses(home)
