@@ -2,11 +2,8 @@
 
 import gc
 import os
-import shutil
 import signal
 import sys
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -128,34 +125,6 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-def _short_folder():
-    # Sockets live below it, and a socket's path is short: pytest's own folders are too deep.
-    return Path(tempfile.mkdtemp(prefix="mcpnb-"))
-
-
-def _remove(folder):
-    """Remove a folder, to which a program that the test has ended may still be writing."""
-    deadline = time.monotonic() + 5
-    while folder.exists() and time.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def home():
-    """An empty home folder."""
-    folder = _short_folder()
-    yield folder
-    _remove(folder)
-
-
-@pytest.fixture(scope="module")
-def module_home():
-    """An empty home folder for a kernel that a module's tests share."""
-    folder = _short_folder()
-    yield folder
-    _remove(folder)
 
 
 @pytest.fixture

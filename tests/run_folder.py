@@ -8,6 +8,8 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ _SETTINGS = {
     "PIP_CONFIG_FILE": ".config/pip/pip.conf",
     "npm_config_userconfig": ".npmrc",
     "PYENV_ROOT": ".pyenv",
+    "RUSTUP_HOME": ".rustup",
+    "CARGO_HOME": ".cargo",
 }
 """Variables of installers, and what they read in the developer's home, if it is there."""
 _LEFT = pytest.StashKey[list[str]]()
@@ -70,8 +74,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     for path in _find_left():
         if path not in seen:
             seen.add(path)
-            with _log().open("a", encoding="utf-8") as file:
-                file.write(f"{path} {item.nodeid}\n")
+            _note("seen", f"{path} {item.nodeid}")
 
 
 @pytest.hookimpl(trylast=True)  # the processes that ran tests have ended
@@ -81,6 +84,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     deadline = time.monotonic() + _LIMIT
     while left := _find_left():
+        for path in _note("removed").intersection(left):
+            # A program that its test has ended was still writing there.
+            shutil.rmtree(path, ignore_errors=True)
         if time.monotonic() > deadline:
             session.config.stash[_LEFT] = left
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -94,16 +100,43 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if left:
         terminalreporter.section("left behind", red=True)
         terminalreporter.line("Tests have left these outside of their own folders:")
-        notes = _log().read_text(encoding="utf-8").splitlines() if _log().exists() else []
         for path in left:
             terminalreporter.line(path)
-            for note in notes:
+            for note in sorted(_note("seen")):
                 if note.startswith(f"{path} "):
                     terminalreporter.line(f"  seen first after {note.removeprefix(path)[1:]}")
 
 
-def _log() -> Path:
-    return Path(os.environ["TESTS_SHARED"]) / "seen"
+@contextmanager
+def _make_home() -> Iterator[Path]:
+    # Sockets live below it, and a socket's path is short: pytest's own folders are too deep.
+    folder = Path(tempfile.mkdtemp(prefix="mcpnb-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+    _note("removed", str(folder))
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """An empty home folder."""
+    with _make_home() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def module_home() -> Iterator[Path]:
+    """An empty home folder for a kernel that a module's tests share."""
+    with _make_home() as folder:
+        yield folder
+
+
+def _note(name: str, *lines: str) -> set[str]:
+    """Add lines to a file that all processes of the run share, and return its lines."""
+    path = Path(os.environ["TESTS_SHARED"]) / name
+    with path.open("a+", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.seek(0)
+        return set(file.read().splitlines())
 
 
 def _find_left() -> list[str]:

@@ -54,7 +54,7 @@ def make_env(home: Path, url: str, path: str = os.defpath) -> dict[str, str]:
         path: Where programs are.
     """
     temporary = home / "tmp"
-    temporary.mkdir()
+    temporary.mkdir(exist_ok=True)  # a kernel of the test has it, too
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
     return {
         "HOME": str(home),
