@@ -94,4 +94,6 @@ def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
 def _explain_extra_argument(word: str) -> str:
     if "=" not in word and word.endswith(".ipynb"):
         return explain_extra_notebook(word)
+    if word.startswith("{"):
+        return f"Write all arguments as one object: `--json {shlex.quote(word)}`."
     return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."

@@ -121,6 +121,7 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["call", "add", "my w.ipynb"], "Name the notebook with `--notebook 'my w.ipynb'`."),
         (["call", "add", "year=2015"], "Write arguments as `--arg year=2015`."),
         (["call", "add", "2015"], "Write arguments as `--arg NAME=2015`."),
+        (["call", "add", '{"n": 1}'], "all arguments as one object: `--json '{\"n\": 1}'`."),
         (
             ["call", "add", "--arg", "year"],
             "`--arg year` has no value. Write `--arg year=VALUE`.",
