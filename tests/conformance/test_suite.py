@@ -50,8 +50,7 @@ def runs(url, npm_programs, tmp_path_factory):
     any time.
     """
 
-    def run(arguments):
-        folder = tmp_path_factory.mktemp("checks")
+    def run(folder, arguments):
         command = [*npm_programs.conformance, "server", "--url", url, "--output-dir", str(folder)]
         said = subprocess.run(
             [*command, *arguments],
@@ -72,7 +71,11 @@ def runs(url, npm_programs, tmp_path_factory):
         if version == "extension"
     }
     with ThreadPoolExecutor(3) as pool:
-        yield {key: pool.submit(run, words) for key, words in arguments.items()}
+        yield {
+            # Threads cannot ask for folders: pytest makes its own anew for each of the first.
+            key: pool.submit(run, tmp_path_factory.mktemp("checks"), words)
+            for key, words in arguments.items()
+        }
 
 
 def _not_applicable(scenario):
