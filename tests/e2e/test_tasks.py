@@ -168,8 +168,8 @@ def training(kernel):
 
 
 @pytest.fixture
-def client(training, served):
-    """Connects a client that can follow tasks."""
+def client(kernel, training, served):
+    """Connects a client that can follow tasks, to a bridge that starts once the tools are there."""
     return lambda **options: over_http(served.url, "auto", extensions=[TasksExtension()], **options)
 
 

@@ -332,8 +332,10 @@ async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):
 
 
 @pytest.fixture
-def more(here):
+async def more(here):
     here.kernel.ok(MORE)
+    async with over_http(here.url, "auto") as client:
+        await until_listed(client, "in_header")
     yield here
     here.kernel.ok("%mcp remove letters ask in_header")
 
