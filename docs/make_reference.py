@@ -20,13 +20,14 @@ from typing import Any
 
 import typer
 
-from mcp_notebook import cli, meta_keys
+from mcp_notebook import meta_keys
+from mcp_notebook.cli import main
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
-from mcp_notebook.limits import Limits
 from mcp_notebook.settings import Settings
+from mcp_notebook.settings.limits import Limits
 
 FOLDER = Path(__file__).parent / "reference"
 ASSISTANTS = FOLDER.parents[1] / "tests" / "assistants"
@@ -138,7 +139,7 @@ def _format_default(value: object) -> str:
 
 def cli_page() -> str:
     """Return the page of the command."""
-    command = typer.main.get_command(cli.app)
+    command = typer.main.get_command(main.app)
     parts = [
         str(command.help),
         "The exit status is 0 on success, 1 on failure, 2 for wrong usage, and 130 if interrupted.",

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
     from mcp_notebook.kernel.notebook.decorators import mcp_tool, mcp_tools
     from mcp_notebook.kernel.notebook.registry import Tool, registry
-    from mcp_notebook.kernel.schemas.columns import Columns
-    from mcp_notebook.kernel.schemas.markers import Header, Hidden
+    from mcp_notebook.kernel.schemas.parameters.markers import Header, Hidden
     from mcp_notebook.kernel.schemas.secrets import Secret
+    from mcp_notebook.kernel.schemas.tables.columns import Columns
     from mcp_notebook.kernel.tools.context import Context
     from mcp_notebook.kernel.tools.icons import Icon
 

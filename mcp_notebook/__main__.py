@@ -7,8 +7,8 @@ the options, would take a fifth of that time, and 2 MB.
 import sys
 from pathlib import Path
 
-from mcp_notebook.cli_bridges import run_http_bridge, run_stdio_bridge
-from mcp_notebook.cli_runner import exit_with_messages
+from mcp_notebook.cli.bridges import run_http_bridge, run_stdio_bridge
+from mcp_notebook.cli.runner import exit_with_messages
 from mcp_notebook.settings import Settings
 
 _BRIDGES = {"serve": run_http_bridge, "stdio": run_stdio_bridge}
@@ -17,10 +17,10 @@ _UNUSUAL = frozenset("*?[~$%")
 
 
 def main() -> None:
-    """Run the command; exit as `cli.main`."""
+    """Run the command; exit as `cli.main.main`."""
     verb, *words = sys.argv[1:] or [""]
     if verb not in _BRIDGES or any(word[:1] == "-" or _UNUSUAL & {*word} for word in words):
-        from mcp_notebook import cli  # noqa: PLC0415 - takes a tenth of a second
+        from mcp_notebook.cli import main as cli  # noqa: PLC0415 - takes a tenth of a second
 
         cli.main()
         return

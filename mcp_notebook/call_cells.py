@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, ValidationError, field_serializer, field_validator
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.redaction import MASK
-from mcp_notebook.wording import make_printable
+from mcp_notebook.text.redaction import MASK
+from mcp_notebook.text.wording import make_printable
 
 KEY = "mcp_notebook"
 """Where the metadata of a notebook, and of its cells, have ours."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 Audience: TypeAlias = Literal["user", "assistant"]
 _AUDIENCES: tuple[Audience, ...] = ("user", "assistant")

@@ -42,7 +42,7 @@
 Each message names the thing, the cause and the next step. In every process.
 """
 
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 
 class McpNotebookError(Exception):

@@ -16,7 +16,7 @@ from forked_command import KERNEL, SERVER, find_pid, list_words
 from jupyter_client.blocking import BlockingKernelClient
 from live import TIMEOUT, LiveKernel, Output, kernel_env, wait_for_ends
 
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
 HEADERS = {"Authorization": f"token {TOKEN}"}

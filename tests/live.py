@@ -15,7 +15,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.discovery import Record, list_live_records, read_start_time
+from mcp_notebook.discovery.records import Record, list_live_records, read_start_time
 from mcp_notebook.wire import content_blocks, frames, messages
 
 TIMEOUT = 60

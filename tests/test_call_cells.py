@@ -26,7 +26,7 @@ from mcp_notebook.call_cells import (
     read_call_cells,
 )
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.redaction import MASK
+from mcp_notebook.text.redaction import MASK
 
 RESULT = Result(
     [

@@ -7,8 +7,8 @@ and the notes beside them only; what an attempt to link a kernel says is the bus
 
 import socket
 
-from mcp_notebook.departures import Departure, list_departures
-from mcp_notebook.discovery import IgnoredFiles, is_alive, read_records
+from mcp_notebook.discovery.departures import Departure, list_departures
+from mcp_notebook.discovery.records import IgnoredFiles, is_alive, read_records
 from mcp_notebook.missing_tools import (
     MissingTool,
     explain_dead_kernel,

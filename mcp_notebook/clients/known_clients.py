@@ -9,7 +9,7 @@ from pathlib import Path
 from mcp_notebook.clients import entries
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.errors import ClientError
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 
 def _find_claude_code(machine: Machine) -> Path:

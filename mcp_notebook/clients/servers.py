@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_notebook.clients.client import Client, Endpoint, Launch, Remote, Server
-from mcp_notebook.discovery import read_bridge
+from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 

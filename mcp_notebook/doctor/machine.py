@@ -16,13 +16,13 @@ from typing import Any
 from jupyter_core.paths import jupyter_config_path
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import read_bridge
+from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.mcp_clients import is_bridge
 from mcp_notebook.doctor.open_notebooks import ask_notebooks, describe_notebooks
 from mcp_notebook.private_files import is_own
 from mcp_notebook.settings import Settings, list_unknown_variables
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 _EXTENSION = "mcp_notebook"
 _ENABLE = "`jupyter server extension enable mcp_notebook`"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcp_notebook.bridge.shell_kernels import link_kernels
-from mcp_notebook.discovery import Record, list_live_records
+from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.settings import Settings
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 OPEN_ONE = (
     "Open a notebook and run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`."

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.clients.client import Machine
-from mcp_notebook.discovery import read_bridge
+from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.doctor.findings import Finding, approve, complain
 from mcp_notebook.doctor.mcp_clients import (
     ask_address,
@@ -29,7 +29,7 @@ from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
 from mcp_notebook.doctor.written_servers import WrittenServer
 from mcp_notebook.errors import RemoteError
 from mcp_notebook.settings import Settings
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}|\$\{\{ *secrets\.(\w+) *\}\}")
 _HELPER_LIMIT = 10.0

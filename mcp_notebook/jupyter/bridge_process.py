@@ -149,7 +149,7 @@ def _spawn(token: str) -> subprocess.Popen[bytes]:
     """Start the bridge; what it says on stderr goes to the server's log."""
     # -P: modules in the server's folder must not shadow those of the bridge.
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "mcp_notebook.cli_jupyter_bridge"],
+        [sys.executable, "-P", "-m", "mcp_notebook.cli.jupyter_bridge"],
         env=os.environ | {"MCP_NOTEBOOK_TOKEN": token},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -19,8 +19,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 from IPython.utils.strdispatch import StrDispatch
 
-from mcp_notebook.departures import Departure, list_departures
-from mcp_notebook.discovery import (
+from mcp_notebook.discovery.departures import Departure, list_departures
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import (
     IgnoredFiles,
     Record,
     make_socket_name,
@@ -38,17 +39,17 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
 from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
-from mcp_notebook.kernel.notebook.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
-from mcp_notebook.kernel.notebook.magics import McpMagics
-from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.magics.completion import complete_mcp, complete_mcp_tool
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
-from mcp_notebook.kernel.notebook.recording import Recording
+from mcp_notebook.kernel.notebook.recording.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.shared_folders import SharedFolders
@@ -56,9 +57,8 @@ from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_note, print_output
+from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from call_reports import end_of, start_of
 from live import kernel_env
 from typer.testing import CliRunner
 
-from mcp_notebook import cli
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.audit_records import encode
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal
+from mcp_notebook.cli import main
 from mcp_notebook.settings import Settings
 
 
@@ -35,7 +35,7 @@ def show(settings):
 
     def run(*arguments):
         answer = CliRunner().invoke(
-            cli.app, ["audit", *arguments], env={"MCP_NOTEBOOK_HOME": str(settings.home)}
+            main.app, ["audit", *arguments], env={"MCP_NOTEBOOK_HOME": str(settings.home)}
         )
         return answer.stdout.splitlines(), answer.stderr.splitlines()
 

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from mcp_notebook.bridge.cache_commands import clear_cache, warm_cache
+from mcp_notebook.cli.cache_commands import clear_cache, warm_cache
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings import Settings
 

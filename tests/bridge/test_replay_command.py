@@ -8,7 +8,7 @@ import pytest
 from forked_command import list_words
 from live import Link, kernel_env, live_kernel, record_of
 
-from mcp_notebook.bridge.replay_command import Replay, replay_calls
+from mcp_notebook.cli.replay_command import Replay, replay_calls
 from mcp_notebook.errors import NotebookError, RecordingError
 from mcp_notebook.settings import Settings
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.shell_arguments import read_arguments
+from mcp_notebook.cli.shell_arguments import read_arguments
 from mcp_notebook.errors import InvalidArguments
 
 

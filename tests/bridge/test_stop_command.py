@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import pytest
 from live import Link, live_kernel, record_of, text_of
 
-from mcp_notebook import cli
-from mcp_notebook.bridge.stop_command import REASON, stop
-from mcp_notebook.discovery import list_live_records, write_record
+from mcp_notebook.cli import main
+from mcp_notebook.cli.stop_command import REASON, stop
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import list_live_records, write_record
 from mcp_notebook.errors import CallError
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages
 
@@ -118,6 +118,6 @@ def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monk
     monkeypatch.setenv("MCP_NOTEBOOK_HOME", str(settings.home))
     monkeypatch.setattr("sys.argv", ["mcp-notebook", "stop", "12"])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        main.main()
     assert end.value.code == 1
     assert "No call '12' waits or runs" in capsys.readouterr().err

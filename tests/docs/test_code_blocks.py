@@ -14,8 +14,8 @@ import typer
 from documents import DOCUMENTS, PAGES, README, ROOT
 from live import kernel_env, live_kernel
 
-from mcp_notebook import cli
 from mcp_notebook.bridge.access.oauth.configuration import read_configuration
+from mcp_notebook.cli import main
 from mcp_notebook.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -28,8 +28,8 @@ NOT_RUN = {
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
-    r"mcp-notebook (un)?install .*": "changes a client's settings; tests/test_cli_install.py does",
-    r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/test_cli_token.py runs both",
+    r"mcp-notebook (un)?install .*": "changes a client's settings; tests/cli/test_install.py does",
+    r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
     r"mcp-notebook replay .*": "needs a recording; tests/bridge/test_replay_command.py makes one",
     r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
@@ -224,7 +224,7 @@ def test_with_the_configuration_for_ipython_the_magics_load_the_extension(home):
 
 def _parse(arguments):
     words = [word.replace("FILE.ipynb", "notebooks/weather.ipynb") for word in arguments]
-    verb = typer.main.get_command(cli.app)
+    verb = typer.main.get_command(main.app)
     name = "mcp-notebook"
     while hasattr(verb, "commands") and words and not words[0].startswith("-"):
         name = words.pop(0)

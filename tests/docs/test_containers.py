@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from mcp_notebook import cli
 from mcp_notebook.bridge.transports.probes import HEALTH_PATH
+from mcp_notebook.cli import main
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operate" / "containers"
 DOCUMENTS = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")))
@@ -53,7 +53,7 @@ def test_the_parts_of_the_example_fit_together():
 
 def test_the_containers_command_takes_its_words():
     assert WORDS[:2] == ["mcp-notebook", "serve"]
-    serve = get_command(cli.app).commands["serve"]
+    serve = get_command(main.app).commands["serve"]
     options = {name for parameter in serve.params for name in parameter.opts}
     assert {word for word in WORDS if word.startswith("--")} <= options
     serve.make_context("serve", WORDS[2:])

@@ -12,9 +12,10 @@ import typer
 from documents import DOCUMENTS, page
 
 import mcp_notebook
-from mcp_notebook import Context, cli, mcp_tool, meta_keys
-from mcp_notebook.kernel.notebook.magics import McpMagics
-from mcp_notebook.kernel.notebook.mcp_verbs import VERBS
+from mcp_notebook import Context, mcp_tool, meta_keys
+from mcp_notebook.cli import main
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings import Settings
@@ -38,7 +39,7 @@ def test_a_generated_part_of_a_page_is_the_one_that_the_code_gives(name):
 
 
 def test_every_verb_and_option_of_the_command_is_documented():
-    command = typer.main.get_command(cli.app)
+    command = typer.main.get_command(main.app)
     documented = page("reference/cli.md")
     text = "\n".join([*documented.inline, *documented.code("text")])
     missing = []

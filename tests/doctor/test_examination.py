@@ -17,14 +17,14 @@ from mcp.client.stdio import stdio_client
 from typer.testing import CliRunner
 
 import mcp_notebook
-from mcp_notebook import cli
 from mcp_notebook._version import __version__
+from mcp_notebook.cli import main
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.discovery import write_record
+from mcp_notebook.discovery.records import write_record
 from mcp_notebook.doctor import mcp_clients
 from mcp_notebook.doctor.examination import Examination, examine
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_check
+from mcp_notebook.text.terminal import print_check
 from mcp_notebook.wire import messages
 
 VARIABLES = (
@@ -76,7 +76,7 @@ def _commands_start_in_a_fraction_of_the_time(monkeypatch):
 
 
 def run(*arguments, **env):
-    return CliRunner().invoke(cli.app, list(arguments), env=env)
+    return CliRunner().invoke(main.app, list(arguments), env=env)
 
 
 def install(*arguments, **env):

@@ -9,7 +9,7 @@ import pytest
 from live import live_kernel
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import BridgeRecord, read_start_time
+from mcp_notebook.discovery.records import BridgeRecord, read_start_time
 from mcp_notebook.doctor.machine import examine_machine
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings import Settings

@@ -47,7 +47,7 @@ from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.probes import answer_health
 from mcp_notebook.bridge.transports.sessions import Sessions
 from mcp_notebook.bridge.transports.stdio import serve_stdio
-from mcp_notebook.discovery import Record
+from mcp_notebook.discovery.records import Record
 from mcp_notebook.settings import Settings
 
 WAYS = ("SDK", "short")

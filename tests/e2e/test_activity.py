@@ -9,7 +9,7 @@ import pytest
 from jupyter_servers import LOOK, jupyter_server, wait_for
 from live import TIMEOUT, Link, text_of
 
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 
 IDLE = 15
 """Seconds; a kernel that takes longer to start is culled, too."""

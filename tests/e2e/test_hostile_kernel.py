@@ -31,10 +31,10 @@ from hypothesis import strategies as st
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, read_start_time, remove_record, write_record
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, read_start_time, remove_record, write_record
 from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.missing_tools import READ_RESOURCE
-from mcp_notebook.record_ids import make_id
 
 pytestmark = [
     pytest.mark.hypothesis,

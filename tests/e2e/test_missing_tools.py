@@ -28,10 +28,10 @@ from kernel_records import make_record
 from live import TIMEOUT, Link, kernel_env, record_of
 
 from mcp_notebook.bridge.absent_notebooks import has_kernel
-from mcp_notebook.bridge.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.departures import KEEP, Departure, write_departure
-from mcp_notebook.discovery import list_live_records, read_records, write_record
+from mcp_notebook.cli.commands import ToolCall, call_tool, list_tools
+from mcp_notebook.discovery.departures import KEEP, Departure, write_departure
+from mcp_notebook.discovery.records import list_live_records, read_records, write_record
 from mcp_notebook.errors import CallError, NotebookError
 from mcp_notebook.settings import Settings
 from mcp_notebook.wire import messages

@@ -25,12 +25,12 @@ from held_calls import (  # noqa: F401 - fixtures, too
 from live import live_kernel, record_of
 from short_way import both_sides, make_request, normalise_message
 
-from mcp_notebook.bridge.server import resource_notices
-from mcp_notebook.bridge.server.large_calls import LARGE
-from mcp_notebook.bridge.server.plain_requests import LONG
-from mcp_notebook.bridge.server.task_forms import EXTENSION
+from mcp_notebook.bridge.lists import resource_notices
+from mcp_notebook.bridge.protocol.large_calls import LARGE
+from mcp_notebook.bridge.tasks.forms import EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
-from mcp_notebook.bridge.transports import http_exchange
+from mcp_notebook.bridge.transports.fast_path import http_exchange
+from mcp_notebook.bridge.transports.fast_path.plain_requests import LONG
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
 export = pytest.importorskip("opentelemetry.sdk.trace.export")

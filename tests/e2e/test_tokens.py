@@ -33,7 +33,7 @@ from mcp.shared.exceptions import MCPError
 from task_client import TasksExtension
 from typer.testing import CliRunner
 
-from mcp_notebook import cli
+from mcp_notebook.cli import main
 from mcp_notebook.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
@@ -97,7 +97,7 @@ class Here:
     def run(self, *arguments: str) -> str:
         """Run `mcp-notebook token`, and return what it prints."""
         env = {"HOME": str(self.home)}
-        answer = CliRunner().invoke(cli.app, ["token", *arguments], env=env)
+        answer = CliRunner().invoke(main.app, ["token", *arguments], env=env)
         assert answer.exit_code == 0, answer.output
         return answer.stdout.strip()
 

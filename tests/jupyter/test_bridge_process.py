@@ -26,7 +26,7 @@ def wait(began: str) -> None:
 
 def _bridges_of(server):
     children = psutil.Process(server.pid).children()
-    return [child for child in children if "mcp_notebook.cli_jupyter_bridge" in child.cmdline()]
+    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
 
 
 async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_bridge_along(home):

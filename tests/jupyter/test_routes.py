@@ -19,7 +19,7 @@ from listing import list_tools
 from live import TIMEOUT, Link, live_kernel
 from mcp import MCPError
 
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.jupyter.mcp_handler import McpHandler
 from mcp_notebook.jupyter.routes import ROUTES
 from mcp_notebook.kernel.notebook.panel.stop_button import ROUTE
@@ -296,7 +296,7 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
 
 def _bridges_of(server):
     children = psutil.Process(server.pid).children()
-    return [child for child in children if "mcp_notebook.cli_jupyter_bridge" in child.cmdline()]
+    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
 
 
 # -- the stop buttons, asked as a page of the server asks ------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from forked_command import KERNEL, list_words
 from live import Link, kernel_env, live_kernel, record_of, text_of, tools_of
 
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.wire import messages
 
 LEFT_BEHIND = """

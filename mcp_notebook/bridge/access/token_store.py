@@ -32,7 +32,7 @@ from mcp_notebook.private_files import (
     read_private,
     write_private,
 )
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 MAX_TOKENS = 1_000
 """Tokens in the file: each wrong token that somebody presents is compared with all of them."""

@@ -21,10 +21,10 @@ from mcp_notebook.bridge.connect.launches import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.messages import InvalidMessage, make_error, read_line
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import open_http
-from mcp_notebook.discovery import read_bridge
+from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 _HINT = (
     " This command is started by an MCP client, which talks to it over stdin and stdout. Press "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook.errors import MissingLibrary, TokenError
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 KEYRING_SERVICE = "mcp_notebook"
 """Name of our entries in the system's keyring."""

@@ -28,7 +28,7 @@ from mcp_notebook.private_files import (
     read_private,
     write_private,
 )
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 _LOOK_INTERVAL = 0.2
 """Seconds between two looks whether another process has started the server."""

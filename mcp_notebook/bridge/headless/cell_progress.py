@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mcp_notebook.terminal import print_note
-from mcp_notebook.wording import count, make_printable
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import count, make_printable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from mcp_notebook.bridge.headless.kernel_folder import PREFIX
-from mcp_notebook.discovery import Process, is_alive, read_start_time
+from mcp_notebook.discovery.records import Process, is_alive, read_start_time
 from mcp_notebook.private_files import is_own, read_private, write_private
 
 logger = logging.getLogger(__name__)

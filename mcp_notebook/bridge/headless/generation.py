@@ -23,11 +23,11 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.supervisor import Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.settings_values import Count
-from mcp_notebook.terminal import print_note
+from mcp_notebook.settings.values import Count
+from mcp_notebook.text.terminal import print_note
 
 _IDLE_INTERVAL = 0.2
 """Seconds between two checks whether a kernel still has calls."""

@@ -38,11 +38,11 @@ from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_n
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import Record, list_live_records
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import KernelDied, NotebookError
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.wording import strip_escapes
+from mcp_notebook.text.wording import strip_escapes
 
 Version: TypeAlias = tuple[str, NotebookNode]
 """The text of a notebook's file, and what it holds."""

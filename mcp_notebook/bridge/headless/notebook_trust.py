@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 # isort: split
 from jupyter_core.paths import jupyter_data_dir

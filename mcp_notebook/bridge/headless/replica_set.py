@@ -30,11 +30,11 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError, UntrustedNotebook
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_note
-from mcp_notebook.wording import count
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import count
 
 LINGER = 60.0
 """Seconds after the last call of a version that has been replaced for which its kernels have the

@@ -26,10 +26,10 @@ from mcp_notebook.bridge.headless.cell_progress import Progress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version, run_notebook
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
-from mcp_notebook.record_ids import make_id
 from mcp_notebook.settings import Settings
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 FIRST_DELAY = 1.0
 """Seconds before the second restart; the first is immediate."""

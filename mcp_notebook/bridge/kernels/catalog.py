@@ -40,7 +40,7 @@ from unicodedata import combining, normalize
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
-from mcp_notebook.departures import is_recent
+from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import (
     META_TOOLS,
@@ -56,8 +56,8 @@ from mcp_notebook.missing_tools import (
     explain_shared_name,
     explain_taken_name,
 )
+from mcp_notebook.text.wording import list_close_words
 from mcp_notebook.wire import messages
-from mcp_notebook.wording import list_close_words
 
 MAX_NAME = 64
 """Characters of a name in the list; models' APIs reject longer ones."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mcp_notebook.departures import KEEP
+from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.missing_tools import MissingTool
 
 MAX_NAMES = 10_000

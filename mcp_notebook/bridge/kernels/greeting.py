@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import Record
+from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.wire import frames, messages
 from mcp_notebook.wire.frame_protocol import FrameProtocol

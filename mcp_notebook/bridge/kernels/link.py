@@ -21,7 +21,7 @@ from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.bridge.kernels.task_requests import TaskRequests
 from mcp_notebook.content import Result, Text
-from mcp_notebook.discovery import Record, is_alive
+from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import (
     FrameError,
     KernelGone,

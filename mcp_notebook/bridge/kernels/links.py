@@ -19,7 +19,7 @@ from mcp_notebook.bridge.kernels.listed_names import announce_change, find_liste
 from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
-from mcp_notebook.discovery import Record, is_alive
+from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import LinkError, UnknownResource, VersionMismatch
 from mcp_notebook.wire import messages, resource_uris
 

@@ -20,38 +20,38 @@ from mcp.server.lowlevel.server import Server
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
-from mcp_notebook.bridge.access.consent_policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.calls.call_starter import CallStarter
+from mcp_notebook.bridge.calls.tool_calls import ToolCalls
+from mcp_notebook.bridge.consent.consent import Consent
+from mcp_notebook.bridge.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server import meta_tools
-from mcp_notebook.bridge.server.accommodations import (
+from mcp_notebook.bridge.lists import meta_tools
+from mcp_notebook.bridge.lists.change_notices import ChangeNotices
+from mcp_notebook.bridge.lists.open_streams import OpenStreams
+from mcp_notebook.bridge.lists.resource_notices import ResourceNotices
+from mcp_notebook.bridge.lists.resource_owners import ResourceOwners
+from mcp_notebook.bridge.lists.resources import ResourceRequests
+from mcp_notebook.bridge.lists.tool_lists import ToolLists
+from mcp_notebook.bridge.protocol.accommodations import (
     NewTools,
 )
-from mcp_notebook.bridge.server.call_starter import CallStarter
-from mcp_notebook.bridge.server.callers import find_caller
-from mcp_notebook.bridge.server.capabilities import DeclaringServer
-from mcp_notebook.bridge.server.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.client_request import get_connection, read_request
-from mcp_notebook.bridge.server.client_sessions import ClientSessions
-from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
-from mcp_notebook.bridge.server.consent import Consent
-from mcp_notebook.bridge.server.mcp_types import (
+from mcp_notebook.bridge.protocol.callers import find_caller
+from mcp_notebook.bridge.protocol.client_request import get_connection, read_request
+from mcp_notebook.bridge.protocol.client_sessions import ClientSessions
+from mcp_notebook.bridge.protocol.mcp_types import (
     make_call_result,
 )
-from mcp_notebook.bridge.server.open_streams import OpenStreams
+from mcp_notebook.bridge.server.capabilities import DeclaringServer
+from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.request_rates import RequestRates
-from mcp_notebook.bridge.server.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.resource_owners import ResourceOwners
-from mcp_notebook.bridge.server.resources import ResourceRequests
-from mcp_notebook.bridge.server.task_forms import TaskForm
-from mcp_notebook.bridge.server.task_notices import TaskNotices
-from mcp_notebook.bridge.server.tasks import NO_TASKS, TaskPolicy, Tasks
-from mcp_notebook.bridge.server.tool_calls import ToolCalls
-from mcp_notebook.bridge.server.tool_lists import ToolLists
+from mcp_notebook.bridge.tasks.forms import TaskForm
+from mcp_notebook.bridge.tasks.notices import TaskNotices
+from mcp_notebook.bridge.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.errors import CallError
-from mcp_notebook.limits import DEFAULT_LIMITS, Limits
+from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class NotebookServer:
         default_caller: Who makes a request if the transport does not say.
         observers: Hear what happens to calls.
         consent: Which calls need a person's consent.
-        with_meta_tools: Also offer the tools of `bridge.server.meta_tools`, under reserved names.
+        with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
         limits: Of requests and calls.

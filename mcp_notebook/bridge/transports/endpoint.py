@@ -18,24 +18,24 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.server.client_request import HANG_UP_KEY
-from mcp_notebook.bridge.server.client_sessions import MAX_INITIALIZE, TOO_LONG
-from mcp_notebook.bridge.server.plain_answers import is_short_way_open
+from mcp_notebook.bridge.protocol.client_request import HANG_UP_KEY
+from mcp_notebook.bridge.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
+from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.json_responses import prefer_json
 from mcp_notebook.bridge.transports.large_requests import (
     detach_large_arguments,
     read_body,
     replay,
 )
-from mcp_notebook.bridge.transports.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.sessions import (
     Sessions,
     is_of_handshake_era,
     read_header,
 )
 from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
-from mcp_notebook.limits import Limits
+from mcp_notebook.settings.limits import Limits
 
 PATH = "/mcp"
 """Path of the endpoint."""

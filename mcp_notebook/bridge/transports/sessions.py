@@ -47,7 +47,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.shares import limit_guests
-from mcp_notebook.limits import Limits
+from mcp_notebook.settings.limits import Limits
 
 logger = logging.getLogger(__name__)
 _END_LIMIT = 30.0

@@ -20,20 +20,20 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from mcp_notebook.bridge.server.base64_text import Piece, expand
-from mcp_notebook.bridge.server.json_spans import NotJson
-from mcp_notebook.bridge.server.large_calls import (
+from mcp_notebook.bridge.protocol.base64_text import Piece, expand
+from mcp_notebook.bridge.protocol.json_spans import NotJson
+from mcp_notebook.bridge.protocol.large_calls import (
     LARGE,
     MessageTooLarge,
     StdioRequest,
     detach_arguments,
 )
-from mcp_notebook.bridge.server.plain_answers import is_short_way_open
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
+from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
-from mcp_notebook.bridge.transports.plain_stdio import PlainStdio
 from mcp_notebook.errors import McpNotebookError
-from mcp_notebook.limits import DEFAULT_LIMITS, Limits
+from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""

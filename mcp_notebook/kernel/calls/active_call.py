@@ -17,12 +17,12 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.result_cache import Ticket
 from mcp_notebook.kernel.calls.spans import CallSpan, OpenSpan
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.elicitation import Elicitations
-from mcp_notebook.redaction import MASK, redact_arguments
+from mcp_notebook.text.redaction import MASK, redact_arguments
 
 logger = logging.getLogger(__name__)
 

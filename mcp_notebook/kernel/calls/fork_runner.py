@@ -23,7 +23,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.interrupts import InterruptGate, watch_interrupts
 from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
-from mcp_notebook.kernel.executors.fork_safety import find_danger_in_copy, find_fork_danger
+from mcp_notebook.kernel.fork.fork_safety import find_danger_in_copy, find_fork_danger
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
@@ -32,7 +32,7 @@ from mcp_notebook.kernel.tools.elicitation import Elicitations
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from mcp_notebook.kernel.executors.forked_child import ForkedChild
+    from mcp_notebook.kernel.fork.forked_child import ForkedChild
 
 REPORT_INTERVAL = 0.05
 """Seconds between two reports of progress; those between are dropped."""
@@ -67,7 +67,7 @@ class ForkRunner(ThreadRunner):
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         # Late: it loads multiprocessing, which most notebooks do without.
-        from mcp_notebook.kernel.executors.forked_child import ForkedChild  # noqa: PLC0415
+        from mcp_notebook.kernel.fork.forked_child import ForkedChild  # noqa: PLC0415
 
         child = ForkedChild()
         if not self._execution.begin(call, child.interrupt):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import Record, forget_record, read_start_time, write_record
+from mcp_notebook.discovery.records import Record, forget_record, read_start_time, write_record
 from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link.endpoint import Address
 from mcp_notebook.settings import Settings

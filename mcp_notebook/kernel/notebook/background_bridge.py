@@ -21,7 +21,7 @@ import psutil
 from packaging.version import Version
 
 from mcp_notebook._version import __version__
-from mcp_notebook.discovery import (
+from mcp_notebook.discovery.records import (
     BridgeRecord,
     is_alive,
     read_bridge,

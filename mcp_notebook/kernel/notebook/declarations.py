@@ -25,7 +25,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.terminal import print_note
+from mcp_notebook.text.terminal import print_note
 
 
 def declare_cell(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.loaded_extension import find_cell, find_extension
-from mcp_notebook.kernel.notebook.option_help import document_keywords
+from mcp_notebook.kernel.notebook.magics.option_help import document_keywords
 from mcp_notebook.kernel.tools.attribute_tools import (
     ClassOfTools,
     Origin,
@@ -21,8 +21,8 @@ from mcp_notebook.kernel.tools.attribute_tools import (
 )
 from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
 from mcp_notebook.kernel.tools.options import ToolKeywords, ToolOptions
-from mcp_notebook.terminal import print_note
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import suggest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)

@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 
 def _read_number(text: str) -> float:

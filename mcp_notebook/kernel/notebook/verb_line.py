@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from IPython.core.error import UsageError
 
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 
 def read_name(

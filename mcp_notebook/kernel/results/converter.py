@@ -53,8 +53,8 @@ from mcp_notebook.kernel.safe.text import (
     describe_slow_value,
     get_type_name,
 )
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema
-from mcp_notebook.kernel.schemas.structured_data import convert_plain_data
+from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.output.structured_data import convert_plain_data
 from mcp_notebook.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."

@@ -27,7 +27,7 @@ from mcp_notebook.kernel.safe.text import (
     find_gap_after,
     find_gap_before,
 )
-from mcp_notebook.wording import format_size
+from mcp_notebook.text.wording import format_size
 
 MAX_READ = 100 * 2**20
 """Bytes of the largest file that a client can read by a link."""

@@ -26,7 +26,7 @@ from mcp_notebook.kernel.results.shared_folders import (
     Unreadable,
 )
 from mcp_notebook.kernel.safe.text import clean_text
-from mcp_notebook.wording import count, format_size
+from mcp_notebook.text.wording import count, format_size
 
 MAX_FILES = 8
 """Most paths in a list or dict for which their files are shown, rather than the paths as text."""

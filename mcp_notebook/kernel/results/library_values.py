@@ -22,7 +22,7 @@ from mcp_notebook.kernel.safe.stand_ins import find_reader
 from mcp_notebook.kernel.safe.tabular_data import find_free_name
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 MAX_EDGES = 100_000
 """Edges and nodes of a graph that are read, and rows that are read one by one."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema
-from mcp_notebook.kernel.schemas.structured_data import (
+from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.output.structured_data import (
     MAX_WHOLE,
     Cut,
     ResultTooLarge,

@@ -34,7 +34,7 @@ from mcp_notebook.kernel.safe.text import (
     is_sendable,
 )
 from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
-from mcp_notebook.wording import format_size
+from mcp_notebook.text.wording import format_size
 
 MISSING: Any = object()
 """Stands for no data."""

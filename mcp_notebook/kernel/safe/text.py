@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
-from mcp_notebook.wording import escape_around, strip_escapes
+from mcp_notebook.text.wording import escape_around, strip_escapes
 
 MAX_REPR = 2_000
 """Characters of the repr of an object that is part of a larger value."""

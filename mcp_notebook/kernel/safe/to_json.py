@@ -52,9 +52,9 @@ In text, long collections keep their beginning and end, with a sentence between.
 content, a value is converted whole, or refused as too large. What is nested too deep, or contains
 itself, becomes "..." in text and is refused in structured content.
 
-Where a return annotation says what a part is, `kernel.schemas.return_types` converts it by the
-annotation (a named tuple is an array there, a model has its own serializers), and these rules are
-for the rest.
+Where a return annotation says what a part is, `kernel.schemas.output.return_types` converts it by
+the annotation (a named tuple is an array there, a model has its own serializers), and these rules
+are for the rest.
 """
 
 import json

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from mcp_notebook.kernel.schemas.object_root import has_id
-from mcp_notebook.redaction import has_secrets
+from mcp_notebook.text.redaction import has_secrets
 
 DEPTH = 3
 """Levels of types that contain themselves, or each other."""

@@ -1,7 +1,7 @@
 """Secrets among parameters: pydantic's types for them, their marks, and their traces in texts.
 
 Runs in the user's kernel: marks at definition, the rest wherever a call runs. Pure. What marks a
-secret in the JSON Schemas that clients get is in `mcp_notebook.redaction`.
+secret in the JSON Schemas that clients get is in `mcp_notebook.text.redaction`.
 """
 
 import base64
@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
 from pydantic import TypeAdapter
 
-from mcp_notebook.redaction import MASK, has_secrets, redact_arguments
+from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 
 _MIN_LENGTH = 4
 """Characters of a secret that is looked for in texts: a shorter one is in any text by chance."""

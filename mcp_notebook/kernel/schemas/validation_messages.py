@@ -24,8 +24,8 @@ from mcp_notebook.kernel.schemas.schema_parts import (
 )
 from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, describe_schema, join_items
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
-from mcp_notebook.redaction import MASK, has_secrets, redact_arguments
-from mcp_notebook.wording import count, suggest
+from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
+from mcp_notebook.text.wording import count, suggest
 
 MAX_SHOWN = 80
 """Characters of a wrong value that a message repeats."""

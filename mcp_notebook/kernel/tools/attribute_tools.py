@@ -22,7 +22,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_own_mark,
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 CLASS_MARK = "__mcp_tools__"
 """Attribute of a class under ``@mcp_tools``: its `ClassOfTools`."""

@@ -21,7 +21,7 @@ from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
 from mcp_notebook.kernel.tools.trace import NO_TRACE, Trace
-from mcp_notebook.wording import make_printable
+from mcp_notebook.text.wording import make_printable
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.tools.elicitation_forms import ElicitationForm

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.input_schema import FunctionSchema, read_function_schema
-from mcp_notebook.kernel.schemas.output_schema import OutputSchema, make_output_schema
+from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
+from mcp_notebook.kernel.schemas.parameters.input_schema import FunctionSchema, read_function_schema
 from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
@@ -22,11 +22,11 @@ from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options, note_long_name
 from mcp_notebook.kernel.tools.source_hash import hash_source
-from mcp_notebook.redaction import has_secrets
+from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.schemas.author_schema import AuthorSchema
+    from mcp_notebook.kernel.schemas.by_hand.author_schema import AuthorSchema
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -257,7 +257,7 @@ def _read_schema(
             cache=schemas,
         )
     # Late: it loads jsonschema, which most notebooks do not need.
-    from mcp_notebook.kernel.schemas.author_schema import read_author_schema  # noqa: PLC0415
+    from mcp_notebook.kernel.schemas.by_hand.author_schema import read_author_schema  # noqa: PLC0415
 
     return read_author_schema(function, options.input_schema, name, hidden_types=(Context,))
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_notebook.departures import is_recent
+from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.missing_tools import DEFINE_AGAIN, DroppedTool
 

@@ -27,14 +27,18 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import InvalidAnswer
 from mcp_notebook.kernel.schemas.annotations import translate_hint
-from mcp_notebook.kernel.schemas.finite_numbers import refuse_infinite
-from mcp_notebook.kernel.schemas.parameters import NO_DEFAULT, build_schema, make_parameter
+from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
+from mcp_notebook.kernel.schemas.parameters.parameters import (
+    NO_DEFAULT,
+    build_schema,
+    make_parameter,
+)
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     format_value,
     shorten_message,
 )
-from mcp_notebook.redaction import has_secrets
+from mcp_notebook.text.redaction import has_secrets
 
 VALUE = "value"
 """Name of the only property of a form for a type without fields."""

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from mcp_notebook.cli import main
+from mcp_notebook.cli.main import main
 
 FILE = Path(sys.argv.pop(1))
 

@@ -8,7 +8,7 @@ import pytest
 from bridges import INITIALIZE, LIMIT, PING, TOKEN, bridge, http_bridge
 from typer.testing import CliRunner
 
-from mcp_notebook import cli
+from mcp_notebook.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,6 @@ def test_what_is_wrong_with_the_arguments_is_said(home, arguments, reason):
 
 def test_the_token_has_one_place():
     options = ["--token-env", "A", "--token-file", "B"]
-    answer = CliRunner().invoke(cli.app, ["connect", "localhost:1", *options])
+    answer = CliRunner().invoke(main.app, ["connect", "localhost:1", *options])
     assert answer.exit_code == 2
     assert "Give one of" in answer.output

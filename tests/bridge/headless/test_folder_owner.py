@@ -10,7 +10,7 @@ import pytest
 from bridges import bridge
 
 from mcp_notebook.bridge.headless.folder_owner import claim_folder
-from mcp_notebook.discovery import read_start_time
+from mcp_notebook.discovery.records import read_start_time
 from mcp_notebook.private_files import write_private
 
 OWN = os.getpid()

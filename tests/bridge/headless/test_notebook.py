@@ -16,7 +16,7 @@ from watchfiles import awatch
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings import Settings
 

@@ -23,7 +23,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.supervisor import Supervisor
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import list_live_records
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import KernelGone, NotebookError
 from mcp_notebook.settings import Settings
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.departures import KEEP
+from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
 from mcp_notebook.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages

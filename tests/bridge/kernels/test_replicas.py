@@ -10,7 +10,7 @@ from mcp_notebook.bridge.kernels import pins as pins_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.pins import Pins
 from mcp_notebook.bridge.kernels.replicas import Replicas
-from mcp_notebook.discovery import Record
+from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import messages, task_messages
 

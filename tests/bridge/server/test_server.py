@@ -24,7 +24,7 @@ from mcp_types import (
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
-from mcp_notebook.limits import Limits
+from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

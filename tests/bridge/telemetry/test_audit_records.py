@@ -20,7 +20,7 @@ from mcp_notebook.bridge.telemetry.audit_records import (
     encode,
 )
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal
-from mcp_notebook.redaction import MASK
+from mcp_notebook.text.redaction import MASK
 
 _WORDS = ["properties", "items", "$ref", "$defs", "anyOf", "type", "format", "writeOnly"]
 SECRET = {

@@ -28,8 +28,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
 from mcp_notebook.bridge.transports.stdio import _Outgoing
-from mcp_notebook.discovery import write_record
-from mcp_notebook.limits import DEFAULT_LIMITS
+from mcp_notebook.discovery.records import write_record
+from mcp_notebook.settings.limits import DEFAULT_LIMITS
 from mcp_notebook.wire import messages
 
 
@@ -203,7 +203,7 @@ def write():
 
 thread = threading.Thread(target=write)
 thread.start()
-from mcp_notebook.cli import main
+from mcp_notebook.cli.main import main
 sys.argv[1:2] = ["stdio"]
 main()
 """

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.context import Client, ClientProgram
 from mcp_notebook.kernel.tools.declared_tool import make_tool
-from mcp_notebook.redaction import MASK
+from mcp_notebook.text.redaction import MASK
 from mcp_notebook.wire import messages
 
 RESULT = Result([Text("five"), Image(b"12345"), Text("and more")], structured={"result": 5})

@@ -349,7 +349,7 @@ def test_a_call_in_c_is_gone_soon_after_its_cancel(kernel, link):
 @pytest.fixture
 def unhurried(kernel):
     """However slow the machine is, code that is stopped may end by itself."""
-    module = "mcp_notebook.kernel.executors.forked_child"
+    module = "mcp_notebook.kernel.fork.forked_child"
     kernel.set_constants(module, GRACE=60)
     yield
     kernel.set_constants(module, GRACE=0.1)

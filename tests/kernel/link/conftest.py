@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from mcp_notebook.content import Image, Result, Text
-from mcp_notebook.discovery import Record
+from mcp_notebook.discovery.records import Record
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from live import kernel_env, live_kernel, wait_for_ends
 
-from mcp_notebook.discovery import BridgeRecord, read_bridge, read_start_time
+from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
 from mcp_notebook.private_files import write_private

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import CellSyntaxError, make_cell_function, run_cell
 from mcp_notebook.kernel.notebook.magic_line import read_line
-from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 
 
 def tool(shell, text):

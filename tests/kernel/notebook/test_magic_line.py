@@ -4,7 +4,7 @@ import pytest
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.magic_line import build_options, list_option_words, read_line
-from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 
 PARSER = McpMagics.mcp_tool.parser
 

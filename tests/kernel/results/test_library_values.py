@@ -7,7 +7,7 @@ import pytest
 from IPython.display import HTML
 
 from mcp_notebook.content import Image, ResourceLink
-from mcp_notebook.kernel.schemas.output_schema import make_output_schema
+from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 
 np = pytest.importorskip("numpy")
 

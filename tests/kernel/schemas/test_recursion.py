@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 from mcp_notebook.kernel.schemas.recursion import DEPTH, is_recursive, unroll
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.redaction import MASK, redact_arguments
+from mcp_notebook.text.redaction import MASK, redact_arguments
 
 
 class Tree(BaseModel):

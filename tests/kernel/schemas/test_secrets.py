@@ -18,13 +18,13 @@ from pydantic import (
 import mcp_notebook
 from mcp_notebook import Secret
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.author_schema import read_author_schema
-from mcp_notebook.kernel.schemas.input_schema import read_function_schema
-from mcp_notebook.kernel.schemas.markers import Header
-from mcp_notebook.kernel.schemas.output_schema import make_output_schema
+from mcp_notebook.kernel.schemas.by_hand.author_schema import read_author_schema
+from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
+from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.markers import Header
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
-from mcp_notebook.redaction import MASK
+from mcp_notebook.text.redaction import MASK
 
 SECRET = "hunter2-tr0ub4dor"
 TEXT = {"type": "string", "format": "password", "writeOnly": True}

@@ -7,7 +7,7 @@ from hints import schema_of
 from pydantic import BaseModel, Field
 
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.kernel.schemas.author_schema import read_author_schema
+from mcp_notebook.kernel.schemas.by_hand.author_schema import read_author_schema
 
 DEEP = "arguments: nested too deeply: there are too many ways"
 

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from mcp_notebook.departures import KEEP
+from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.dropped_tools import Drop, DroppedTools
 from mcp_notebook.kernel.tools.options import ToolOptions

@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from mcp_notebook.kernel.notebook.magic_line import build_options
-from mcp_notebook.kernel.notebook.magics import McpMagics
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 from mcp_notebook.kernel.tools.option_table import list_options
 from mcp_notebook.kernel.tools.options import ToolOptions, check_options
 

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.wording import suggest
+from mcp_notebook.text.wording import suggest
 
 MAX_FILE = 2**20
 """Bytes of the file."""

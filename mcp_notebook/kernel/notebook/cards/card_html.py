@@ -17,7 +17,7 @@ from mcp_notebook.kernel.notebook.cards.tool_facts import (
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
 from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
 from mcp_notebook.kernel.notebook.message_html import render_box, render_code
-from mcp_notebook.wording import count, make_printable
+from mcp_notebook.text.wording import count, make_printable
 
 MAX_UNFOLDED = 5
 """Tools that a card shows in full; of more, each is folded to a line."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from mcp_notebook.kernel.notebook.cards.card_uses import describe_uses, list_uses
 from mcp_notebook.kernel.notebook.cards.tool_facts import ParameterFacts, ToolFacts
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
-from mcp_notebook.wording import make_printable
+from mcp_notebook.text.wording import make_printable
 
 _DOT = " \N{MIDDLE DOT} "
 

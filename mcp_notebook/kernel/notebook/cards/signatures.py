@@ -8,10 +8,10 @@ import inspect
 import re
 from typing import Annotated, Any, get_args, get_origin
 
-from mcp_notebook.kernel.schemas.input_schema import FunctionSchema
+from mcp_notebook.kernel.schemas.parameters.input_schema import FunctionSchema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
-from mcp_notebook.redaction import has_secrets
+from mcp_notebook.text.redaction import has_secrets
 
 _ARRAY = re.compile(r"numpy\.ndarray\[[^()]*?, numpy\.dtype\[(?:numpy\.)?([\w~.]+)\]\]")
 

@@ -15,7 +15,7 @@ from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schem
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.redaction import has_secrets
+from mcp_notebook.text.redaction import has_secrets
 
 READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from mcp_notebook.kernel.notebook.cards.signatures import format_signature
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
-from mcp_notebook.wording import make_printable
 
 _LEFT = "<td style='text-align:left'>"  # notebooks align cells to the right
 

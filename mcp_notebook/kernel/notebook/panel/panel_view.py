@@ -18,7 +18,7 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     ToolLine,
 )
 from mcp_notebook.kernel.notebook.panel.stop_button import format_command, render_button
-from mcp_notebook.wording import count, make_printable
+from mcp_notebook.text.wording import count, make_printable
 
 MAX_TOOLS = 30
 """Tools in the panel; a notebook with more has them in ``%mcp list``."""

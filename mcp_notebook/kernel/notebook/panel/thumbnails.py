@@ -12,7 +12,7 @@ from typing import Any
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.notebook.panel.panel_state import Thumbnail
 from mcp_notebook.kernel.safe.libraries import find_imported
-from mcp_notebook.wording import count, strip_escapes
+from mcp_notebook.text.wording import count, strip_escapes
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
-from mcp_notebook.wording import format_size
+from mcp_notebook.text.wording import format_size
 
 MAX_COPY = 256 * 2**20
 """Bytes of the largest samples that are copied to be kept; that takes less time than encoding."""

@@ -28,7 +28,7 @@ from mcp_notebook.kernel.safe.to_json import (
     to_bounded_json,
     to_whole_json,
 )
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 MAX_DESCRIPTION = 2_000

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import NOT_KEPT, Piece
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
-from mcp_notebook.wording import format_size
+from mcp_notebook.text.wording import format_size
 
 BINARY = "application/octet-stream"
 """The MIME type of bytes about which nothing is known."""

@@ -24,7 +24,7 @@ from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
 from mcp_notebook.kernel.safe.text import is_instance, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json_lines, to_whole_json
-from mcp_notebook.wording import count as format_count
+from mcp_notebook.text.wording import count as format_count
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

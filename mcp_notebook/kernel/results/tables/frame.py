@@ -13,7 +13,7 @@ from typing import Any, Self
 from mcp_notebook.kernel.results.tables.cell_text import format_cell, quote_unclear
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import is_instance
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 MAX_COLUMNS = 30
 """Columns in a preview. Wider tables show their first and last columns and list the others."""

@@ -21,7 +21,7 @@ from mcp_notebook.kernel.safe.tabular_data import (
     shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 MAX_SCHEMA = 2_000
 """Characters of the schema of a LazyFrame."""

@@ -41,7 +41,7 @@ from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, w
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
-from mcp_notebook.wording import count
+from mcp_notebook.text.wording import count
 
 MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""

@@ -1,0 +1,160 @@
+"""The text that a person reads before allowing a call: the tool, its arguments, and who asks.
+
+Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. Arguments and
+the name of the client's program come from whoever calls, who may try to make the question look like
+another one: they are quoted as JSON, each on a line of its own, with everything escaped that breaks
+lines, changes the direction of text, stacks marks or cannot be seen.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.text.redaction import redact_arguments
+
+MAX_ARGUMENTS = 30
+"""Arguments that are shown; the tool's own parameters come first."""
+MAX_CHARS = 4_000
+"""Characters of all arguments together, unless each is cut to `MIN_VALUE`."""
+MIN_VALUE = 200
+"""Characters of one argument that are shown in any case."""
+MAX_NAME = 80
+"""Characters of a name."""
+MAX_CALLER = 1_200
+"""Characters of the caller's name: cut short, two users of one issuer could look the same."""
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Characters that count as printable and show nothing."""
+_MAX_MARKS = 2
+"""Marks on one letter; more would cover the lines above and below."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a person is asked about."""
+
+    tool: str
+    """Its name, as clients see it."""
+    notebook: str
+    """The notebook's part of the tool's full name."""
+    arguments: Mapping[str, Any]
+    """Those that can be shown, without secrets."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """The bytes of those that are too large to be shown."""
+    parameters: tuple[str, ...] = ()
+    """The names of the tool's parameters, in order."""
+    caller: str
+    """Whose token it is, or "stdio"."""
+    alias: str = ""
+    """What people call that caller."""
+    client: str = ""
+    """The client's program, as it says."""
+
+
+def make_question(
+    entry: CatalogEntry,
+    arguments: Mapping[str, Any],
+    *,
+    caller: Caller,
+    client: str = "",
+    sizes: Mapping[str, int] = MappingProxyType({}),
+) -> Question:
+    """Return the question about a call.
+
+    Args:
+        entry: The tool.
+        arguments: The call's arguments, with secrets.
+        caller: Who calls.
+        client: The client's program.
+        sizes: The bytes of those arguments that are not in `arguments`.
+    """
+    schema = entry.tool.input_schema
+    properties = schema.get("properties")
+    return Question(
+        tool=entry.name,
+        notebook=entry.notebook,
+        arguments=redact_arguments(schema, arguments),
+        sizes=sizes,
+        parameters=tuple(properties) if isinstance(properties, dict) else (),
+        caller=caller.name,
+        alias=caller.alias,
+        client=client,
+    )
+
+
+def write_question(question: Question) -> str:
+    """Return the question as lines of text."""
+    alias = f", called {quote(question.alias, MAX_NAME)}" if question.alias else ""
+    program = f", with the program {quote(question.client, MAX_NAME)}" if question.client else ""
+    return "\n".join(
+        [
+            "Allow this call of a notebook's tool?",
+            "",
+            f"Tool: {_write_name(question.tool)}",
+            f"Notebook: {_write_name(question.notebook)}",
+            *_write_arguments(question),
+            f"Asked by: {_write_name(question.caller, MAX_CALLER)}{alias}{program}",
+        ]
+    )
+
+
+def quote(value: Any, most: int) -> str:
+    """Return a value as JSON on one line that shows all of its characters, or says how many more.
+
+    Args:
+        value: Any JSON value.
+        most: Characters after which it is cut.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    parts: list[str] = []
+    room = most
+    for index, part in enumerate(_escape(text)):
+        room -= len(part)
+        if room < 0:
+            parts.append(f"... ({len(text) - index:,} more characters are not shown)")
+            break
+        parts.append(part)
+    return "".join(parts)
+
+
+def _write_arguments(question: Question) -> list[str]:
+    names = {*question.arguments, *question.sizes}
+    if not names:
+        return ["Arguments: none"]
+    parameters = [name for name in question.parameters if name in names]
+    ordered = [*parameters, *sorted(names.difference(parameters))]
+    room = max(MIN_VALUE, MAX_CHARS // len(ordered))
+    lines = ["Arguments:"]
+    for name in ordered[:MAX_ARGUMENTS]:
+        if name in question.sizes:
+            value = f"({question.sizes[name]:,} bytes, not shown)"
+        else:
+            value = quote(question.arguments[name], room)
+        lines.append(f"    {_write_name(name)} = {value}")
+    if len(ordered) > MAX_ARGUMENTS:
+        lines.append(f"    ({len(ordered) - MAX_ARGUMENTS:,} more arguments are not shown)")
+    return lines
+
+
+def _write_name(name: str, most: int = MAX_NAME) -> str:
+    return name if all(map(_PLAIN_NAME.fullmatch, name.split("."))) else quote(name, most)
+
+
+def _escape(text: str) -> Iterator[str]:
+    """Yield the characters of a text, escaped as in JSON where they could deceive."""
+    marks, previous = 0, ""
+    for char in text:
+        marks = marks + 1 if unicodedata.category(char).startswith("M") else 0
+        is_run = char == previous == " "
+        if char.isprintable() and char not in _BLANKS and marks <= _MAX_MARKS and not is_run:
+            yield char
+        else:
+            units = char.encode("utf-16-be", "surrogatepass").hex()
+            yield "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+        previous = char

@@ -1,0 +1,197 @@
+"""The bridge behind a Jupyter Server: serves the tools of that server's kernels to it alone.
+
+Runs on the event loop of a process that the server extension (`mcp_notebook.jupyter`) has started.
+It listens where only the user can connect, on a Unix socket in a folder of its own (on Windows: on
+loopback), and the server alone has its token. Its first line on stdout says where. Each line of
+stdin is the list of the server's kernels; when stdin ends, the server has ended, however it did,
+and so does the bridge.
+
+Paths: ``/mcp`` has the tools of all notebooks, ``/mcp/NOTEBOOK`` those of one.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+from mcp_notebook.bridge.protocol import sdk_import  # noqa: F401
+
+# isort: split
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from mcp_notebook.bridge.access.authenticator import OwnToken
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.access.token_file import read_token
+from mcp_notebook.bridge.jupyter.notebook_view import NotebookView
+from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
+from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.metrics import Metrics
+from mcp_notebook.bridge.transports.endpoint import PATH
+from mcp_notebook.bridge.transports.http import serve_app
+from mcp_notebook.discovery.records import Record
+from mcp_notebook.settings import Settings
+from mcp_notebook.termination import list_termination_signals
+from mcp_notebook.text.terminal import print_output
+
+MAX_VIEWS = 64
+"""Notebooks, or ways of naming one, that are served by themselves, before those are forgotten that
+are gone. What is open is never forgotten."""
+
+
+async def run_server_bridge(settings: Settings) -> None:
+    """Serve the kernels that stdin names until it ends, or a signal arrives.
+
+    Raises:
+        McpNotebookError: The token is too short.
+    """
+    settings = replace(settings, host="127.0.0.1", certfile=None, keyfile=None)
+    token = read_token(settings)
+    stop = anyio.Event()
+    with _open_private_listener() as listener, write_audit_log(settings) as observers:
+        kernels = ServerKernels(settings.records_folder)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(_watch_signals, stop)
+            tasks.start_soon(kernels.watch_folder)
+            _follow_stdin(kernels.take_line, stop)
+            views = _Views(settings, observers, kernels, tasks)
+            address = listener.getsockname()
+            is_socket = isinstance(address, str)
+            print_output(json.dumps({"socket": address} if is_socket else {"port": address[1]}))
+            await serve_app(
+                views,
+                listener,
+                settings=settings,
+                authenticators=[OwnToken(token)],
+                stop=stop,
+                metrics=Metrics(),
+                refusals=RefusalLog([log.note_request for log in observers]),
+            )
+            tasks.cancel_scope.cancel()
+
+
+class _Views:
+    """The endpoints of one bridge, each made when it is first asked for."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        observers: Sequence[CallObserver],
+        kernels: ServerKernels,
+        tasks: anyio.abc.TaskGroup,
+    ) -> None:
+        self._settings = settings
+        self._observers = observers
+        self._kernels = kernels
+        self._tasks = tasks
+        self._views: dict[str, NotebookView] = {}
+        self._opening = anyio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or say which notebooks there are."""
+        path = scope["path"]
+        notebook = path.removeprefix(PATH).strip("/") if path.startswith(f"{PATH}/") else ""
+        async with self._opening:
+            view = self._views.get(notebook) or await self._open_view(notebook)
+        if view is None:
+            answer = JSONResponse({"error": self._explain_absence(notebook)}, 404)
+            await answer(scope, receive, send)
+        else:
+            await view.endpoint({**scope, "path": PATH}, receive, send)
+
+    async def end(self) -> None:
+        """Answer the running calls, then end all streams and sessions."""
+        async with anyio.create_task_group() as tasks:
+            for view in self._views.values():
+                tasks.start_soon(view.endpoint.end)
+
+    async def end_sessions(self, caller: Caller) -> None:
+        """End the sessions of a caller."""
+        for view in self._views.values():
+            await view.endpoint.end_sessions(caller)
+
+    async def _open_view(self, notebook: str) -> NotebookView | None:
+        """Make the endpoint of a notebook, or of all; None if there is no such notebook."""
+
+        def is_served(record: Record) -> bool:
+            return not notebook or is_of_notebook(record, notebook)
+
+        if notebook:
+            await self._kernels.refresh()
+            if not any(map(is_served, self._kernels.records)):
+                return None
+            self._make_room()
+        view = NotebookView(self._settings, self._observers, self._kernels.watch(is_served))
+        await self._tasks.start(view.run)
+        self._views[notebook] = view
+        return view
+
+    def _make_room(self) -> None:
+        """Close the oldest endpoint whose notebook is gone, if there are many."""
+        if len(self._views) >= MAX_VIEWS:
+            absent = (name for name, view in self._views.items() if name and not len(view.links))
+            name = next(absent, None)
+            if name is not None:
+                self._views.pop(name).close()
+
+    def _explain_absence(self, notebook: str) -> str:
+        names = sorted({record.name for record in self._kernels.records})
+        others = f"Notebooks with tools: {', '.join(names)}." if names else "None is open."
+        return (
+            f"No open notebook of this Jupyter Server that has run `%load_ext mcp_notebook` is "
+            f"called {notebook!r}. {others} {PATH} alone has the tools of all of them, also of "
+            "those that are opened later."
+        )
+
+
+def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
+    """Pass on each line of stdin, and stop when it ends."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # Not `sys.stdin`: the interpreter would wait for its lock at the end.
+        with os.fdopen(os.dup(0), encoding="utf-8") as lines:
+            for line in lines:
+                loop.call_soon_threadsafe(take_line, line)
+        loop.call_soon_threadsafe(stop.set)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+
+
+async def _watch_signals(
+    stop: anyio.Event, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, *list_termination_signals()) as signals:
+        task_status.started()
+        async for _ in signals:
+            stop.set()
+
+
+@contextmanager
+def _open_private_listener() -> Iterator[socket.socket]:
+    """Listen where no other user can connect, as far as the system has such places."""
+    if not hasattr(socket, "AF_UNIX"):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            yield listener
+        return
+    folder = Path(tempfile.mkdtemp(prefix="mcp-notebook-"))  # mode 0700
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.fspath(folder / "bridge.sock"))
+            listener.listen()
+            yield listener
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,238 @@
+"""ASGI middleware that answers plain requests itself, and hands all others on to the SDK.
+
+Runs on the bridge's event loop, between the endpoint and what it does for the SDK. Whatever is not
+recognised completely, headers included, goes on as it came. So do clients' answers to questions,
+which the SDK waits for.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import mcp_types as types
+from mcp.server.streamable_http import (
+    MCP_SESSION_ID_HEADER,
+    REQUEST_CANCELLED,
+    StreamableHTTPServerTransport,
+    check_accept_headers,
+)
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    decode_header_value,
+    validate_mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_notebook.bridge.access.caller import SCOPE_KEY
+from mcp_notebook.bridge.protocol.client_request import HANG_UP_KEY, UNREAD_KEY, ClientRequest
+from mcp_notebook.bridge.protocol.large_calls import LARGE
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
+from mcp_notebook.bridge.transports.fast_path.plain_answers import Answer, PlainAnswers, write_error
+from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
+from mcp_notebook.bridge.transports.fast_path.plain_requests import (
+    CALL,
+    PlainRequest,
+    read_envelope,
+    read_plain_request,
+)
+from mcp_notebook.bridge.transports.large_requests import read_body, replay
+from mcp_notebook.bridge.transports.sessions import Sessions
+
+_VERSION = "mcp-protocol-version"
+_PARAM_PREFIX = "mcp-param-"
+_MAX_TOOLS = 4_096
+"""Tools of which is remembered whether headers repeat parameters; the oldest go."""
+_MAX_ACCEPT = 1_024
+"""Characters of an Accept header; one that has more is unusual."""
+_CANCELLED = types.ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The head of a request."""
+
+    scope: Scope
+    headers: Mapping[str, str]
+    session: StreamableHTTPServerTransport | None
+    """The SDK's; None at 2026-07-28."""
+
+
+class PlainHttp:
+    """The middleware.
+
+    Args:
+        app: Gets all other requests.
+        server: Knows the answers.
+        sessions: Of the clients of the handshake era.
+        max_bytes: Of one request.
+    """
+
+    def __init__(
+        self, app: ASGIApp, server: NotebookServer, sessions: Sessions, *, max_bytes: int
+    ) -> None:
+        self._app = app
+        self._server = server
+        self._sessions = sessions
+        self._max_bytes = min(max_bytes, LARGE - 1)
+        self._answers = PlainAnswers(server)
+        self._find_schema = server.mcp.get_tool_input_schema
+        self._header_parameters: OrderedDict[str, tuple[Mapping[str, Any], bool]] = OrderedDict()
+        """By tool: its schema, and whether headers repeat some of its parameters."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        head = self._read_head(scope)
+        if head is None:
+            await self._app(scope, receive, send)
+            return
+        body = await read_body(receive, self._max_bytes)
+        session_id = None if head.session is None else head.headers[MCP_SESSION_ID_HEADER]
+        exchange = HttpExchange(receive, send, session_id)
+        plain = None if body is None else read_plain_request(body)
+        request = None if plain is None else self._recognise(plain, head, exchange)
+        if plain is None or request is None:
+            await self._app(scope, replay(body or b"", receive), send)
+            return
+        answer = None
+        with exchange:
+            answer = await self._find_answer(head.session, plain, request, exchange)
+        if answer is None and exchange.end_reason == "cancelled":
+            answer = write_error(plain.id, _CANCELLED)
+        if answer is not None:
+            code = answer.error_code if head.session is None else None
+            await exchange.answer(answer.pieces, ERROR_CODE_HTTP_STATUS.get(code or 0, 200))
+        elif exchange.end_reason == "session ended":
+            await exchange.end_stream()
+
+    async def _find_answer(
+        self,
+        session: StreamableHTTPServerTransport | None,
+        plain: PlainRequest,
+        request: ClientRequest,
+        exchange: HttpExchange,
+    ) -> Answer:
+        """Return the answer; keeps the session of the request meanwhile, which can end it."""
+        if session is None:
+            return await self._answers.find(plain, request)
+        with (
+            self._sessions.keep(session),
+            self._server.sessions.run(session.mcp_session_id, plain.id, exchange.end),
+        ):
+            if not request.channel.can_ask:
+                return await self._answers.find(plain, request)
+            async with self._sessions.route(session, plain.id, exchange.send):
+                return await self._answers.find(plain, request)
+
+    def _read_head(self, scope: Scope) -> _Head | None:
+        """Return the head of a request about which nothing is unusual, or None."""
+        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
+        length = headers.get("content-length", "")
+        if (
+            len(headers) != len(scope["headers"])  # one comes twice
+            or not length.isdecimal()
+            or int(length) > self._max_bytes
+            or headers.get("content-type", "").partition(";")[0] != "application/json"
+            or len(accept := headers.get("accept", "")) > _MAX_ACCEPT
+            or not _accepts_both(accept)
+        ):
+            return None
+        version = headers.get(_VERSION, "")
+        if version in MODERN_PROTOCOL_VERSIONS:
+            return _Head(scope, headers, None)
+        if _VERSION in headers and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            return None
+        session_id = headers.get(MCP_SESSION_ID_HEADER, "")
+        session = self._sessions.find_own(session_id, scope[SCOPE_KEY])
+        return None if session is None else _Head(scope, headers, session)
+
+    def _recognise(
+        self, plain: PlainRequest, head: _Head, exchange: HttpExchange
+    ) -> ClientRequest | None:
+        """Return a plain request whose client and headers are plain, too, or None."""
+        token = plain.meta.get("progressToken")
+        if head.session is None:
+            return self._recognise_modern(plain, head, PlainChannel(exchange.send, token))
+        session = self._server.sessions.find(head.session.mcp_session_id)
+        if session is None:
+            return None
+        capabilities = session.connection.client_capabilities
+        can_ask = capabilities is not None and capabilities.elicitation is not None
+        channel = PlainChannel(
+            exchange.send, token, session.connection if can_ask else None, plain.id
+        )
+        return ClientRequest(
+            protocol_version=session.connection.protocol_version,
+            id=plain.id,
+            caller=head.scope[SCOPE_KEY],
+            client=session.client,
+            capabilities=capabilities,
+            meta=plain.meta,
+            text=plain.long_text,
+            headers=head.headers,
+            connection=session.connection,
+            hang_up=head.scope.get(HANG_UP_KEY),
+            unread=head.scope.get("state", {}).get(UNREAD_KEY),
+            channel=channel,
+        )
+
+    def _recognise_modern(
+        self, plain: PlainRequest, head: _Head, channel: PlainChannel
+    ) -> ClientRequest | None:
+        envelope = read_envelope(plain.meta)
+        if (
+            envelope is None
+            or head.headers[_VERSION] != envelope.protocol_version
+            or head.headers.get("mcp-method") != plain.method
+            or (plain.method == CALL and not self._repeats_parameters(head, plain.params))
+        ):
+            return None
+        return ClientRequest(
+            protocol_version=envelope.protocol_version,
+            id=plain.id,
+            caller=head.scope[SCOPE_KEY],
+            client=envelope.client,
+            capabilities=envelope.capabilities,
+            meta=plain.meta,
+            text=plain.long_text,
+            headers=head.headers,
+            connection=None,
+            unread=head.scope.get("state", {}).get(UNREAD_KEY),
+            channel=channel,
+        )
+
+    def _repeats_parameters(self, head: _Head, params: Mapping[str, Any]) -> bool:
+        """Return whether the headers that repeat a call's parameters are right."""
+        name, arguments = params["name"], params.get("arguments", {})
+        if decode_header_value(head.headers.get("mcp-name", "")) != name:
+            return False
+        if not arguments and not any(header.startswith(_PARAM_PREFIX) for header in head.headers):
+            return True
+        assert self._find_schema is not None
+        schema = self._find_schema(name)
+        if schema is None or not self._has_header_parameters(name, schema):
+            return True
+        return validate_mcp_param_headers(schema, arguments, Headers(scope=head.scope)) is None
+
+    def _has_header_parameters(self, tool: str, schema: Mapping[str, Any]) -> bool:
+        """Return whether headers repeat parameters of a tool."""
+        entry = self._header_parameters.get(tool)
+        if entry is None or entry[0] is not schema:
+            entry = schema, bool(x_mcp_header_map(schema))
+            self._header_parameters[tool] = entry
+            if len(self._header_parameters) > _MAX_TOOLS:
+                self._header_parameters.popitem(last=False)
+        return entry[1]
+
+
+@lru_cache(maxsize=256)
+def _accepts_both(accept: str) -> bool:
+    """Return whether a client takes an answer as JSON and as a stream of events."""
+    request = Request({"type": "http", "headers": [(b"accept", accept.encode("latin-1"))]})
+    return all(check_accept_headers(request))

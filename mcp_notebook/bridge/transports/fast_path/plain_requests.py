@@ -1,0 +1,142 @@
+"""Plain requests: the calls and lists of tools that are answered without the SDK.
+
+Runs on the bridge's event loop; no I/O. Nearly all requests are of two methods, and nearly all of
+these have nothing unusual about them, but the SDK needs half a millisecond for each: a task group,
+two validations, and two conversions of the whole answer. So a transport looks at a request first.
+If it recognises all of it, it hands it to `plain_answers`; everything else goes on to the SDK as it
+came: malformed requests, unknown parameters, other methods, answers to questions. What a request
+then leads to is the same code on both ways, from the caller's limits to the texts of errors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp_types.methods import validate_client_request
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from mcp_notebook.bridge.protocol.callers import describe_program
+from mcp_notebook.wire import messages
+
+CALL, LIST = "tools/call", "tools/list"
+METHODS = (b"tools/call", b"tools/list")
+"""The methods of plain requests, as they are mostly written in JSON."""
+_MEMBERS = {"jsonrpc", "id", "method", "params"}
+_PARAMS = {CALL: {"_meta", "name", "arguments"}, LIST: {"_meta", "cursor"}}
+_RESERVED = (
+    types.PROTOCOL_VERSION_META_KEY,
+    types.CLIENT_INFO_META_KEY,
+    types.CLIENT_CAPABILITIES_META_KEY,
+    types.LOG_LEVEL_META_KEY,
+)
+LONG = 2**13
+"""Bytes from which a kernel gets a request as it came."""
+_MAX_ENVELOPE = 4_096
+"""Bytes of what a client says of itself that are remembered."""
+
+
+@dataclass(frozen=True)
+class PlainRequest:
+    """A plain request, of which only the protocol's version and the HTTP headers are not read."""
+
+    id: types.RequestId
+    method: str
+    params: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    """Its ``_meta``."""
+    text: bytes
+    """Its JSON."""
+
+    @property
+    def long_text(self) -> bytes | None:
+        """Its JSON if that is long: to write its arguments anew would take a while."""
+        return self.text if len(self.text) >= LONG else None
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What a client of 2026-07-28 says of itself in every request."""
+
+    protocol_version: str
+    client: messages.ClientInfo
+    capabilities: types.ClientCapabilities | None
+
+
+def read_plain_request(text: bytes) -> PlainRequest | None:
+    """Return the plain request in a JSON text, or None if it is anything else."""
+    try:
+        message = from_json(text)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or not message.keys() <= _MEMBERS:
+        return None
+    request_id: Any = message.get("id")
+    method, params = message.get("method"), message.get("params", {})
+    if (
+        message.get("jsonrpc") != "2.0"
+        or type(request_id) not in (int, str)
+        or not isinstance(method, str)
+        or method not in _PARAMS
+        or not isinstance(params, dict)
+        or not params.keys() <= _PARAMS[method]
+        or not _has_plain_values(method, params)
+    ):
+        return None
+    return PlainRequest(request_id, method, params, params.get("_meta", {}), text)
+
+
+def _has_plain_values(method: str, params: dict[str, Any]) -> bool:
+    """Return whether all parameters have the types that the SDK accepts."""
+    if method == CALL:
+        if type(params.get("name")) is not str or type(params.get("arguments", {})) is not dict:
+            return False
+    elif type(params.get("cursor", "")) is not str:
+        return False
+    meta = params.get("_meta", {})
+    return (
+        type(meta) is dict
+        and type(meta.get("progressToken", "")) in (int, str)
+        and "progress_token" not in meta  # the SDK's own name for it
+    )
+
+
+def has_envelope(params: Mapping[str, Any] | None) -> bool:
+    """Return whether parameters say that their request is of 2026-07-28 or later."""
+    meta = (params or {}).get("_meta")
+    return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
+
+
+def read_envelope(meta: Mapping[str, Any]) -> Envelope | None:
+    """Return what a client says of itself in a request's ``_meta``; None if that is not valid.
+
+    Clients say the same in each request, so that it is validated once.
+    """
+    try:
+        text = to_json({key: meta[key] for key in _RESERVED if key in meta})
+    except ValueError:
+        return None
+    return _validate_envelope(text) if len(text) <= _MAX_ENVELOPE else None
+
+
+@lru_cache(maxsize=256)
+def _validate_envelope(text: bytes) -> Envelope | None:
+    meta = from_json(text)
+    version = meta.get(types.PROTOCOL_VERSION_META_KEY)
+    if version not in MODERN_PROTOCOL_VERSIONS:
+        return None
+    try:
+        validate_client_request(LIST, version, {"_meta": meta})
+    except ValidationError:
+        return None
+    connection = Connection.from_envelope(
+        version,
+        meta.get(types.CLIENT_INFO_META_KEY),
+        meta.get(types.CLIENT_CAPABILITIES_META_KEY),
+    )
+    client = describe_program(connection.client_params)
+    return Envelope(version, client, connection.client_capabilities)

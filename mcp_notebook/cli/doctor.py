@@ -1,0 +1,59 @@
+"""``mcp-notebook doctor``: argv -> one run of `doctor.examination`.
+
+Runs in the process of the command.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcp_notebook.cli.options import ClientName, parse_server_name
+from mcp_notebook.cli.runner import run_command
+from mcp_notebook.clients.known_clients import find_client
+from mcp_notebook.settings import Settings
+
+EXAMPLE = "Example: mcp-notebook doctor cursor"
+
+
+def doctor(
+    context: typer.Context,
+    client: ClientName = None,
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="The server's name in the client (default: all that start mcp-notebook).",
+            parser=parse_server_name,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="The client's settings, if they are not where they usually are.",
+        ),
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, for programs.")
+    ] = False,
+) -> None:
+    """Find out why a client has no tools: start what its settings say, as the client would.
+
+    Without CLIENT, look at this machine and at all clients that know mcp-notebook. Nothing is
+    changed. The exit status is 1 if something is wrong.
+    """
+    if file is not None and client is None:
+        context.fail("--file names the settings of one client: write its name before it.")
+    settings = Settings.from_environment()
+    from mcp_notebook.doctor.examination import Examination, examine  # noqa: PLC0415
+
+    program = None if client is None else find_client(client)
+    examination = Examination(
+        client=program, name=name, file=file.absolute() if file else None, as_json=json_
+    )
+    if not run_command(examine, settings, examination):
+        raise typer.Exit(1)

@@ -1,0 +1,21 @@
+"""What the extension of Jupyter Server starts: its bridge; not a command for people.
+
+Runs in a process of its own, as ``python -m mcp_notebook.cli.jupyter_bridge``; the work is the
+business of `bridge.jupyter.server_bridge`.
+"""
+
+import sys
+
+from mcp_notebook.bridge.jupyter.server_bridge import run_server_bridge
+from mcp_notebook.cli.runner import run_command
+from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.settings import Settings
+from mcp_notebook.text.terminal import format_logs, print_note
+
+if __name__ == "__main__":
+    format_logs()
+    try:
+        run_command(run_server_bridge, Settings.from_environment())
+    except* McpNotebookError as group:
+        print_note("\n".join(map(str, group.exceptions)))
+        sys.exit(1)

@@ -1,0 +1,86 @@
+"""How a command runs what it imports, on the fastest event loop there is, and how it ends.
+
+Runs in the process of the command.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.termination import list_termination_signals
+from mcp_notebook.text.terminal import format_logs, print_note
+
+T = TypeVar("T")
+_INTERRUPTED = 130
+"""The exit status, as shells have it."""
+
+
+def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
+    """Run a coroutine function to its end, on the fastest event loop available.
+
+    SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges take these
+    signals themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores
+    SIGINT.
+    """
+    import asyncio  # noqa: PLC0415
+
+    import anyio  # noqa: PLC0415
+
+    async def run() -> T:
+        with anyio.CancelScope() as scope:
+            with suppress(NotImplementedError):  # Windows has no such signals
+                for number in list_termination_signals():
+                    asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
+            return await function(*args, **keywords)
+        raise _Terminated
+
+    uvloop = find_spec("uvloop") is not None
+    try:
+        return anyio.run(run, backend_options={"use_uvloop": uvloop})
+    except _Terminated:
+        raise KeyboardInterrupt from None
+    finally:
+        # The interpreter's last collections would look through all that a bridge's clients have
+        # left, for seconds after thousands of them.
+        gc.freeze()
+
+
+@contextmanager
+def exit_with_messages() -> Iterator[None]:
+    """Run a command in the block: if it fails, say why, and exit with 1, or 130 if interrupted."""
+    failed = False
+    format_logs()
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # so that a closed pipe is noticed here and not at exit
+    # Task groups wrap errors in groups, which may be nested.
+    except* McpNotebookError as group:
+        failed = True
+        print_note("\n".join(dict.fromkeys(_list_messages(group))))
+    except* BrokenPipeError:
+        failed = True
+        # The interpreter flushes stdout again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except* KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    if failed:
+        sys.exit(1)
+
+
+def _list_messages(group: BaseExceptionGroup[Any]) -> Iterator[str]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _list_messages(error)
+        else:
+            yield str(error)
+
+
+class _Terminated(Exception):
+    """A signal ended the command."""

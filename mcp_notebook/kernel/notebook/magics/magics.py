@@ -1,0 +1,147 @@
+"""The magics: ``%%mcp_tool``, ``%mcp_tool`` and ``%mcp``.
+
+Runs on the kernel's main thread, inside the user's cells. A mistake of the user's is a UsageError:
+IPython shows one sentence in place of a traceback.
+"""
+
+from collections.abc import Callable
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+
+from mcp_notebook.errors import DefinitionError, McpNotebookError
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
+from mcp_notebook.kernel.notebook.cell_tools import CellTools
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
+from mcp_notebook.kernel.notebook.declarations import (
+    declare_cell,
+    declare_names,
+    find_replaced_names,
+)
+from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook, describe_verbs, run_verb
+from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
+from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
+from mcp_notebook.kernel.notebook.recording.recording import Recording
+from mcp_notebook.kernel.results.shared_folders import RefusedFiles
+from mcp_notebook.settings import Settings
+from mcp_notebook.text.wording import make_printable
+
+_MISPLACED = (
+    "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
+    "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
+)
+_FRAMES_TO_USER = 4
+"""Frames from `McpMagics._expand` to the code that has the magic."""
+
+
+@magics_class
+class McpMagics(Magics):
+    """``%%mcp_tool``, ``%mcp_tool`` and ``%mcp``.
+
+    Args:
+        shell: The notebook's IPython.
+        cell_tools: Adds the tools that a cell declares.
+        invoker: Runs ``%mcp call``.
+        settings: For the background bridge.
+        find_refusal: Returns why the last bridge was refused, if it was.
+        refused_files: Why files were not shown to clients.
+        prompts: Questions whether calls may run.
+        recording: Of the calls.
+        panel: What ``%mcp panel`` shows.
+        cards: Those of the tools.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is of another part
+        self,
+        shell: InteractiveShell,
+        cell_tools: CellTools,
+        invoker: Invoker,
+        settings: Settings,
+        *,
+        find_refusal: Callable[[], str | None],
+        refused_files: RefusedFiles,
+        prompts: ConsentPrompts,
+        recording: Recording,
+        panel: LivePanel,
+        cards: ToolCards,
+    ) -> None:
+        super().__init__(shell)
+        self._registry = cell_tools.registry
+        self._cell_tools = cell_tools
+        self._notebook = Notebook(
+            cell_tools.registry,
+            invoker,
+            settings,
+            find_refusal,
+            refused_files,
+            prompts,
+            recording,
+            panel,
+            cards,
+            insert_cell=shell.set_next_input,
+        )
+
+    @no_var_expand  # a signature stays as it is written; `read_line` expands the options
+    @line_cell_magic
+    def mcp_tool(self, line: str, cell: str | None = None) -> None:
+        """Make functions tools that MCP clients can call in this kernel.
+
+        ::
+
+            %%mcp_tool [options]
+            %%mcp_tool name(city: str, n: int = 3) [options]
+            %mcp_tool f g [options]
+
+        ``%%mcp_tool`` runs the cell and makes each function that it defines a tool. Functions whose
+        names start with ``_`` are helpers and stay private.
+
+        ``%%mcp_tool name(...)`` makes the cell itself a tool: its code runs on every call instead
+        of now. The value of its last expression is the result; its first string or comment is the
+        description.
+
+        ``%mcp_tool f g`` makes existing functions tools. It also takes ``module.f``,
+        ``model.predict``, and objects whose methods are marked with ``@mcp_tool``.
+        """
+        # Of an error in the user's cell, the traceback shows the cell and not these frames.
+        __tracebackhide__ = True
+        schemas = self._registry.schemas
+        try:
+            parsed = read_line(self.mcp_tool.parser, line, cell, self._expand)
+            if cell is None:
+                tools = declare_names(self.shell, parsed, schemas)
+            else:
+                tools = declare_cell(self.shell, parsed, schemas)
+                self._registry.remove(*find_replaced_names(tools, self._registry.tools))
+            self._cell_tools.add(*tools)
+        except DefinitionError as error:
+            raise UsageError(make_printable(str(error))) from None
+
+    mcp_tool.parser = build_parser()
+    extend_help(mcp_tool, describe_line_options)
+
+    @line_magic("%mcp_tool")  # what IPython makes of `%%mcp_tool` below the first line
+    def refuse_misplaced_mcp_tool(self, _line: str) -> None:
+        """Say where `%%mcp_tool` belongs."""
+        raise UsageError(_MISPLACED)
+
+    @no_var_expand  # what a client, a file or a tool said stays as it is; see `run_verb`
+    @line_magic
+    def mcp(self, line: str) -> None:
+        """Manage the tools of this notebook.
+
+        ``%mcp status`` never shows a call on the main thread as running: like every cell, it starts
+        only when that call has ended.
+        """
+        try:
+            run_verb(self._notebook, line, self._expand)
+        except McpNotebookError as error:
+            raise UsageError(make_printable(str(error))) from None
+
+    extend_help(mcp, describe_verbs)
+
+    def _expand(self, words: str) -> str:
+        """Put the notebook's variables into the options."""
+        return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))

@@ -1,0 +1,409 @@
+"""The verbs of ``%mcp``: one function each, and the table that dispatch, completion and help read.
+
+Runs on the kernel's main thread, inside the user's cell. What a verb cannot do is an
+`McpNotebookError`; the magic shows it as one sentence.
+"""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from IPython.core.error import UsageError
+from IPython.display import display
+
+from mcp_notebook.discovery.records import list_live_records
+from mcp_notebook.errors import NoSuchTool
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
+from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
+from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
+from mcp_notebook.kernel.notebook.cards.tool_table import build_table
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
+from mcp_notebook.kernel.notebook.magics.client_config import build_config
+from mcp_notebook.kernel.notebook.magics.option_help import format_entry
+from mcp_notebook.kernel.notebook.magics.result_display import show_result
+from mcp_notebook.kernel.notebook.magics.try_form import build_form
+from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
+from mcp_notebook.kernel.notebook.public_address import describe_access, find_public_address
+from mcp_notebook.kernel.notebook.recording.recording import Recording, insert_call
+from mcp_notebook.kernel.results.shared_folders import RefusedFiles
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.settings import Settings
+from mcp_notebook.text.terminal import print_note, print_output
+from mcp_notebook.text.wording import count, suggest
+
+_NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
+
+_JSON_CALL = re.compile(r"\S+\s+\{")
+"""A tool's name, and its arguments as an object in JSON."""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """What the verbs work with."""
+
+    registry: ToolRegistry
+    """Its tools."""
+    invoker: Invoker
+    """Runs ``%mcp call``, and knows the calls of clients."""
+    settings: Settings
+    """For the background bridge."""
+    find_refusal: Callable[[], str | None]
+    """Returns why the last bridge was refused, if it was."""
+    refused_files: RefusedFiles
+    """Why files were not shown to clients."""
+    prompts: ConsentPrompts
+    """Questions whether calls may run."""
+    recording: Recording
+    """Of its calls."""
+    panel: LivePanel
+    """What ``%mcp panel`` shows."""
+    cards: ToolCards
+    """Know the names that clients see."""
+    insert_cell: Callable[[str], None]
+    """Puts a cell with this code below the one that runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """One verb of ``%mcp``."""
+
+    run: Callable[[Notebook, str], None]
+    """Gets what follows the verb on the line."""
+    arguments: str = ""
+    """What may follow, for the help; "" if nothing may."""
+    help: str
+    """What it does."""
+
+
+def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> None:
+    """Do what the line of ``%mcp`` says.
+
+    Args:
+        notebook: What the verbs work with.
+        line: What stands behind ``%mcp``.
+        expand: Puts the notebook's variables into a text, as IPython does for other magics. Only
+            the ``name=value`` pairs of a call get them: those the author types, while an object in
+            JSON is what `%mcp insert` and `%mcp record` write of a client's arguments.
+
+    Raises:
+        UsageError: The line cannot be understood.
+        McpNotebookError: What it asks for cannot be done.
+    """
+    word, _, arguments = line.strip().partition(" ")
+    arguments = arguments.strip()
+    if not word:
+        raise UsageError(f"`%mcp` needs a verb: {', '.join(VERBS)}. `%mcp?` explains them.")
+    if word not in VERBS:
+        meant = suggest(word, VERBS)
+        hint = f"Did you mean `%mcp {meant}`?" if meant else f"It has {', '.join(VERBS)}."
+        raise UsageError(f"`%mcp` has no verb `{word}`. {hint}")
+    verb = VERBS[word]
+    if arguments and not verb.arguments:
+        raise UsageError(f"`%mcp {word}` takes no arguments: remove `{arguments}`.")
+    if word == "call" and not _JSON_CALL.match(arguments):
+        arguments = expand(arguments)
+    verb.run(notebook, arguments)
+
+
+def describe_verbs() -> str:
+    """Return the verbs, each with what it does, for ``%mcp?``."""
+    return "\n".join(
+        format_entry(f"%mcp {name} {verb.arguments}".strip(), verb.help)
+        for name, verb in VERBS.items()
+    )
+
+
+# -- one function for each verb --------------------------------------------------------------------
+
+
+def _show_status(notebook: Notebook, _arguments: str) -> None:
+    registry, refusal = notebook.registry, notebook.find_refusal()
+    tools = registry.tools
+    names = ", ".join(tool.name for tool in tools)
+    lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
+    lines += describe_counts(notebook.invoker.log.count_calls())
+    lines += [
+        f"call of {call.tool}: {notebook.invoker.describe(call)}"
+        + (f", as the task {call.task_id}" if call.task_id is not None else "")
+        for call in notebook.invoker.calls
+    ]
+    lines += notebook.prompts.describe()
+    lines += notebook.recording.describe()
+    lines += [f"Missing: {sentence}" for sentence in explain_absent_tools(registry, refusal)]
+    lines += _describe_other_names(notebook)
+    lines += notebook.refused_files.list_reasons()
+    bridge = find_bridge(notebook.settings)
+    address = find_public_address(os.environ)
+    if address is not None:
+        lines.append(describe_access(address))
+    if bridge is not None:
+        lines.append(f"Served over HTTP at {bridge.url}{' to this server' if address else ''}.")
+    elif address is None:
+        lines.append(
+            "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
+            "stdio` find this notebook without it."
+        )
+    lines.append(f"This is kernel {os.getpid()}; cards that name another one are old.")
+    print_output("\n".join(lines))
+
+
+def _show_panel(notebook: Notebook, _arguments: str) -> None:
+    notebook.panel.show()
+
+
+def _show_tools(notebook: Notebook, _arguments: str) -> None:
+    # As clients get them.
+    tools = sorted(notebook.registry.tools, key=lambda tool: -tool.options.priority)
+    if not tools:
+        print_output(_NO_TOOLS)
+        return
+    display(build_table(tools, notebook.cards.listed_names), raw=True)
+    if lines := _describe_other_names(notebook):
+        print_output("\n".join(lines))
+        return
+    others = [
+        record.name
+        for record in list_live_records(notebook.settings.records_folder)
+        if record.owner == "user" and record.pid != os.getpid()
+    ]
+    if others:
+        print_output(
+            f"Other notebooks are open, too ({', '.join(others)}). Tools that have the same name "
+            "in two of them are served as `<notebook>_<tool>`: `mcp-notebook list` in a shell "
+            "shows the names."
+        )
+
+
+def _describe_other_names(notebook: Notebook) -> list[str]:
+    """Return what to say of the tools that clients see under other names."""
+    names = notebook.cards.listed_names.values()
+    lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in names]
+    return [*lines, *dict.fromkeys(name.next_step for name in names)]
+
+
+def _call_tool(notebook: Notebook, arguments: str) -> None:
+    name, _, values = arguments.partition(" ")
+    if not name:
+        raise UsageError(
+            "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
+        )
+    tool = notebook.registry.get(name)
+    if tool is None:
+        raise _make_unknown(notebook, name)
+    _call_here(notebook, name, _read_arguments(values.strip(), quotes=not tool.takes_secrets))
+
+
+def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None:
+    refused = notebook.refused_files.count
+    show_result(notebook.invoker.run_here(name, arguments))
+    for reason in notebook.refused_files.list_reasons(after=refused):
+        print_note(reason)  # clients are not told that
+
+
+def _try_tool(notebook: Notebook, name: str) -> None:
+    if not name:
+        raise UsageError("Which tool? Write `%mcp try TOOL`; `%mcp list` shows the tools.")
+    tool = notebook.registry.get(name)
+    if tool is None:
+        raise _make_unknown(notebook, name)
+    display(build_form(tool, partial(_call_here, notebook, name)))
+
+
+def _show_log(notebook: Notebook, arguments: str) -> None:
+    query, log = read_query(arguments), notebook.invoker.log
+    every = log.list_calls()
+    calls = query.select(every)
+    if calls:
+        is_cut = len(calls) > query.most
+        note = f"{query.most:,} of {count(len(calls), 'call')}; `-n` shows more." if is_cut else ""
+        display(build_call_table(calls[-query.most :], note), raw=True)
+        return
+    if query.tool is not None and query.tool not in {call.tool for call in every}:
+        _check_exists(notebook, query.tool)
+    of_tool = "" if query.tool is None else f" of {query.tool}"
+    print_output(f"No call{of_tool} has failed." if query.errors else f"No calls{of_tool} yet.")
+
+
+def _record(notebook: Notebook, arguments: str) -> None:
+    print_output(notebook.recording.control(arguments))
+
+
+def _insert_call(notebook: Notebook, arguments: str) -> None:
+    notebook.insert_cell(insert_call(notebook.invoker.log, notebook.registry, arguments))
+
+
+def _remove_tools(notebook: Notebook, arguments: str) -> None:
+    names = arguments.split()
+    if not names:
+        raise UsageError("Which tools? Write `%mcp remove TOOL ...`; `%mcp list` shows the tools.")
+    for name in names:
+        _check_exists(notebook, name)
+    notebook.registry.remove(*names, reason="It was removed with `%mcp remove`.")
+    left = count(len(notebook.registry.tools), "tool")
+    print_output(f"Removed {', '.join(names)}. {left} left.")
+
+
+def _allow_call(notebook: Notebook, arguments: str) -> None:
+    number, _, scope = arguments.partition(" ")
+    if scope.strip() not in ("", "session"):
+        raise UsageError(f"Write `%mcp allow {number}` or `%mcp allow {number} session`.")
+    _decide(notebook, number, "session" if scope else "once")
+
+
+def _deny_call(notebook: Notebook, arguments: str) -> None:
+    _decide(notebook, arguments, "deny")
+
+
+def _decide(notebook: Notebook, number: str, decision: Literal["once", "session", "deny"]) -> None:
+    if not number.isdecimal():
+        open_ones = ", ".join(map(str, notebook.prompts.numbers)) or "none"
+        raise UsageError(f"Which question? Write its number. Open questions: {open_ones}.")
+    print_output(notebook.prompts.decide(int(number), decision))
+
+
+def _clear_cache(notebook: Notebook, _arguments: str) -> None:
+    number = notebook.invoker.cache.clear()
+    print_output(f"Removed {count(number, 'result')} from the cache.")
+
+
+def _show_config(notebook: Notebook, arguments: str) -> None:
+    display(build_config(notebook.settings, arguments, os.environ), raw=True)
+
+
+def _serve(notebook: Notebook, _arguments: str) -> None:
+    settings = notebook.settings
+    bridge = start_bridge(settings)
+    address = find_public_address(os.environ)
+    print_output(
+        f"Serving all open notebooks at {bridge.url}\n"
+        + "".join(f"Note: {notice}\n" for notice in bridge.notices)
+        + (f"Only programs here reach that. {describe_access(address)}\n" if address else "")
+        + f"The token is in {settings.token_place}. To connect Claude Code, for "
+        "example, run in a terminal:\n\n"
+        "  mcp-notebook install claude-code --http\n\n"
+        "`%mcp config CLIENT --http` shows what to copy instead. `%mcp stop` stops serving."
+    )
+
+
+def _stop_serving(notebook: Notebook, _arguments: str) -> None:
+    stopped = stop_bridge(notebook.settings)
+    print_output("Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP.")
+
+
+VERBS: Mapping[str, Verb] = {
+    "status": Verb(
+        run=_show_status,
+        help="show the tools, those that clients miss, counts of calls, calls beside cells, open "
+        "questions, files that clients were not shown, and the HTTP address",
+    ),
+    "panel": Verb(
+        run=_show_panel,
+        help="show clients, tools and calls in a panel that follows them by itself, also while a "
+        "cell runs; a button stops a call",
+    ),
+    "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
+    "call": Verb(
+        run=_call_tool,
+        arguments="TOOL name=value ...",
+        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
+    ),
+    "try": Verb(
+        run=_try_tool,
+        arguments="TOOL",
+        help="show a form with a field for each parameter, and the result below (ipywidgets)",
+    ),
+    "log": Verb(
+        run=_show_log,
+        arguments="[TOOL] [-n 20] [--errors]",
+        help="show the last calls: who called, when, with what, and what came of it",
+    ),
+    "record": Verb(
+        run=_record,
+        arguments="[FILE] [--append] [--stop]",
+        help="write each call from now on into a notebook file, as a cell with its result",
+    ),
+    "insert": Verb(
+        run=_insert_call,
+        arguments="[N]",
+        help="put call N of the log, or the last one, into this notebook as a cell",
+    ),
+    "remove": Verb(
+        run=_remove_tools,
+        arguments="TOOL ...",
+        help="stop offering tools to clients; the functions stay defined",
+    ),
+    "allow": Verb(
+        run=_allow_call,
+        arguments="N [session]",
+        help="let a client's call run that question N is about; session: further ones, too",
+    ),
+    "deny": Verb(run=_deny_call, arguments="N", help="refuse the call that question N is about"),
+    "clear-cache": Verb(run=_clear_cache, help="drop the results cached by `cache=`"),
+    "config": Verb(
+        run=_show_config,
+        arguments="[CLIENT] [--http]",
+        help="show what connects a client, to copy; without CLIENT, name the clients",
+    ),
+    "serve": Verb(run=_serve, help="serve all open notebooks over HTTP, in the background"),
+    "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
+}
+"""All verbs, in the order of the help."""
+
+
+# -- what follows a verb ---------------------------------------------------------------------------
+
+
+def _check_exists(notebook: Notebook, name: str) -> None:
+    if notebook.registry.get(name) is None:
+        raise _make_unknown(notebook, name)
+
+
+def _make_unknown(notebook: Notebook, name: str) -> NoSuchTool:
+    return NoSuchTool(name, tuple(tool.name for tool in notebook.registry.tools))
+
+
+def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
+    """Read the arguments of a call: a JSON object, or ``name=value`` pairs.
+
+    Args:
+        text: As it stands in the cell.
+        quotes: Whether an error may quote it: outputs are stored, and this may be a secret.
+
+    Raises:
+        UsageError: They are neither.
+    """
+    if text.startswith("{"):
+        try:
+            return dict(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"The arguments are not a valid JSON object: {error}.") from None
+    arguments = {}
+    for word in _split(text, quotes=quotes):
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(
+                f"{f'`{word}`' if quotes else 'A word'} is not an argument: write `name=value`, or "
+                "all arguments as one JSON object."
+            )
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
+
+
+def _split(text: str, *, quotes: bool) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        where = f" in {text!r}" if quotes else ""
+        raise UsageError(
+            f"{error}{where}: close the quote, or put it between quotes of the other kind."
+        ) from None

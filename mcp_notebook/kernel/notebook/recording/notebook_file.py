@@ -1,0 +1,105 @@
+"""Finds the file of this kernel's notebook, also after it was renamed.
+
+Runs on the kernel's main thread. Jupyter tells a kernel the path once, when it starts; a file that
+is renamed within its folder keeps its inode, so that the kernel finds it there under its new name.
+A kernel that is restarted is told the first path again; its predecessor left a note of the new one
+or, if it was killed, its record. A notebook that is moved to another folder keeps its name.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mcp_notebook.discovery.departures import Departure
+from mcp_notebook.discovery.records import Record
+
+
+class NotebookFile:
+    """The notebook's file, followed when it is renamed.
+
+    Args:
+        namespace: The notebook's variables.
+        read_traces: Returns what tells of this notebook's earlier kernels, the latest first.
+    """
+
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        read_traces: Callable[[], Iterable[Departure | Record]] = tuple,
+    ) -> None:
+        self._namespace = namespace
+        self.first_path = _find_path(namespace)
+        """The path that the frontend gave; None if it gave none."""
+        self.path = self.first_path
+        """Where it is now; None if the kernel cannot know it."""
+        self._inode = _read_inode(self.path)
+        if self.path is not None and self._inode is None:
+            self.path = _find_renamed(self.path, read_traces()) or self.path
+            self._inode = _read_inode(self.path)
+
+    def follow(self) -> bool:
+        """Look where the file is now, and return whether its path has changed."""
+        before = self.path
+        first_path = _find_path(self._namespace)
+        if first_path != self.first_path:  # VS Code says so later, and again
+            self.path = self.first_path = first_path
+            self._inode = None
+        inode = _read_inode(self.path)
+        if inode is None and self._inode is not None and self.path is not None:
+            self.path = _find_inode(self.path.parent, self._inode) or self.path
+            inode = _read_inode(self.path)
+        self._inode = inode  # without one, the folder is not searched again before every cell
+        return self.path != before
+
+    def describe(self, pid: int) -> dict[str, Any]:
+        """Return what a kernel's record says of its notebook.
+
+        Args:
+            pid: The kernel's process id, which is its name if the file is not known.
+        """
+        path = self.path
+        return {
+            "notebook": _write_path(path),
+            "first_notebook": _write_path(self.first_path),
+            "name": path.stem.encode(errors="replace").decode() if path else f"kernel-{pid}",
+        }
+
+
+def _write_path(path: Path | None) -> str | None:
+    """Return a path as records have it; None if it is not UTF-8, and no record can have it."""
+    try:
+        return None if path is None else os.fspath(path).encode().decode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _find_path(namespace: Mapping[str, Any]) -> Path | None:
+    # VS Code sets the variable; Jupyter Server and our bridge set JPY_SESSION_NAME.
+    path = namespace.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
+    return Path(path) if path and isinstance(path, str) else None
+
+
+def _find_renamed(first_path: Path, traces: Iterable[Departure | Record]) -> Path | None:
+    for trace in traces:
+        if trace.first_notebook == str(first_path) and trace.notebook:
+            path = Path(trace.notebook)
+            return path if _read_inode(path) else None
+    return None
+
+
+def _read_inode(path: Path | None) -> tuple[int, int] | None:
+    """Return what a file keeps when it is renamed; None if there is no such file."""
+    try:
+        status = None if path is None else path.stat()
+    except (OSError, ValueError):
+        return None
+    return status and (status.st_dev, status.st_ino)
+
+
+def _find_inode(folder: Path, inode: tuple[int, int]) -> Path | None:
+    try:
+        paths = sorted(folder.glob("*.ipynb"))
+    except OSError:
+        return None
+    return next((path for path in paths if _read_inode(path) == inode), None)

@@ -1,0 +1,137 @@
+"""``%mcp record`` and ``%mcp insert``: the notebook's one recording, and a call as a cell.
+
+Runs on the kernel's main thread, inside the user's cell. The file is the business of
+`call_recorder`, cells that of `call_cells`.
+"""
+
+from pathlib import Path
+
+from IPython.core.error import UsageError
+
+from mcp_notebook.call_cells import format_call
+from mcp_notebook.errors import RecordingError
+from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.notebook.recording.call_recorder import CallRecorder, find_free_name
+from mcp_notebook.kernel.notebook.recording.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.verb_line import read_name
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+
+RECORD_OPTIONS = ("--append", "--stop")
+"""What `%mcp record` takes besides a file."""
+
+
+_MAX_DIGITS = 18
+"""Of a call's number: Python refuses to read very long ones."""
+
+
+class Recording:
+    """The recording of a notebook's calls, while there is one.
+
+    Args:
+        log: Of the calls.
+        notebook_file: The notebook's file, for the recording's name.
+    """
+
+    def __init__(self, log: CallLog, notebook_file: NotebookFile) -> None:
+        self._log = log
+        self._notebook_file = notebook_file
+        self._recorder: CallRecorder | None = None
+
+    def control(self, line: str) -> str:
+        """Do what follows ``%mcp record``, and return what to say.
+
+        Raises:
+            UsageError: The line cannot be understood.
+            RecordingError: The file cannot be used.
+        """
+        name, options = read_name(line, "record", "file", RECORD_OPTIONS)
+        if "--stop" in options:
+            if name or len(options) > 1:
+                raise UsageError("`%mcp record --stop` takes nothing else.")
+            return self.stop()
+        if self._recorder is not None:
+            if not name:
+                return self._recorder.describe()
+            raise RecordingError(
+                f"Calls are already recorded to {self._recorder.path}. End that first: "
+                "`%mcp record --stop`."
+            )
+        if "--append" in options and not name:
+            raise UsageError("Append to which file? Write `%mcp record --append FILE`.")
+        path = _make_path(name) if name else find_free_name(self._make_name())
+        self._start(path, appends="--append" in options)
+        return (
+            f"From now on, each call becomes a cell of {path}, with its arguments and what came "
+            "back. `%mcp record --stop` ends that."
+        )
+
+    def stop(self) -> str:
+        """End the recording, and return what to say."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return "No calls are being recorded. `%mcp record` starts that."
+        self._log.unsubscribe(recorder)
+        is_whole = recorder.close()
+        text = f"Recorded {recorder.format_count()} in {recorder.path}."
+        if is_whole:
+            return text
+        return f"{text} {recorder.describe_problem() or 'The last ones are still being written.'}"
+
+    def flush(self) -> None:
+        """Wait a few seconds at most until the calls so far are in the file."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    def describe(self) -> list[str]:
+        """Return sentences about the recording, none if there is none."""
+        return [] if self._recorder is None else [self._recorder.describe()]
+
+    def _start(self, path: Path, *, appends: bool) -> None:
+        self._recorder = CallRecorder(path, self._notebook_name, appends=appends)
+        self._log.subscribe(self._recorder)
+
+    def _make_name(self) -> Path:
+        return Path.cwd() / f"{Path(self._notebook_name).stem or 'notebook'}-calls.ipynb"
+
+    @property
+    def _notebook_name(self) -> str:
+        path = self._notebook_file.path
+        return path.name if path else ""
+
+
+def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
+    """Return the code of the cell that ``%mcp insert N`` puts into the notebook.
+
+    Raises:
+        UsageError: There is no such call.
+    """
+    last = log.list_calls()[-1:]
+    if not text:
+        if not last:
+            raise UsageError("No tool has been called yet, so there is no call to insert.")
+        call = last[0]
+    else:
+        match = log.find(int(text)) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
+        if match is None:
+            newest = f" The last one is {last[0].number}." if last else ""
+            raise UsageError(
+                f"The log has no call {text[:_MAX_DIGITS]}.{newest} `%mcp log` shows those that it "
+                "has; MCP_NOTEBOOK_MAX_LOGGED_CALLS says how many it keeps."
+            )
+        call = match
+    if not call.is_complete and any(
+        isinstance(value, str) and value.startswith("<large ") for value in call.arguments.values()
+    ):
+        raise UsageError(
+            f"The arguments of call {call.number} were too large to be kept. `%mcp record` keeps "
+            "all arguments of the calls to come."
+        )
+    tool = registry.get(call.tool)
+    return format_call(call.tool, call.arguments, tool.function_schema if tool else None)
+
+
+def _make_path(name: str) -> Path:
+    path = Path(name).expanduser()
+    if path.suffix != ".ipynb":
+        path = path.with_name(f"{path.name}.ipynb")
+    return Path.cwd() / path

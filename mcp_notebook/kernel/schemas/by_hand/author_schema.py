@@ -1,0 +1,315 @@
+"""A tool's arguments by a JSON Schema that its author wrote.
+
+Runs in the user's kernel: at definition, validation wherever a call runs. Takes the place of what
+`input_schema` reads from a signature: the schema is published as given (but see `recursion`), and
+the function gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in
+the schema is only an annotation, as in JSON Schema: an argument that is left out gets the
+function's default.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pydantic_core import ValidationError
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.schemas.by_hand import json_schema, json_validator
+from mcp_notebook.kernel.schemas.docstrings import shorten_description
+from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding
+from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
+from mcp_notebook.kernel.schemas.parameters.json_texts import (
+    MAX_LAYERS,
+    list_schema_text_places,
+    misses_container,
+    read_json_texts,
+)
+from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
+from mcp_notebook.kernel.schemas.parameters.signatures import Handler, read_handler
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
+from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
+from mcp_notebook.kernel.schemas.validation_messages import (
+    MAX_LINES,
+    describe_sent,
+    explain_arguments,
+    explain_unknown,
+    find_json_error,
+    format_path,
+    format_value,
+    get_part,
+    shorten_message,
+)
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
+from mcp_notebook.text.redaction import MASK, redact_arguments
+
+_EXPLAINED = frozenset(
+    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "format"}
+)
+"""Keywords whose own schema in words says what is allowed."""
+_NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
+_EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
+_COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
+_MAX_STEPS = 10_000
+"""References that are followed; half a second."""
+_MAX_ERRORS = 10 * MAX_LINES
+"""Errors that are looked at: several may be one problem."""
+_MAX_BRANCHES = 5
+"""Alternatives of which a message says why they do not hold."""
+
+
+@dataclass(frozen=True)
+class AuthorSchema:
+    """What a tool takes by its author's schema; has what `FunctionSchema` has."""
+
+    description: str
+    """The docstring of the function."""
+    input_schema: dict[str, Any]
+    """As the author wrote it."""
+    injected: tuple[str, ...]
+    """Parameters of the function that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters of the function that clients cannot set."""
+    warnings: tuple[str, ...]
+    """What the author should know."""
+    binding: Binding
+    """How the function takes its arguments."""
+    _argument_names: frozenset[str] | None = field(repr=False, compare=False)
+    _validator: Any = field(repr=False, compare=False)
+
+    def prepare(self) -> None:
+        """Do nothing: all that `validate` needs is built at definition."""
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function's arguments by name, as they came.
+
+        JSON sent as text is read where the schema allows no text.
+
+        Raises:
+            InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
+        """
+        try:
+            arguments, errors = run_limited(self._find_errors, dict(arguments), _MAX_STEPS)
+            lines = self._explain(errors, arguments)
+            extra = {*self.hidden} & arguments.keys()
+            if self._argument_names is not None:
+                extra |= arguments.keys() - self._argument_names
+            if not lines:
+                # The schema is open, the function is not.
+                names = heapq.nsmallest(MAX_LINES + 1, extra)
+                lines = [explain_unknown((name,), self.input_schema) for name in names]
+        except ValidationError as error:
+            raise InvalidArguments(explain_arguments(error, arguments, self.input_schema)) from None
+        except TooManySteps as error:
+            lines = [str(error)]
+        except RecursionError:
+            lines = ["arguments: nested too deeply; send less deep ones."]
+        except Exception as error:
+            # Numbers beyond what Python's floats take, say.
+            raise InvalidArguments(
+                f"arguments: cannot be compared with the schema ({type(error).__name__}: "
+                f"{shorten_message(str(error))})."
+            ) from error
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES:] = ["... and more problems."]
+        if lines:
+            raise InvalidArguments("\n".join(lines))
+        return dict(arguments)
+
+    def _explain(self, errors: list[Any], arguments: dict[str, Any]) -> list[str]:
+        """Return a line for each problem, and no more than one too many."""
+        if not errors:
+            return []
+        visible = redact_arguments(self.input_schema, arguments)
+        every = _explain_errors(errors, _Refusal(self.input_schema, visible))
+        secrets = list_secrets(self.input_schema, arguments)
+        return [scrub(line, secrets) for line in islice(every, MAX_LINES + 1)]
+
+    def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Return the arguments, their texts read as JSON where need be, and what is wrong."""
+        errors: list[Any] = []
+        for _ in range(MAX_LAYERS):
+            refuse_infinite(arguments)
+            every = json_validator.find_errors(self._validator, arguments)
+            errors = list(islice(every, _MAX_ERRORS))
+            read = read_json_texts(arguments, list_schema_text_places(errors))
+            if read is None:
+                break
+            arguments = read
+        return arguments, errors
+
+
+def read_author_schema(
+    function: Callable[..., Any],
+    schema: Any,
+    tool: str,
+    *,
+    hidden_types: tuple[type, ...] = (),
+) -> AuthorSchema:
+    """Bring together a function and the schema of its arguments.
+
+    Args:
+        function: What the calls run.
+        schema: As the author wrote it.
+        tool: Name of the tool, for messages.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: The schema cannot be used, or the function does not take what it says.
+    """
+    plain = json_schema.check_schema(schema, tool, "input_schema")
+    if problem := find_header_problem(plain):
+        raise DefinitionError(f"`{tool}`: {problem}.")
+    handler = read_handler(function, tool, hidden_types=hidden_types)
+    _check_fit(handler, plain, tool)
+    description, notes = shorten_description(handler.description)
+    return AuthorSchema(
+        description,
+        plain,
+        handler.injected,
+        handler.hidden,
+        notes,
+        handler.binding,
+        handler.argument_names,
+        json_validator.make_validator(plain),
+    )
+
+
+def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
+    offered = [name for name, item in schema.get("properties", {}).items() if item is not False]
+    for name in offered:
+        if name in handler.injected:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which is the handler's parameter for "
+                "the `Context`: give one of them another name."
+            )
+        if name in handler.hidden:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which is `Hidden`: leave it out of one "
+                "of them."
+            )
+        if handler.argument_names is not None and name not in handler.argument_names:
+            raise DefinitionError(
+                f"`{tool}`: `input_schema` offers `{name}`, which the handler has no parameter "
+                f"for: add `{name}`, or `**kwargs`, to the handler."
+            )
+    if _COMBINED & schema.keys():
+        return  # what is required may be said there
+    for name in handler.required_names:
+        if name not in schema.get("required", ()):
+            raise DefinitionError(
+                f"`{tool}`: the handler needs `{name}`, which clients may leave out by "
+                f'`input_schema`: add it to `"required"`, or give the parameter a default.'
+            )
+
+
+# -- what a refusal says ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Arguments that a schema refuses."""
+
+    schema: Mapping[str, Any]
+    visible: Mapping[str, Any]
+    """The arguments without secrets."""
+
+
+def _explain_errors(errors: Iterable[Any], refusal: _Refusal) -> Iterator[str]:
+    earlier_lines = set()
+    for error in errors:
+        for line in _explain_error(error, refusal):
+            if line not in earlier_lines:
+                earlier_lines.add(line)
+                yield line
+
+
+def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
+    path, root = tuple(error.absolute_path), refusal.schema
+    keyword, value, schema = error.validator, error.instance, error.schema
+    visible = get_part(refusal.visible, path)
+    came = f"{format_path(path)}: {describe_sent(visible, value)}"
+    if "propertyNames" in error.absolute_schema_path:
+        name = MASK if visible == MASK else format_value(value)
+        came = f"{format_path(path)}: got a member named {name}"
+    if misses_container(error) and visible != MASK and (broken := find_json_error(value)):
+        came = f"{came}; {broken}"
+    if schema is False:
+        extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
+        yield explain_unknown(path, root) if extra else f"{came}; not allowed here."
+    elif keyword == "required":
+        yield from (
+            _describe_missing((*path, name), root) for name in schema[keyword] if name not in value
+        )
+    elif keyword == "dependentRequired":
+        yield from _explain_dependents(path, schema[keyword], value)
+    elif keyword in ("anyOf", "oneOf"):
+        yield (
+            f"{came}; {_describe_branches(error, refusal)}."
+            if path
+            else f"arguments: {_describe_branches(error, refusal)}."
+        )
+    elif keyword in _EXPLAINED:
+        yield f"{came}; allowed: {describe_schema(schema, root)}{_name_format(schema)}."
+    else:
+        reason = f"`{keyword}` refuses it" if visible == MASK else _describe_keyword(error)
+        yield f"{came}; {shorten_message(reason)}."
+
+
+def _describe_missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
+    allowed = describe_schema(_find_property(path, root), root)
+    return f"{format_path(path)}: missing; allowed: {allowed}."
+
+
+def _explain_dependents(
+    path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
+) -> Iterator[str]:
+    for name, others in needs.items():
+        for other in others if name in value else ():
+            if other not in value:
+                yield f"{format_path((*path, other))}: missing; {format_value(name)} needs it."
+
+
+def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
+    if len(path) > 1:
+        return True
+    return root.get("properties", {}).get(path[0], True)
+
+
+def _describe_branches(error: Any, refusal: _Refusal) -> str:
+    """Say which alternatives there are, or why none of them holds."""
+    options = error.schema[error.validator]
+    if not error.context:
+        return f"more than one of the {len(options)} alternatives holds, and only one may"
+    if all(isinstance(option, dict) and _is_plain(option) for option in options):
+        return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
+    reasons: dict[Any, str] = {}
+    for cause in error.context:
+        branch = cause.schema_path[0] if cause.schema_path else len(reasons)
+        line = next(_explain_error(cause, refusal), "")
+        reasons.setdefault(branch, line.removesuffix("."))
+    listed = list(dict.fromkeys(filter(None, reasons.values())))
+    rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
+    return f"one of these has to be put right: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
+
+
+def _is_plain(schema: Mapping[str, Any]) -> bool:
+    return bool({"type", "const", "enum"} & schema.keys()) and schema.get("type") != "object"
+
+
+def _name_format(schema: Mapping[str, Any]) -> str:
+    name = schema.get("format")
+    return f" ({name})" if name in _NAMED_FORMATS else ""
+
+
+def _describe_keyword(error: Any) -> str:
+    words = {
+        "not": "that is just what is not allowed",
+        "uniqueItems": "each item may be there once",
+        "minProperties": f"at least {error.validator_value} members",
+        "maxProperties": f"at most {error.validator_value} members",
+        "contains": f"an item is missing: {format_value(error.validator_value)}",
+    }
+    return words.get(error.validator) or str(error.message)

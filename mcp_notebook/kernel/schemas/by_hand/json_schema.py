@@ -1,0 +1,209 @@
+"""JSON Schemas that an author wrote by hand, checked at definition.
+
+Runs in the user's kernel, on the thread that declares the tool. Loaded late, since jsonschema takes
+its time. Nothing is ever fetched: all references of a schema must lead into the schema itself.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.by_hand.json_validator import (
+    LISTS_IN_PLACE,
+    REFERENCES,
+    compile_pattern,
+)
+from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
+
+MAX_SCHEMA = 1_000_000
+"""Characters of JSON that a schema may have: every client reads it in every list of tools."""
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_IN_PLACE = ("not", "if", "then", "else")
+"""Keywords whose schema applies to the same value; also `LISTS_IN_PLACE`, and references."""
+
+
+def check_schema(
+    schema: Any, tool: str, option: str, *, of_arguments: bool = True
+) -> dict[str, Any]:
+    """Return a copy of a schema that can be published and validated by.
+
+    Args:
+        schema: What the author wrote.
+        tool: Name of the tool, for messages.
+        option: Where it was written, for messages.
+        of_arguments: It is that of all arguments together, which must be an object.
+
+    Raises:
+        DefinitionError: Names the place in the schema that cannot be, and why.
+    """
+
+    def wrong(reason: str) -> DefinitionError:
+        return DefinitionError(f"`{tool}`: `{option}` {reason}")
+
+    if not isinstance(schema, Mapping):
+        raise wrong(f"is a JSON Schema, a dict, not {format_value(schema)}.")
+    try:
+        text = json.dumps(dict(schema), allow_nan=False, ensure_ascii=False)
+        text.encode()  # a lone surrogate cannot be sent
+        plain: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise wrong(_describe_json_error(error)) from None
+    if len(text) > MAX_SCHEMA:
+        raise wrong(
+            f"is {len(text)} characters of JSON; clients are sent at most {MAX_SCHEMA}: shorten it."
+        )
+    if of_arguments and plain.get("type") != "object":
+        raise wrong(
+            'is the schema of all arguments together: write `"type": "object"` at its top, and the '
+            'arguments under `"properties"`.'
+        )
+    if str(plain.get("$schema", _DIALECT)).removesuffix("#") != _DIALECT:
+        raise wrong(f'is JSON Schema 2020-12: `"$schema"` is {_DIALECT!r}, or left out.')
+    try:
+        _check_deep(plain)
+    except SchemaError as error:
+        place = "/".join(map(str, error.absolute_path))
+        where = f" at {place!r}" if place else ""
+        raise wrong(
+            f"is not a valid JSON Schema{where}: {shorten_message(error.message)}."
+        ) from None
+    except _NotUsableError as error:
+        raise wrong(str(error)) from None
+    except RecursionError:
+        raise wrong("is nested too deeply: make it flatter.") from None
+    return plain
+
+
+def _describe_json_error(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "is nested too deeply: make it flatter."
+    return f"is not valid JSON ({shorten_message(str(error))}): use what JSON has only."
+
+
+# -- all schemas within a schema -------------------------------------------------------------------
+
+
+class _NotUsableError(Exception):
+    """The schema is one, and cannot be used all the same; the rest of a sentence."""
+
+
+def _check_deep(schema: dict[str, Any]) -> None:
+    """Look at a schema, at all schemas in it, and at those that they refer to.
+
+    Raises:
+        SchemaError: The metaschema says no.
+        _NotUsableError: See there.
+    """
+    root: Any = DRAFT202012.create_resource(schema)
+    resolver = Registry().with_resource("", root).resolver("")
+    left: list[tuple[Any, Any]] = [(root, resolver)]
+    _check_metaschema(schema)
+    subschemas: dict[int, list[Any]] = {}
+    while left:
+        resource, around = left.pop()
+        contents = resource.contents
+        if isinstance(contents, bool) or id(contents) in subschemas:
+            continue
+        here = around.in_subresource(resource)
+        targets = [_resolve_reference(contents[key], here) for key in REFERENCES if key in contents]
+        subschemas[id(contents)] = [
+            *_list_in_place(contents),
+            *(target.contents for target in targets),
+        ]
+        if "$schema" in contents and contents is not schema:
+            raise _NotUsableError('names a `"$schema"` below its top: leave that one out.')
+        _check_patterns(contents)
+        left += [(part, here) for part in resource.subresources()]
+        for target in targets:
+            if id(target.contents) not in subschemas:
+                _check_metaschema(target.contents)  # it may stand where no schema is looked for
+                left.append((DRAFT202012.create_resource(target.contents), target.resolver))
+    _refuse_circles(schema, subschemas)
+
+
+def _check_metaschema(schema: Any) -> None:
+    # Formats are not looked at: "regex" would be Python's, "uri-reference" as packages are there.
+    checker: Any = Draft202012Validator
+    checker.check_schema(schema, format_checker=None)
+
+
+def _resolve_reference(reference: str, resolver: Any) -> Any:
+    if not reference.startswith("#"):
+        raise _NotUsableError(
+            f"refers to {format_value(reference)}: nothing is fetched, so put that schema under "
+            '`"$defs"` and refer to it as "#/$defs/...".'
+        )
+    try:
+        target = resolver.lookup(reference)
+    except (Unresolvable, ValueError) as error:
+        raise _NotUsableError(
+            f"refers to {format_value(reference)}, which it does not hold: add it, or correct the "
+            "reference."
+        ) from error
+    if not isinstance(target.contents, dict | bool):
+        raise _NotUsableError(
+            f"refers to {format_value(reference)}, which is not a schema: correct it."
+        )
+    return target
+
+
+def _list_in_place(schema: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the schemas within a schema that apply to the same value."""
+    yield from (schema[key] for key in _IN_PLACE if key in schema)
+    for key in LISTS_IN_PLACE:
+        yield from schema.get(key, ())
+    yield from schema.get("dependentSchemas", {}).values()
+
+
+def _check_patterns(schema: Mapping[str, Any]) -> None:
+    for pattern in [*schema.get("patternProperties", ()), *filter(None, [schema.get("pattern")])]:
+        try:
+            compile_pattern(pattern)
+        except Exception as error:
+            reason = shorten_message(str(error).rpartition("error: ")[2] or str(error))
+            step = (
+                "compare with it in the handler, since a client's text could take for ever"
+                if "support" in reason
+                else "correct it"
+            )
+            raise _NotUsableError(
+                f"holds the regular expression {format_value(pattern)}, which cannot be used "
+                f"({reason}): {step}."
+            ) from error
+
+
+def _refuse_circles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
+    """Refuse a schema that leads back to itself without a step into the value."""
+    done: set[int] = set()
+    path: set[int] = set()
+
+    def visit(schema: Any) -> None:
+        key = id(schema)
+        if key in path:
+            raise _NotUsableError(
+                "refers to itself in a circle, so that no value could ever be compared with it: "
+                'let a reference to itself stand below `"properties"` or `"items"`.'
+            )
+        if key in done:
+            return
+        path.add(key)
+        for part in subschemas.get(key, ()):
+            visit(part)
+        path.remove(key)
+        done.add(key)
+
+    visit(root)
+    for key in subschemas:
+        if key not in done:
+            path.add(key)
+            for part in subschemas[key]:
+                visit(part)
+            path.remove(key)
+            done.add(key)

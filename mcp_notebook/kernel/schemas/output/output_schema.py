@@ -1,0 +1,290 @@
+"""Output schemas: what a tool's results are for a program, and each result made to match.
+
+Runs in the user's kernel: `make_output_schema` at definition, on the thread that declares the tool;
+`OutputSchema` wherever a call ran. It is never changed, so that calls on several threads share it.
+
+A root that is not an object is published as the property ``result`` of one, for clients of every
+era. A result that does not match is an error, never sent. Of one that is too large, a part is sent
+that matches, if there is one.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from mcp_notebook.errors import DefinitionError, InvalidResult
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
+from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.object_root import WRAP, has_id, make_object_root
+from mcp_notebook.kernel.schemas.output.data_annotations import describes_data, translate_annotation
+from mcp_notebook.kernel.schemas.output.output_mismatches import (
+    find_mismatches,
+    load_validator_early,
+    make_comparison,
+)
+from mcp_notebook.kernel.schemas.output.return_types import ReturnType, read_return_type
+from mcp_notebook.kernel.schemas.output.structured_data import (
+    MAX_WHOLE,
+    RETURN_LESS,
+    Cut,
+    check_parts,
+    check_size,
+    convert_plain_data,
+    make_size_error,
+    shorten_data,
+    take_first,
+)
+from mcp_notebook.kernel.schemas.parameters.signatures import (
+    NO_ANNOTATION,
+    is_notebook_code,
+    read_return_annotation,
+)
+from mcp_notebook.kernel.schemas.tables.columns import find_columns
+from mcp_notebook.kernel.schemas.validation_messages import explain_value, format_value
+from mcp_notebook.text.wording import count
+
+MAX_PLACES = 5
+"""Mismatches that an error message lists."""
+_TO_DO = (
+    "The tool's author can correct what it returns or its {}, or declare it with "
+    "`validate_output=False` (`--no-validate-output`)."
+)
+
+
+@dataclass(frozen=True)
+class OutputSchema:
+    """The structured results of a tool: their schema, and the conversion to it."""
+
+    schema: dict[str, Any]
+    """JSON Schema 2020-12, as published; its root has ``"type": "object"``."""
+    is_wrapped: bool
+    """Whether the function's value is the property ``result`` of an object around it."""
+    validates: bool = True
+    """Whether results that do not match are refused."""
+    _returns: ReturnType | None = field(default=None, repr=False, compare=False)
+    """The annotation; None: the schema is the author's own."""
+
+    def convert(self, value: Any, max_chars: int) -> Any:
+        """Return a result's structured content.
+
+        Args:
+            value: What the function returned.
+            max_chars: Characters of JSON that it may have.
+
+        Raises:
+            InvalidResult: It does not match, is too large, or cannot become data.
+        """
+        check_parts(value, max_chars, RETURN_LESS)
+        data = self._convert_value(value, max_chars)
+        structured = {WRAP: data} if self.is_wrapped else data
+        check_size(structured, max_chars, RETURN_LESS)
+        if self._is_compared:
+            self._compare(structured)
+        return structured
+
+    def convert_part(self, value: Any, max_chars: int) -> tuple[Any, list[Cut]]:
+        """Return as much of a result's structured content as may be sent, and what was cut.
+
+        Args:
+            value: What the function returned, which has too much.
+            max_chars: Characters of JSON that may be sent.
+
+        Raises:
+            InvalidResult: There is no part that matches the schema, or it cannot become data.
+        """
+        part = take_first(value, max_chars)  # of which each item takes a character at least
+        most = max_chars * MAX_WHOLE
+        check_parts(part, most, RETURN_LESS)
+        data = self._convert_value(part, most)
+        structured, cuts = shorten_data({WRAP: data} if self.is_wrapped else data, max_chars)
+        self._compare(structured)
+        if part is not value and cuts and cuts[0].path == ((WRAP,) if self.is_wrapped else ()):
+            cuts[0] = replace(cuts[0], total=len(value))
+        return structured, cuts
+
+    def prepare(self) -> None:
+        """Build what `convert` needs, which is done once."""
+        if self._is_compared:
+            self.comparison  # noqa: B018 - it is kept
+
+    @property
+    def _is_compared(self) -> bool:
+        return self.validates and not (self._returns is not None and self._returns.is_proven)
+
+    @functools.cached_property
+    def comparison(self) -> Any:
+        """The validator for results; slow to make."""
+        return make_comparison(self.schema)
+
+    @property
+    def can_be_none(self) -> bool:
+        """Whether None is a valid result."""
+        try:
+            self.convert(None, 1_000)
+        except InvalidResult:
+            return False
+        return True
+
+    def unwrap(self, structured: Any) -> Any:
+        """Return the function's own value within what `convert` returned."""
+        return structured[WRAP] if self.is_wrapped else structured
+
+    def _convert_value(self, value: Any, max_chars: int) -> Any:
+        if self._returns is None:
+            return convert_plain_data(value, max_chars, RETURN_LESS)
+        try:
+            return self._returns.convert(value)
+        except Exception as error:  # noqa: BLE001 - validators and serializers are the author's code
+            if self.validates:
+                raise self._explain(error, value, max_chars) from None
+        try:
+            return self._returns.dump(value)
+        except Exception:  # noqa: BLE001 - as above
+            return convert_plain_data(value, max_chars, RETURN_LESS)
+
+    def _compare(self, structured: Any) -> None:
+        try:
+            lines = find_mismatches(
+                structured, self.comparison, self.schema, is_wrapped=self.is_wrapped
+            )
+        except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
+            raise InvalidResult(
+                f"The result cannot be compared with the tool's output schema "
+                f"({describe_error(error)}). {self._to_do}"
+            ) from None
+        if lines:
+            raise self._make_mismatch(lines)
+
+    def _explain(self, error: Exception, value: Any, max_chars: int) -> InvalidResult:
+        """Return the error for a value that could not be converted."""
+        if isinstance(error, ValidationError):
+            schema = self.schema
+            if self.is_wrapped:
+                definitions = {key: schema[key] for key in ("$defs",) if key in schema}
+                schema = {**schema["properties"].get(WRAP, {}), **definitions}
+            return self._make_mismatch(explain_value(error, value, schema, WRAP))
+        # What our own conversion raised within pydantic's is its cause.
+        error = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        if isinstance(error, TooLarge):
+            return make_size_error(f"more than {max_chars:,} parts", max_chars, RETURN_LESS)
+        reason = str(error) if isinstance(error, TooDeep) else describe_error(error)
+        return InvalidResult(f"The result cannot be sent as data: {reason}. {self._to_do}")
+
+    def _make_mismatch(self, lines: list[str]) -> InvalidResult:
+        more = len(lines) - MAX_PLACES
+        listed = "; ".join(lines[:MAX_PLACES])
+        rest = f"; and at {count(more, 'more place')}" if more > 0 else ""
+        return InvalidResult(
+            f"The result does not match the tool's output schema: {listed}{rest}. {self._to_do}"
+        )
+
+    @property
+    def _to_do(self) -> str:
+        return _TO_DO.format("`output_schema`" if self._returns is None else "return annotation")
+
+
+def make_output_schema(
+    function: Callable[..., Any],
+    name: str,
+    *,
+    schema: bool | Mapping[str, Any] | None = None,
+    validates: bool = True,
+) -> tuple[OutputSchema | None, tuple[str, ...]]:
+    """Return a tool's output schema, if it has one, and hints for its author.
+
+    Args:
+        function: The tool's function.
+        name: The tool's name.
+        schema: The author's own; True: derive it from the return annotation, whatever that is;
+            False: none; None: derive it where the annotation describes data.
+        validates: Whether results that do not match are refused.
+
+    Raises:
+        DefinitionError: The author asks for a schema that cannot be.
+    """
+    if schema is False:
+        return None, ()
+    if isinstance(schema, Mapping):
+        return _read_author_schema(schema, name, validates=validates), ()
+    if schema is not None and schema is not True:
+        raise DefinitionError(
+            f"`{name}`: `output_schema` is a JSON Schema (a dict), True or False, not "
+            f"{format_value(schema)}."
+        )
+    return _derive(function, name, is_requested=schema is True, validates=validates)
+
+
+def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool) -> OutputSchema:
+    from mcp_notebook.kernel.schemas.by_hand import json_schema  # noqa: PLC0415 - slow to load
+
+    plain = json_schema.check_schema(schema, name, "output_schema", of_arguments=False)
+    for word in ("$id", "$schema"):  # all references are local, and below a root of ours
+        plain.pop(word, None)
+    if has_id(plain):
+        raise DefinitionError(
+            f"`{name}`: `output_schema` has an `$id` within: leave it out, and refer to "
+            '`"$defs"` by "#/$defs/...".'
+        )
+    root, is_wrapped = make_object_root(plain)
+    return OutputSchema(root, is_wrapped, validates)
+
+
+def _derive(
+    function: Callable[..., Any], name: str, *, is_requested: bool, validates: bool
+) -> tuple[OutputSchema | None, tuple[str, ...]]:
+    """Return the schema that the return annotation gives, if it gives one."""
+    try:
+        returns = _read_returns(function, is_requested=is_requested)
+        root, is_wrapped = make_object_root({} if returns is None else returns.schema)
+    except Exception as error:
+        # A hint that is a string is code of the author's, and so may be a type's own schema.
+        if is_requested:
+            raise DefinitionError(
+                f"`{name}`: its return annotation cannot be expressed as a JSON Schema "
+                f"({_shorten_reason(error)}): change it, or give the schema, "
+                "`output_schema={...}`."
+            ) from error
+        if isinstance(error, NameError) and is_notebook_code(function):
+            note = f"The return annotation uses `{error.name}`, which is not defined: results "
+            return None, (f"{note}have no output schema.",)
+        return None, ()
+    if returns is not None:
+        if validates and not returns.is_proven:
+            load_validator_early()
+        return OutputSchema(root, is_wrapped, validates, returns), ()
+    if is_requested:
+        raise DefinitionError(
+            f"`{name}`: `output_schema` is asked for, but the function does not say what it "
+            "returns: write `-> dict[str, float]`, say, or give the schema, `output_schema={...}`."
+        )
+    return None, ()
+
+
+def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> ReturnType | None:
+    """Read the return annotation; None if it is missing, or if the author wants no schema of it.
+
+    Raises:
+        Exception: It cannot be read, or is not a JSON Schema.
+    """
+    annotation = read_return_annotation(function)
+    if (columns := find_columns(annotation)) is not None:
+        # As for any table, only where it is asked for: structured content is never cut.
+        annotation = list[columns.make_row_type()] if is_requested else NO_ANNOTATION  # type: ignore[misc]
+    elif is_requested:
+        annotation = translate_annotation(annotation)
+    elif not describes_data(annotation):
+        return None
+    if annotation is NO_ANNOTATION:
+        return None
+    returns = read_return_type(annotation)
+    if problem := find_schema_problem(returns.schema):
+        raise ValueError(problem)
+    return returns
+
+
+def _shorten_reason(error: Exception) -> str:
+    return describe_error(error).partition("\n")[0].partition(". Set `arbitrary")[0]

@@ -1,0 +1,230 @@
+"""Structured content within its limit: what has no annotation as JSON, and what is too large.
+
+Runs in the user's kernel, wherever a call ran. Pure functions. Of data that is too large, lists and
+mappings keep their first items, and a text its ends, with a mark between.
+"""
+
+import collections
+import collections.abc
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from itertools import islice
+from types import NoneType
+from typing import Any
+
+from pydantic import BaseModel
+
+from mcp_notebook.errors import InvalidResult
+from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
+from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge, to_structured
+from mcp_notebook.text.wording import count
+
+MAX_WHOLE = 20
+"""How many times the characters that may be sent are converted, to send a part of them."""
+RETURN_LESS = "return less, or declare the tool with `output_schema=False` (`--no-output-schema`)"
+_MAX_CUTS = 50
+_MARK = 100
+"""Characters that are cut beyond what is needed: the mark in a cut text may be longer as JSON."""
+_write_json = json.JSONEncoder(ensure_ascii=False).encode
+_WITHOUT_PARTS = frozenset({NoneType, bool, int, float})
+_RETURN_LESS_BY_HAND = "give the `Result` less as `structured`"
+
+
+class ResultTooLarge(InvalidResult):
+    """The data of a result is too large to be sent whole."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A list, a mapping or a text that is sent only in part."""
+
+    path: tuple[str, ...]
+    """The keys that lead to it from the root of the structured content."""
+    kept: int
+    """Items, the first ones; of a text, characters of both ends."""
+    total: int
+    unit: str = "item"
+
+    def __str__(self) -> str:
+        where = f" of `{'.'.join(self.path)}`" if self.path else ""
+        first = "the first " if self.unit == "item" else ""
+        return f"{first}{self.kept:,} of {count(self.total, self.unit)}{where}"
+
+
+def take_first(value: Any, most: int) -> Any:
+    """Return the first items of a list or table that has more; anything else as it is."""
+    if type(value) in (list, tuple, range):
+        return value[:most] if len(value) > most else value
+    if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
+        return value.iloc[:most]
+    if is_instance(value, "numpy.ndarray") and value.ndim:
+        return value[:most]
+    if is_instance(value, "polars.DataFrame") or is_instance(value, "polars.Series"):
+        return value.head(most)
+    return value.slice(0, most) if is_instance(value, "pyarrow.Table") else value
+
+
+def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
+    """Return a JSON value with as many items of its largest lists as may be sent, and the cuts.
+
+    Lists of one length side by side, such as the columns of a table, keep the same length.
+
+    Args:
+        data: The JSON value; not changed.
+        max_chars: Characters of JSON that it may have.
+
+    Raises:
+        ResultTooLarge: It is not lists and mappings that make it large.
+    """
+    cuts: list[Cut] = []
+    size = whole = len(_write_json(data))
+    while size > max_chars:
+        data, more = _cut_largest(data, size - max_chars, ())
+        cuts += more
+        if not more or len(cuts) > _MAX_CUTS or not all(cut.kept for cut in more):
+            raise make_size_error(f"{whole:,} characters of JSON", max_chars, RETURN_LESS)
+        size = len(_write_json(data))
+    return data, _join_cuts(cuts)
+
+
+def _cut_largest(data: Any, excess: int, path: tuple[str, ...]) -> tuple[Any, list[Cut]]:
+    """Cut what is largest in a value, by about so many characters."""
+    if isinstance(data, str):
+        kept = max(len(data) - excess - _MARK, 0)
+        return cut_text(data, kept), [Cut(path, kept, len(data), "character")]
+    if not isinstance(data, (list, dict)) or not data:
+        return data, []
+    parts = data if isinstance(data, dict) else dict(enumerate(data))
+    sizes = {key: _measure_item(key, item, data) for key, item in parts.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    item = parts[largest]
+    if isinstance(data, dict) and isinstance(item, list):
+        columns = {name: col for name, col in data.items() if _is_column(col, len(item))}
+        if len(columns) > 1:
+            share = 1 - excess / sum(sizes[name] for name in columns)
+            kept = min(int(len(item) * max(share, 0)), len(item) - 1)
+            cuts = [Cut((*path, str(name)), kept, len(item)) for name in columns]
+            return {**data, **{name: col[:kept] for name, col in columns.items()}}, cuts
+    if sizes[largest] > sum(sizes.values()) / 2:
+        changed, cuts = _cut_largest(item, excess, (*path, str(largest)))
+        if cuts:
+            copy = data.copy()
+            copy[largest] = changed
+            return copy, cuts
+    kept = len(parts)
+    for size in reversed(sizes.values()):
+        if excess <= 0:
+            break
+        kept -= 1
+        excess -= size
+    part = dict(islice(data.items(), kept)) if isinstance(data, dict) else data[:kept]
+    return part, [Cut(path, kept, len(parts))]
+
+
+def _join_cuts(cuts: Sequence[Cut]) -> list[Cut]:
+    """Return one cut for each place, of which several may have been made one after another."""
+    joined: dict[tuple[str, ...], Cut] = {}
+    for cut in cuts:
+        joined[cut.path] = replace(joined.get(cut.path, cut), kept=cut.kept)
+    return list(joined.values())
+
+
+def _measure_item(key: Any, item: Any, parent: Any) -> int:
+    """Return how many characters an item takes, with the marks around it."""
+    return len(_write_json(item)) + 2 + (len(_write_json(key)) + 2) * isinstance(parent, dict)
+
+
+def _is_column(value: Any, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length
+
+
+def convert_plain_data(value: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> Any:
+    """Return the JSON value of what has no annotation.
+
+    Args:
+        value: Anything.
+        max_chars: Characters of JSON that it may have.
+        to_do: What the author can do if it has more.
+
+    Raises:
+        InvalidResult: It is too large or contains itself.
+    """
+    try:
+        return to_structured(value, max_chars)
+    except TooLarge:
+        raise make_size_error(f"more than {max_chars:,} parts", max_chars, to_do) from None
+    except TooDeep as error:
+        raise InvalidResult(f"The result cannot be sent as data: {error}.") from None
+
+
+def check_size(data: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> None:
+    """Refuse a JSON value that is too large.
+
+    Raises:
+        InvalidResult: Says how large it is and what the author can do.
+    """
+    try:
+        size = len(_write_json(data))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidResult(
+            f"The result cannot be sent as data: {describe_error(error)}."
+        ) from None
+    if size > max_chars:
+        raise make_size_error(f"{size:,} characters of JSON", max_chars, to_do)
+
+
+def check_parts(value: Any, max_chars: int, to_do: str) -> None:
+    """Refuse a value that has too many parts, before it is converted at great cost.
+
+    Raises:
+        InvalidResult: Its JSON could only be too large.
+    """
+    left = max_chars
+    counted_ids: set[int] = set()
+    waiting = [value]
+    while waiting and left >= 0:
+        item = waiting.pop()
+        if isinstance(item, str):
+            left -= len(item)
+            continue
+        size, parts = (1, ()) if type(item) in _WITHOUT_PARTS else _list_parts(item)
+        left -= size
+        if left >= 0 and parts and id(item) not in counted_ids:
+            counted_ids.add(id(item))
+            waiting += parts
+    if left < 0:
+        raise make_size_error(f"more than {max_chars:,} characters of JSON", max_chars, to_do)
+
+
+def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
+    """Return the error for a result that is too large.
+
+    Args:
+        size: How large it is, in words.
+        max_chars: Characters of JSON that it may have.
+        to_do: What the author can do.
+    """
+    return ResultTooLarge(
+        f"The result is too large to be sent as data: {size}, at most {max_chars:,} characters "
+        f"are allowed (MCP_NOTEBOOK_MAX_STRUCTURED_CHARS): {to_do}."
+    )
+
+
+def _list_parts(item: Any) -> tuple[int, Any]:
+    """Return how many parts a value has, and these where they may have parts in turn."""
+    if type(item) in (list, tuple, set, frozenset, collections.deque):
+        return len(item), item
+    if type(item) is dict:
+        return len(item), item.values()
+    if isinstance(item, BaseModel) or (is_dataclass(item) and not isinstance(item, type)):
+        values = getattr(item, "__dict__", {}).values()
+        return len(values), values
+    if isinstance(item, (collections.abc.Sized, bytes, bytearray)):
+        shape = getattr(item, "shape", None)
+        try:
+            return math.prod(shape) if isinstance(shape, tuple) else len(item), ()
+        except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
+            return 1, ()
+    return 1, ()

@@ -1,0 +1,401 @@
+"""A function's signature and docstring become a JSON Schema and a validator of arguments.
+
+Runs in the user's kernel: schemas at definition, validation wherever a call runs; on any thread.
+A schema that an earlier start stored is used in place of building it; its validator is then built
+at the first call.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache as once
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
+from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding, read_binding
+from mcp_notebook.kernel.schemas.parameters.docstring_types import (
+    list_library_words,
+    read_documented_type,
+)
+from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
+from mcp_notebook.kernel.schemas.parameters.json_texts import (
+    MAX_LAYERS,
+    list_text_places,
+    read_json_texts,
+)
+from mcp_notebook.kernel.schemas.parameters.model_parameters import (
+    find_model_parameter,
+    flatten_model,
+    refuse_unknown,
+)
+from mcp_notebook.kernel.schemas.parameters.parameter_checks import (
+    MAX_LISTED,
+    build_validator,
+    check_defaults,
+    check_schema,
+    count_problems,
+    find_culprit,
+    make_refusal,
+)
+from mcp_notebook.kernel.schemas.parameters.parameters import NO_DEFAULT, Parameter, make_parameter
+from mcp_notebook.kernel.schemas.parameters.sentinels import Omitted
+from mcp_notebook.kernel.schemas.parameters.signatures import (
+    HintedParameter,
+    find_callable_namespace,
+    find_docstring,
+    find_name,
+    find_open_keywords,
+    is_library_code,
+    list_fixed_parameters,
+    read_parameters,
+)
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
+from mcp_notebook.kernel.schemas.validation_messages import (
+    explain_arguments,
+    find_many_unknown,
+)
+from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
+
+_MAX_STEPS = 50_000
+"""Comparisons with types that contain themselves; a tenth of a second."""
+_STORED = ("description", "input_schema", "warnings")
+"""What of a schema is kept for later starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionSchema:
+    """What a function takes, for clients and for the call."""
+
+    description: str
+    """The docstring without its sections on parameters and results; may be empty."""
+    input_schema: dict[str, Any]
+    """JSON Schema 2020-12 of the arguments: an object, properties in the signature's order."""
+    warnings: tuple[str, ...]
+    """Hints for the author."""
+    injected: tuple[str, ...]
+    """Parameters that clients do not see, and that get a value from the call."""
+    hidden: tuple[str, ...]
+    """Parameters that clients do not see, and that keep their defaults."""
+    binding: Binding
+    """How the function takes its arguments."""
+    _make_validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
+    """Builds it at the first call, if the schema was stored."""
+    _defaults: Mapping[str, Any] = field(repr=False, compare=False)
+    _flat: str | None = None
+    """The one parameter, if clients pass its fields."""
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether the function takes what clients pass by the names under which they pass it."""
+        by_position = self.binding.positional or self.binding.rest
+        return not (self.injected or by_position or self._flat)
+
+    def prepare(self) -> None:
+        """Build what `validate` needs, which is done once.
+
+        Raises:
+            DefinitionError: It cannot be built.
+        """
+        self._make_validator()
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function's arguments by name, defaults included.
+
+        Raises:
+            InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
+        """
+        if self.input_schema.get("additionalProperties") is False and (
+            problems := find_many_unknown(arguments, self.input_schema)
+        ):
+            raise InvalidArguments(problems)
+        values = self._check(arguments, MAX_LAYERS)
+        if self._flat is not None:
+            return {self._flat: values}
+        # A default is passed as the author wrote it, the very object, as Python does.
+        return {**self._defaults, **values}
+
+    def _check(self, arguments: Mapping[str, Any], layers: int) -> Any:
+        validator = self._make_validator()
+        try:
+            refuse_infinite(arguments)
+            if self._flat is not None:
+                refuse_unknown(arguments, self.input_schema)
+            return run_limited(validator.validate_python, arguments, _MAX_STEPS)
+        except TooManySteps as error:
+            raise InvalidArguments(str(error)) from None
+        except ValidationError as error:
+            if error.error_count() > MAX_LISTED:
+                text = count_problems(validator, arguments, self.input_schema)
+                raise InvalidArguments(text) from None
+            read = read_json_texts(arguments, list_text_places(error, arguments))
+            if read is None or not layers:
+                text = explain_arguments(error, arguments, self.input_schema)
+                raise InvalidArguments(text) from None
+        except Exception as error:
+            # A validator of the author's may raise anything.
+            name = find_culprit(validator, arguments)
+            text = f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
+            secrets = list_secrets(self.input_schema, arguments)
+            raise InvalidArguments(scrub(text, secrets)) from error
+        return self._check(read, layers - 1)
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What was read from a function, before anything is built from it."""
+
+    name: str
+    """What messages call the function."""
+    docstring: str | None
+    parameters: Sequence[HintedParameter]
+    fixed: Sequence[str]
+    """Parameters that a partial has given values, in order of their names."""
+    has_description: bool
+    """Whether its author describes it elsewhere."""
+    binding: Binding
+    is_library: bool
+    """Whether who makes it a tool cannot change it."""
+    open_keywords: str | None
+    """Its ``**kwargs``."""
+    library_words: Mapping[str, Any]
+    """What its docstring may call types of data libraries."""
+
+    @cached_property
+    def doc(self) -> FunctionDoc:
+        """Its docstring, taken apart."""
+        return parse_docstring(self.docstring)
+
+    def list_names(self, seen_as: str) -> tuple[str, ...]:
+        """Return the names of the parameters that clients see, or not, for this reason."""
+        return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
+
+    def make_parameters(self, texts: Mapping[str, str]) -> list[Parameter]:
+        """Return the parameters that clients see.
+
+        Args:
+            texts: What the docstring says about each.
+        """
+        return [
+            make_parameter(item.name, self._find_hint(item), item.default, texts.get(item.name))
+            for item in self.parameters
+            if item.seen_as == "argument"
+        ]
+
+    def is_typed(self, item: HintedParameter) -> bool:
+        """Tell whether anything says what a parameter takes."""
+        return item.hint is not NO_DEFAULT or self._find_hint(item) is not Any
+
+    def _find_hint(self, item: HintedParameter) -> Any:
+        """Return a parameter's type hint, or what the docstring says in its place."""
+        if item.hint is not NO_DEFAULT:
+            return item.hint
+        try:
+            text = self.doc.types.get(item.name, "")
+            hint = read_documented_type(text, self.library_words)
+            if item.default is not NO_DEFAULT:
+                parameter = make_parameter(item.name, hint, item.default)
+                built = build_validator([parameter], self.name)
+                check_defaults({item.name: item.default}, built, self.name)
+        except (ValueError, DefinitionError):
+            return Any
+        return hint
+
+
+def read_function_schema(  # noqa: PLR0913 - each says one thing
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    hidden_types: tuple[type, ...] = (),
+    flatten: bool = False,
+    has_description: bool = False,
+    cache: SchemaCache | None = None,
+) -> FunctionSchema:
+    """Read a function's signature and docstring.
+
+    Args:
+        function: Any callable with a signature.
+        name: What messages call it; the function's own name if None.
+        hidden_types: Parameters annotated with one of these are not for clients.
+        flatten: Whether the fields of its one parameter, a model, are what clients pass.
+        has_description: Whether its author describes it elsewhere.
+        cache: Schemas of earlier starts; they are those that would be built.
+
+    Raises:
+        DefinitionError: The signature cannot be offered to clients; says which parameter and what
+            to do.
+    """
+    name = name or find_name(function)
+    signature = _Signature(
+        name,
+        find_docstring(function),
+        read_parameters(function, name, hidden_types=hidden_types),
+        sorted(list_fixed_parameters(function)),
+        has_description,
+        read_binding(function),
+        is_library_code(function),
+        find_open_keywords(function),
+        list_library_words(find_callable_namespace(function)),
+    )
+    if flatten:
+        return _build_flat(signature)
+    if cache is None or (key := _make_key(cache, signature)) is None:
+        return _build(signature)
+    stored = cache.get(key)
+    if stored is not None:
+        return _restore(stored, signature)
+    schema = _build(signature)
+    cache.put(key, {name: getattr(schema, name) for name in _STORED})
+    return schema
+
+
+def _build(signature: _Signature) -> FunctionSchema:
+    doc = signature.doc
+    parameters = signature.make_parameters(doc.parameters)
+    built = build_validator(parameters, signature.name, is_library=signature.is_library)
+    check_schema(built.schema, signature.name)
+    defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
+    # A `Field(alias=...)` is what clients say.
+    aliases = zip(parameters, built.schema["properties"], strict=True)
+    published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
+    if not signature.is_library:
+        check_defaults(published, built, signature.name)
+    return FunctionSchema(
+        description=shorten_description(doc.description)[0],
+        input_schema=built.schema,
+        warnings=(*_list_warnings(signature, doc.description), *built.notes),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        binding=signature.binding,
+        _make_validator=lambda: built.validator,
+        _defaults=defaults,
+    )
+
+
+def _build_flat(signature: _Signature) -> FunctionSchema:
+    doc = signature.doc
+    parameters = signature.make_parameters(doc.parameters)
+    parameter = find_model_parameter(parameters, signature.name)
+    try:
+        flat = flatten_model(parameter, doc.parameters)
+    except Exception as error:
+        # A model's own code may take part in its schema, and raise anything.
+        raise make_refusal(parameters, signature.name, error) from error
+    check_schema(flat.schema, signature.name)
+    description = doc.description or flat.description
+    return FunctionSchema(
+        description=shorten_description(description)[0],
+        input_schema=flat.schema,
+        warnings=_list_warnings(signature, description, flat.names),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        binding=signature.binding,
+        _make_validator=lambda: flat.validator,
+        _defaults={},
+        _flat=flat.name,
+    )
+
+
+def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema:
+    @once
+    def make_validator() -> SchemaValidator:
+        # Without the docstring: what is said about parameters changes nothing in what they take.
+        parameters = signature.make_parameters({})
+        return build_validator(
+            parameters, signature.name, is_library=signature.is_library
+        ).validator
+
+    return FunctionSchema(
+        description=stored["description"],
+        input_schema=stored["input_schema"],
+        warnings=tuple(stored["warnings"]),
+        injected=signature.list_names("injected"),
+        hidden=signature.list_names("hidden"),
+        binding=signature.binding,
+        _make_validator=make_validator,
+        _defaults={
+            item.name: item.default
+            for item in signature.parameters
+            if item.seen_as == "argument"
+            and item.default is not NO_DEFAULT
+            and not isinstance(item.default, FieldInfo | Omitted)
+        },
+    )
+
+
+def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
+    parts = [
+        (item.name, item.seen_as, *_make_part(item.hint), *_make_part(item.default))
+        if item.seen_as == "argument"
+        else (item.name, item.seen_as)  # clients see nothing else of it
+        for item in signature.parameters
+    ]
+    about = (
+        *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
+        *(signature.is_library, signature.open_keywords),
+        _list_meanings(signature),
+    )
+    return cache.key(about, parts)
+
+
+def _list_meanings(signature: _Signature) -> list[str]:
+    """Return what words of the docstring mean, as far as imported libraries decide it."""
+    if all(item.hint is not NO_DEFAULT for item in signature.parameters):
+        return []
+    return sorted(f"{word}: {kind}" for word, kind in signature.library_words.items())
+
+
+def _make_part(value: Any) -> tuple[Any, ...]:
+    return ("none",) if value is NO_DEFAULT else ("given", value)
+
+
+def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[str]:
+    """Yield one hint on type hints with names that the function's module does not define."""
+    unknown = [item for item in parameters if item.unknown_names]
+    if unknown:
+        names = dict.fromkeys(name for item in unknown for name in item.unknown_names)
+        yield (
+            f"Its module does not define {', '.join(f'`{name}`' for name in names)}: any value is "
+            f"taken where a type hint uses them (of {', '.join(f'`{p.name}`' for p in unknown)})."
+        )
+
+
+def _list_warnings(
+    signature: _Signature, description: str, fields: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return hints for the author.
+
+    Args:
+        signature: The function's.
+        description: What clients read.
+        fields: What clients pass, if not the function's parameters.
+    """
+    hints = []
+    if not description and not signature.has_description:
+        hints.append(f"`{signature.name}` has no docstring: say what it is for.")
+    hints += shorten_description(description)[1]
+    hints += [
+        f"`{item.name}` has no type hint: any value is taken."
+        for item in signature.parameters
+        if not signature.is_typed(item)
+    ]
+    hints += _describe_unknown_names(signature.parameters)
+    if signature.open_keywords:
+        hints.append(
+            f"Clients are not told of `**{signature.open_keywords}` and cannot use it: declare a "
+            "parameter for each argument that they should be able to pass."
+        )
+    parameters = (item.name for item in signature.parameters)
+    names = {signature.open_keywords, *signature.fixed, *parameters, *fields}
+    hints += [
+        f"The docstring describes `{name}`, which is not a parameter."
+        for name in signature.doc.parameters
+        if name not in names
+    ]
+    return tuple(hints)

@@ -1,0 +1,170 @@
+"""What authors write into ``Annotated`` for MCP's sake: `Header` and `Hidden`.
+
+Runs in the user's kernel, at definition. Pure. `Header` puts ``x-mcp-header`` into a parameter's
+schema; `find_header_problem` checks the headers of any schema by MCP's rules.
+"""
+
+import re
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.text.redaction import has_secrets
+
+HEADER_KEY = "x-mcp-header"
+"""Keyword of a property whose value HTTP clients repeat in a header."""
+HEADER_TYPES = ("string", "integer", "boolean")
+"""Types that such a property may have; MCP forbids the others."""
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
+
+
+@dataclass(frozen=True)
+class Header:
+    """Marks a parameter whose value HTTP clients repeat in the header ``Mcp-Param-<name>``.
+
+    ::
+
+        def sales(region: Annotated[str, Header("Region")]): ...
+
+    A gateway can then route by it without reading the body. For ``str``, ``int`` and ``bool``
+    parameters (also ``Literal`` and enumerations of them); not for secrets.
+
+    Args:
+        name: The last part of the header's name; each name once in a tool.
+    """
+
+    name: str
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """Add the keyword to the schema that pydantic makes of the type."""
+        schema: dict[str, Any] = handler(core_schema)
+        # Of a reference clients do not know the type: what it names is said here. They could not
+        # find a header in a model either, so that stays a reference, to be refused.
+        if "$ref" in schema:
+            meant = handler.resolve_ref_schema(schema)
+            if meant.get("type") in HEADER_TYPES:
+                schema = {**meant, **{key: schema[key] for key in schema if key != "$ref"}}
+        return {**schema, HEADER_KEY: self.name}
+
+
+class Hidden:
+    """Marks a parameter that clients neither see nor set: the function gets its default.
+
+    ::
+
+        def sales(region: str, source: Annotated[Connection, Hidden] = warehouse): ...
+
+    Its type may be anything. It is only a mark and cannot be instantiated.
+
+    Raises:
+        DefinitionError: It is called, as in ``source=Hidden(warehouse)``.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        # A parameter that has the mark never gets to pydantic.
+        raise TypeError("`Hidden` is for parameters of the function, not for a model's fields")
+
+    def __init__(self, *_default: Any) -> None:
+        raise DefinitionError(
+            "`Hidden` cannot be a default: a plain call of the function would get it as "
+            "a value. Write it into the type hint, `limit: Annotated[int, Hidden] = 10`."
+        )
+
+
+def is_hidden(hint: Any) -> bool:
+    """Tell whether a resolved type hint carries the mark, also if what is marked is optional."""
+    if get_origin(hint) is Annotated:
+        base, *extras = get_args(hint)
+        return any(extra is Hidden for extra in extras) or is_hidden(base)
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(is_hidden(item) for item in get_args(hint))
+    return hint is Hidden
+
+
+# -- headers ---------------------------------------------------------------------------------------
+
+_SCHEMA_KEYWORDS = frozenset(
+    {
+        *("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames"),
+        *("unevaluatedProperties", "not", "if", "then", "else", "contentSchema"),
+    }
+)
+"""Keywords that hold a schema."""
+_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_MAPPING_KEYWORDS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+
+
+def find_header_problem(schema: Mapping[str, Any]) -> str | None:
+    """Return what MCP has against the ``x-mcp-header`` keywords of a schema, None if nothing.
+
+    HTTP clients drop a tool with a bad one. The bridge's library has such a function, too, but no
+    kernel loads that library.
+    """
+    places: dict[str, str] = {}
+    for path, position in _walk_positions(schema):
+        if HEADER_KEY not in position:
+            continue
+        header = position[HEADER_KEY]
+        quoted = format_value(header)
+        if not path:
+            return (
+                f"the header {quoted} is inside a type (an optional one, a list, a model), where "
+                "clients cannot find it: mark a parameter that is a plain str, int or bool"
+            )
+        where = ".".join(path)
+        if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+            return (
+                f"the header of `{where}`, {quoted}, is not a valid name: use letters, digits and "
+                "`-`"
+            )
+        kind = position.get("type")
+        if not isinstance(kind, str) or kind not in HEADER_TYPES:
+            return (
+                f"`{where}` has the header {quoted}, but MCP allows one for a plain str, int or "
+                "bool only (not for one that may be None): change its type, or leave the header out"
+            )
+        if has_secrets(position, schema):
+            return (
+                f"`{where}` is a secret and has the header {quoted}, which is written down on its "
+                "way: leave the header out"
+            )
+        if header.lower() in places:
+            return (
+                f"`{places[header.lower()]}` and `{where}` have the same header {quoted} (case "
+                "does not count): give one another name"
+            )
+        places[header.lower()] = where
+    return None
+
+
+def _walk_positions(
+    root: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
+    """Yield each schema within a schema, with its chain of properties from the root.
+
+    The chain is None where something else than ``properties`` leads there. References are not
+    followed, and no recursion is used: a schema may be as deep as it likes.
+    """
+    stack: list[tuple[tuple[str, ...] | None, Any]] = [((), root)]
+    while stack:
+        path, node = stack.pop()
+        if not isinstance(node, dict):
+            continue
+        yield path, node
+        # Backwards, since the last one in is the first one out.
+        for keyword, value in reversed(node.items()):
+            if keyword == "properties" and isinstance(value, dict):
+                stack += [
+                    (None if path is None else (*path, name), item)
+                    for name, item in reversed(value.items())
+                ]
+            elif keyword in _SCHEMA_KEYWORDS:
+                stack.append((None, value))
+            elif keyword in _LIST_KEYWORDS and isinstance(value, list):
+                stack += [(None, item) for item in value]
+            elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
+                stack += [(None, item) for item in value.values()]

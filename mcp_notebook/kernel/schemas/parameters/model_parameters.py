@@ -1,0 +1,156 @@
+"""A model whose fields are a tool's arguments (``flatten=True``).
+
+Runs in the user's kernel: at definition, and `refuse_unknown` wherever a call runs. Pure. Values
+are taken by the same rules as those of parameters; what a field is called, says and allows is the
+model's.
+"""
+
+import inspect
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+import typing_extensions
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.parameters.parameters import Parameter, model_schema
+from mcp_notebook.kernel.schemas.parameters.signatures import format_hint
+
+
+@dataclass(frozen=True)
+class FlatModel:
+    """A function's one parameter, taken apart."""
+
+    name: str
+    """The parameter's."""
+    schema: dict[str, Any]
+    """JSON Schema 2020-12 of the arguments: the model's fields."""
+    validator: SchemaValidator
+    """Takes the arguments, returns the model's instance."""
+    description: str
+    """What the model's docstring says; "" if it has none."""
+
+    @property
+    def names(self) -> set[str]:
+        """What clients pass."""
+        return set(self.schema["properties"])
+
+
+def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Parameter:
+    """Return the one parameter that clients see, whose type has fields.
+
+    Args:
+        parameters: All that clients see.
+        name: The function's, for messages.
+
+    Raises:
+        DefinitionError: There are more or fewer, or it cannot be flattened.
+    """
+    if len(parameters) != 1:
+        listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
+            f"a model; here are {len(parameters)}: {listed}."
+        )
+    [item] = parameters
+    if not _is_model(item.annotation):
+        raise DefinitionError(
+            f"`{name}`: `flatten` (`--flatten`) needs a pydantic model, a dataclass or a TypedDict "
+            f"as the type hint of `{item.name}`, not {format_hint(item.annotation)}."
+        )
+    if item.optional:
+        raise DefinitionError(
+            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
+            "the fields of its model theirs."
+        )
+    return item
+
+
+def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
+    """Take a parameter apart whose type is a model.
+
+    Args:
+        item: The parameter.
+        texts: What the function's docstring says about parameters, and so about fields.
+
+    Raises:
+        Exception: pydantic's, or whatever code of the author's pydantic runs raises.
+    """
+    model = _unwrap(item.annotation)
+    schema, validator = model_schema(model)
+    # What a ``Field`` says is about a parameter, which clients do not see.
+    extras = [extra for extra in _list_extras(item.annotation) if not isinstance(extra, FieldInfo)]
+    if extras:
+        validator = model_schema(Annotated[(model, *extras)])[1]
+    for name, field in schema["properties"].items():
+        if name in texts and isinstance(field, dict):
+            field.setdefault("description", texts[name])
+    # As for parameters: a wrong name should not be ignored, unless the author says so.
+    if _read_extra(model) is None:
+        schema.setdefault("additionalProperties", False)
+    return FlatModel(item.name, schema, validator, _read_description(model))
+
+
+def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse arguments that are not fields, if the model forbids others.
+
+    Raises:
+        ValidationError: Names them.
+    """
+    if schema.get("additionalProperties") is not False:
+        return
+    unknown = [name for name in arguments if name not in schema["properties"]]
+    if unknown:
+        raise ValidationError.from_exception_data(
+            "arguments",
+            [
+                InitErrorDetails(type="extra_forbidden", loc=(name,), input=arguments[name])
+                for name in unknown
+            ],
+        )
+
+
+def _is_model(annotation: Any) -> bool:
+    """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
+    kind = _unwrap(annotation)
+    kind = get_origin(kind) or kind
+    return (
+        (inspect.isclass(kind) and issubclass(kind, BaseModel) and not _is_root_model(kind))
+        or (isinstance(kind, type) and is_dataclass(kind))
+        or typing.is_typeddict(kind)
+        or typing_extensions.is_typeddict(kind)
+    )
+
+
+def _unwrap(annotation: Any) -> Any:
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _list_extras(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is not Annotated:
+        return []
+    base, *extras = get_args(annotation)
+    return [*_list_extras(base), *extras]
+
+
+def _is_root_model(model: type[BaseModel]) -> bool:
+    return bool(getattr(model, "__pydantic_root_model__", False))
+
+
+def _read_extra(model: Any) -> Any:
+    kind = get_origin(model) or model
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
+    return config.get("extra") if isinstance(config, dict) else None
+
+
+def _read_description(model: Any) -> str:
+    kind = get_origin(model) or model
+    text = inspect.cleandoc(vars(kind).get("__doc__") or "")
+    # What `dataclass` writes where its author wrote nothing is the signature.
+    return "" if text.startswith(f"{kind.__name__}(") else text

@@ -1,0 +1,400 @@
+"""What a callable takes and returns, as its signature and its annotations say.
+
+Runs in the user's kernel, at definition, on any thread. Pure. Whatever can be called is looked
+through to the function behind it: partials, methods, wrappers, objects with ``__call__``, classes.
+"""
+
+import functools
+import inspect
+import sysconfig
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpecArgs,
+    ParamSpecKwargs,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import typing_extensions
+
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.annotations import (
+    UNPACK,
+    resolve_hint,
+    resolve_known_names,
+    translate_hint,
+)
+from mcp_notebook.kernel.schemas.docstrings import parse_docstring
+from mcp_notebook.kernel.schemas.parameters.argument_binding import (
+    Binding,
+    inspect_parameters,
+    read_binding,
+)
+from mcp_notebook.kernel.schemas.parameters.markers import is_hidden
+from mcp_notebook.kernel.schemas.parameters.parameters import NO_DEFAULT
+from mcp_notebook.kernel.schemas.parameters.sentinels import Omitted
+
+
+@dataclass(frozen=True)
+class HintedParameter:
+    """A parameter as it stands in the signature."""
+
+    name: str
+    hint: Any
+    """Resolved; `NO_DEFAULT` for a parameter without one."""
+    default: Any
+    """`NO_DEFAULT` for a parameter without one."""
+    seen_as: Literal["argument", "injected", "hidden"]
+    """Whether clients see it, or why not."""
+    unknown_names: tuple[str, ...] = ()
+    """Names in its type hint that its module does not define; any value is taken in their place."""
+
+
+def read_parameters(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> list[HintedParameter]:
+    """Return the parameters of a callable, but for ``**kwargs`` and what a partial has fixed.
+
+    What ``*args`` takes is a list.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    Raises:
+        DefinitionError: Nothing is said of what it takes, or a type hint cannot be read.
+    """
+    plain = _unwrap(function)
+    return [
+        *(
+            _read_parameter(item, plain, name, hidden_types)
+            for item in _list_parameters(function, name)
+        ),
+        *_read_typed_keywords(function),
+    ]
+
+
+def _read_typed_keywords(function: Callable[..., Any]) -> list[HintedParameter]:
+    """Return what ``**kwargs: Unpack[...]`` of a TypedDict takes, as parameters."""
+    item = _find_keywords(function)
+    kind = None if item is None else _find_typed_dict(item, function)
+    if kind is None:
+        return []
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        HintedParameter(
+            key,
+            translate_hint(_strip_presence(hint)),
+            NO_DEFAULT if key in kind.__required_keys__ else Omitted.OMITTED,
+            "argument",
+        )
+        for key, hint in hints.items()
+    ]
+
+
+def _find_keywords(function: Callable[..., Any]) -> inspect.Parameter | None:
+    """Return the parameter of a callable that takes any keywords."""
+    parameters = inspect_parameters(function)
+    return next((item for item in parameters if item.kind is item.VAR_KEYWORD), None)
+
+
+def _find_typed_dict(item: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the TypedDict that says which keywords a parameter takes; None if none does."""
+    try:
+        hint = resolve_known_names(item.annotation, find_callable_namespace(function))[0]
+    except Exception:  # noqa: BLE001 - the author's expression
+        return None
+    arguments = get_args(hint) if get_origin(hint) in UNPACK else ()
+    return arguments[0] if arguments and typing_extensions.is_typeddict(arguments[0]) else None
+
+
+def _strip_presence(hint: Any) -> Any:
+    """Return the type of a TypedDict's key, without whether it must be there."""
+    words = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly)
+    while get_origin(hint) in words:
+        (hint,) = get_args(hint)
+    return hint
+
+
+def _read_parameter(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str, hidden_types: tuple[type, ...]
+) -> HintedParameter:
+    hint: Any = NO_DEFAULT
+    unknown: tuple[str, ...] = ()
+    if item.annotation is not item.empty:
+        hint, unknown = _read_hint(item, plain, name)
+    if item.kind is item.VAR_POSITIONAL:
+        values: Any = list if hint is NO_DEFAULT else list[hint]
+        return HintedParameter(item.name, values, (), "argument", unknown)
+    default = NO_DEFAULT if item.default is item.empty else item.default
+    if _is_injected(hint, hidden_types):
+        return HintedParameter(item.name, hint, default, "injected")
+    if not is_hidden(hint):
+        return HintedParameter(item.name, hint, default, "argument", unknown)
+    if default is NO_DEFAULT:
+        raise DefinitionError(
+            f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
+            f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
+        )
+    return HintedParameter(item.name, hint, default, "hidden")
+
+
+NO_ANNOTATION: Any = inspect.Signature.empty
+"""Stands for no return annotation."""
+
+
+def read_return_annotation(function: Callable[..., Any]) -> Any:
+    """Return the return annotation of a function, or `NO_ANNOTATION`.
+
+    Raises:
+        Exception: Whatever the author's expression raises; ``NameError`` for an unknown name.
+    """
+    plain = _unwrap(function)
+    if inspect.isclass(plain):
+        return NO_ANNOTATION
+    annotation = inspect.signature(function).return_annotation
+    if annotation is NO_ANNOTATION:
+        return annotation
+    return resolve_hint(annotation, find_namespace(plain))
+
+
+@dataclass(frozen=True)
+class Handler:
+    """The parameters of a function whose input schema the author wrote by hand."""
+
+    description: str
+    """As `FunctionSchema.description`."""
+    injected: tuple[str, ...]
+    """Parameters that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters that clients cannot set."""
+    required_names: tuple[str, ...]
+    """Parameters that have no default."""
+    argument_names: frozenset[str] | None
+    """All names that clients can pass; None: any."""
+    binding: Binding
+    """How it takes its arguments."""
+
+
+def read_handler(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> Handler:
+    """Read the parameters of a function; without a signature, it counts as taking any.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    """
+    plain = _unwrap(function)
+    description = parse_docstring(find_docstring(function)).description
+    try:
+        parameters = inspect_parameters(function)
+    except (TypeError, ValueError):
+        return Handler(description, (), (), (), None, Binding())
+    visible: list[inspect.Parameter] = []
+    injected: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
+    for item in parameters:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            continue
+        hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
+        if _is_injected(hint, hidden_types):
+            injected.append(item)
+        else:
+            (hidden if is_hidden(hint) else visible).append(item)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
+    return Handler(
+        description,
+        tuple(item.name for item in injected),
+        tuple(item.name for item in hidden),
+        tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in visible),
+        read_binding(function, offers_rest=False),
+    )
+
+
+def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    try:
+        return _read_hint(item, plain, name)[0]
+    except DefinitionError:
+        return Any  # clients get the author's schema, whatever the hint means
+
+
+def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function or class behind partials, methods, wrappers and callable objects."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif inspect.isclass(function):
+            return function
+        elif "__wrapped__" in getattr(function, "__dict__", {}):
+            function = function.__wrapped__  # type: ignore[attr-defined]
+        elif inspect.isroutine(function):
+            return function
+        else:
+            function = type(function).__call__
+
+
+def find_name(function: Callable[..., Any]) -> str:
+    """Return the name that a callable has in its source."""
+    name = getattr(_unwrap(function), "__name__", None)
+    return name if isinstance(name, str) and name else type(function).__name__
+
+
+def find_docstring(function: Callable[..., Any]) -> str | None:
+    """Return the docstring of a callable, of the function that it calls, or of its class."""
+    plain = _unwrap(function)
+    partial_doc = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    doc = partial_doc or getattr(plain, "__doc__", None)
+    if not doc and getattr(plain, "__name__", None) == "__call__":
+        doc = type(function).__doc__
+    return doc if isinstance(doc, str) else None
+
+
+def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    fixed = function.keywords if isinstance(function, functools.partial) else {}
+    try:
+        parameters = inspect_parameters(function)
+    except (TypeError, ValueError):
+        raise DefinitionError(
+            f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
+            "function, `def my_tool(...): return ...`."
+        ) from None
+    free = [item for item in parameters if item.name not in fixed]
+    _refuse_lost_parameters(free, name)
+    if not _read_typed_keywords(function):
+        _check_open(free, name)
+    return [item for item in free if item.kind is not item.VAR_KEYWORD]
+
+
+def find_open_keywords(function: Callable[..., Any]) -> str | None:
+    """Return the name of a callable's ``**kwargs``, which clients are not told of."""
+    item = _find_keywords(function)
+    return None if item is None or _read_typed_keywords(function) else item.name
+
+
+def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
+    """Return the parameters that a partial has given values."""
+    if not isinstance(function, functools.partial):
+        return ()
+    parameters = inspect.signature(function.func).parameters
+    return (*function.keywords, *list(parameters)[: len(function.args)])
+
+
+def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) -> None:
+    """Refuse a decorator's wrapper that takes what its function takes, and does not say what."""
+    for item in parameters:
+        text = item.annotation if isinstance(item.annotation, str) else ""
+        if isinstance(item.annotation, ParamSpecArgs | ParamSpecKwargs) or (
+            item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+            and text.endswith((".args", ".kwargs"))
+        ):
+            raise DefinitionError(
+                f"`{name}`: a decorator hides what it takes behind `{item.name}`: write "
+                "`@functools.wraps(function)` above the decorator's inner function. If that adds "
+                "or removes parameters, set its `__signature__` to what callers pass."
+            )
+
+
+def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:
+    """Refuse a function of which nothing is known but that it takes anything: a wrapper, mostly."""
+    stars = [item for item in parameters if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
+    is_known = any(
+        item.annotation is not item.empty for item in stars if item.kind is item.VAR_POSITIONAL
+    )
+    if not stars or is_known or len(parameters) > len(stars):
+        return
+    item = stars[0]
+    mark, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
+    raise DefinitionError(
+        f"`{name}`: clients cannot be told what `{mark}{item.name}` takes: give each argument "
+        f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+        "`registry.add(Tool(..., input_schema={...}))`. (A decorator needs `functools.wraps`.)"
+    )
+
+
+def _read_hint(
+    item: inspect.Parameter, plain: Callable[..., Any], name: str
+) -> tuple[Any, tuple[str, ...]]:
+    """Return a parameter's type hint, and the names in it that are not defined."""
+    namespace = find_namespace(plain)
+    try:
+        return resolve_hint(item.annotation, namespace), ()
+    except NameError as error:
+        if not is_notebook(namespace):  # names imported for type checkers only; no cell can help
+            return resolve_known_names(item.annotation, namespace)
+        raise DefinitionError(
+            f"`{name}`: the type hint of `{item.name}` uses `{error.name}`, which is not defined "
+            "yet: run the cell that defines or imports it first."
+        ) from None
+    except Exception as error:
+        # A hint that is a string is code of the author's.
+        raise DefinitionError(
+            f"`{name}`: the type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be "
+            f"read ({describe_error(error)}): correct it."
+        ) from error
+
+
+def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
+    """Return the globals that the type hints of a plain function or class are written for."""
+    # A class's parameters stand in its constructor; the builtin ones have no globals.
+    origin = plain.__init__ if inspect.isclass(plain) else plain
+    namespace: dict[str, Any] = getattr(origin, "__globals__", {})
+    return namespace
+
+
+def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the globals of the function behind any callable."""
+    return find_namespace(_unwrap(function))
+
+
+def is_notebook(namespace: dict[str, Any]) -> bool:
+    """Tell whether these are the variables of the notebook."""
+    return namespace.get("__name__") == "__main__"
+
+
+def is_notebook_code(function: Callable[..., Any]) -> bool:
+    """Tell whether a callable was defined in the notebook."""
+    return is_notebook(find_namespace(_unwrap(function)))
+
+
+_LIBRARIES = tuple({sysconfig.get_path(key) for key in ("stdlib", "purelib", "platlib")})
+
+
+def is_library_code(function: Callable[..., Any]) -> bool:
+    """Tell whether a callable is an installed library's: who makes it a tool cannot change it."""
+    namespace = find_namespace(_unwrap(function))
+    path = namespace.get("__file__")
+    return not namespace or (isinstance(path, str) and path.startswith(_LIBRARIES))
+
+
+def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
+    """Tell whether a hint is one of these types, also if optional or annotated."""
+    if get_origin(hint) is Annotated:
+        return _is_injected(get_args(hint)[0], hidden_types)
+    if get_origin(hint) in (Union, types.UnionType):
+        options = [item for item in get_args(hint) if item is not type(None)]
+        return len(options) == 1 and _is_injected(options[0], hidden_types)
+    return inspect.isclass(hint) and issubclass(hint, hidden_types)
+
+
+def format_hint(annotation: Any) -> str:
+    """Return a type hint as its author wrote it, about."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if isinstance(annotation, str):
+        return repr(annotation)
+    return f"`{inspect.formatannotation(annotation)}`"

@@ -1,0 +1,416 @@
+"""Types of the data libraries as parameters, wherever they stand in a type hint.
+
+Runs in the user's kernel: schemas at definition, conversions wherever a call runs. No library is
+imported. For a class that pydantic does not know, its schema says only that a value must be an
+instance. Where that class is a table, a series, an array, a moment or a number of a data library,
+it gets a schema that JSON has values for.
+"""
+
+import datetime as dt
+import sys
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import GetCoreSchemaHandler, WithJsonSchema
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import (
+    CoreSchema,
+    PydanticCustomError,
+    PydanticKnownError,
+    SchemaValidator,
+    ValidationError,
+    core_schema,
+)
+
+from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.core_schemas import VALUE_KEYS, build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.tables.columns import Columns
+from mcp_notebook.kernel.schemas.tables.dtypes import (
+    LARGEST_FLOATS,
+    describe_long_integer,
+    is_rounded,
+    make_range_check,
+    make_rounding_check,
+)
+from mcp_notebook.kernel.schemas.tables.exact_moments import count_if_precise, keep_digits
+from mcp_notebook.kernel.schemas.tables.table_libraries import find_library
+from mcp_notebook.kernel.schemas.tables.table_parameters import (
+    make_series_schema,
+    make_table_schema,
+)
+from mcp_notebook.kernel.schemas.tables.time_zones import refuse_zone
+
+_UNIONS = (Union, types.UnionType)
+DTYPE = "mcp_notebook_dtype"
+"""In the metadata of an array's schema: the dtype that the hint of a field says."""
+_ANY_ELEMENT: tuple[Any, ...] = (
+    core_schema.bool_schema(),
+    core_schema.int_schema(),
+    core_schema.float_schema(),
+    core_schema.str_schema(),
+)
+_MAX_DEPTH = 32
+"""Dimensions that numpy's arrays may have, at least."""
+
+
+def offer_data_types(schema: Any) -> Any:
+    """Return a core schema in which instances of data types have schemas, at any depth."""
+    return rewrite(schema, _offer_part)
+
+
+def refuse_foreign_types(schema: Any) -> None:
+    """Refuse a core schema with instances of classes that nobody can send.
+
+    Raises:
+        PydanticSchemaGenerationError: One of them is neither Python's own nor pydantic's.
+    """
+    for part in walk_schemas(schema):
+        kind = part.get("cls") if part["type"] == "is-instance" else None
+        module = str(getattr(kind, "__module__", "builtins")).partition(".")[0]
+        if module not in sys.stdlib_module_names | {"pydantic"} or module == "__main__":
+            raise PydanticSchemaGenerationError(f"{kind} has no schema")
+
+
+def refuse_classes(schema: Any) -> None:
+    """Refuse a core schema of which a part takes classes, unless the author's code makes them.
+
+    Raises:
+        PydanticSchemaGenerationError: Clients send values; every one of them would be refused.
+    """
+    waiting = [schema]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if item.get("type") == "is-subclass":
+                raise PydanticSchemaGenerationError("a class cannot be sent")
+            if item.get("type") not in ("function-before", "function-wrap"):
+                waiting += [part for key, part in item.items() if key not in VALUE_KEYS]
+        elif isinstance(item, (list, tuple)):
+            waiting += item
+
+
+def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    if changed["type"] != "is-instance" or not isinstance(changed.get("cls"), type):
+        return changed
+    metadata = dict(changed.get("metadata") or {})
+    offered = make_data_schema(changed["cls"], metadata.pop(DTYPE, None))
+    if offered is None:
+        return changed
+    if "ref" in changed:
+        offered = {**offered, "ref": changed["ref"]}
+    if metadata:
+        offered = {**offered, "metadata": {**offered.get("metadata", {}), **metadata}}
+    return offered
+
+
+def make_data_schema(kind: type, dtype: Any = None) -> Any:
+    """Return the core schema of a data library's class; None if it is none of these.
+
+    Args:
+        kind: The class.
+        dtype: The type of an array's elements, if the type hint says it.
+    """
+    library = find_library(kind)
+    if library is not None:
+        return make_series_schema(kind) if library.make_table is None else make_table_schema(kind)
+    module = kind.__module__.partition(".")[0]
+    if module == "pandas":
+        return _make_moment_schema(kind)
+    numpy = find_imported("numpy")
+    if module != "numpy" or numpy is None:
+        return None
+    if kind is numpy.ndarray:
+        return _make_array_schema(numpy, dtype)
+    if not issubclass(kind, numpy.generic):
+        return None
+    element = _make_element_schema(numpy, kind)
+    return None if element is None else _convert_after(_choose_kind(numpy, kind), element)
+
+
+# -- type hints ------------------------------------------------------------------------------------
+
+
+def keep_dtypes(annotation: Any) -> Any:
+    """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
+    numpy = find_imported("numpy")
+    if numpy is not None and hasattr(get_origin(annotation), "__value__"):
+        # numpy 1 does not load `numpy.typing`; who has its alias has loaded it.
+        alias = getattr(find_imported("numpy.typing"), "NDArray", None)
+        annotation = _expand_alias(annotation, alias)
+    arguments, origin = get_args(annotation), get_origin(annotation)
+    if not arguments:
+        return annotation
+    if numpy is not None and origin is numpy.ndarray:
+        [dtype] = get_args(arguments[-1]) or [None]
+        usable = isinstance(dtype, type) and issubclass(dtype, numpy.generic)
+        return Annotated[numpy.ndarray, ArrayDtype(dtype)] if usable else numpy.ndarray
+    if origin is Annotated:
+        base, *extras = arguments
+        has_schema = any(isinstance(extra, WithJsonSchema | Columns) for extra in extras)
+        return annotation if has_schema else Annotated[(keep_dtypes(base), *extras)]
+    parts = tuple(map(keep_dtypes, arguments)) if origin is not Literal else arguments
+    if all(part is argument for part, argument in zip(parts, arguments, strict=True)):
+        return annotation
+    if origin in _UNIONS:
+        return Union[parts]  # noqa: UP007 - not all have `|`
+    return origin[parts[0] if len(parts) == 1 else parts]
+
+
+def _expand_alias(annotation: Any, alias: Any) -> Any:
+    # From Python 3.12 on, numpy 2.5 writes `type NDArray[...] = ...`.
+    origin = get_origin(annotation)
+    return origin.__value__[get_args(annotation)] if origin is alias else annotation
+
+
+class ArrayDtype:
+    """Tells pydantic, from within ``Annotated``, the dtype of an array."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return str(self.dtype.__name__)
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of an array of this dtype."""
+        schema: CoreSchema = make_data_schema(source, self.dtype)
+        return schema
+
+
+# -- moments and numbers ---------------------------------------------------------------------------
+
+
+def _make_moment_schema(kind: Any) -> Any:
+    pandas = find_imported("pandas")
+    if kind is getattr(pandas, "Timestamp", None):
+        return _convert_after(kind, keep_digits(core_schema.datetime_schema(), "ns"))
+    if kind is getattr(pandas, "Timedelta", None):
+        return _convert_after(kind, keep_digits(core_schema.timedelta_schema(), "ns"))
+    return None
+
+
+def _convert_after(kind: Any, element: Any) -> Any:
+    """Return the core schema of what a class makes of another schema's values."""
+
+    def convert(value: Any, validate: Any) -> Any:
+        if isinstance(value, kind):  # a default
+            return value
+        plain = validate(value)
+        try:
+            return _make_scalar(kind, plain)
+        except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
+            raise _make_failure(error) from None
+
+    return core_schema.no_info_wrap_validator_function(convert, element)
+
+
+def _make_scalar(kind: Any, plain: Any) -> Any:
+    counts = count_if_precise([plain])
+    if counts is None:
+        return kind(plain)
+    if kind.__module__.startswith("numpy"):
+        return kind(counts[0], "ns")
+    zone = {"tz": plain.tzinfo} if isinstance(plain, dt.datetime) else {}
+    return kind(counts[0], unit="ns", **zone)
+
+
+def _make_naive_schema() -> Any:
+    """Return the core schema of moments without a time zone, which numpy does not have."""
+    return core_schema.no_info_after_validator_function(
+        refuse_zone, keep_digits(core_schema.datetime_schema(), "ns")
+    )
+
+
+def _make_duration_schema() -> Any:
+    return keep_digits(core_schema.timedelta_schema(), "ns")
+
+
+def _make_element_schema(numpy: Any, kind: Any) -> Any:
+    """Return the core schema of JSON's values for a numpy scalar; None for void."""
+    kind = _choose_kind(numpy, kind)
+    makers = (
+        (numpy.timedelta64, _make_duration_schema),  # a signed integer to numpy
+        (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
+        (numpy.floating, lambda: _make_float_schema(kind.__name__)),
+        (numpy.complexfloating, _make_complex_schema),
+        (numpy.bool_, core_schema.bool_schema),
+        (numpy.bytes_, core_schema.bytes_schema),
+        (numpy.object_, core_schema.any_schema),
+        (numpy.str_, core_schema.str_schema),
+        (numpy.datetime64, _make_naive_schema),
+    )
+    return next((make() for base, make in makers if issubclass(kind, base)), None)
+
+
+def _choose_kind(numpy: Any, kind: Any) -> Any:
+    """Return the scalar that is made for an abstract one, or the same."""
+    concrete = {
+        numpy.integer: numpy.int64,
+        numpy.signedinteger: numpy.int64,
+        numpy.unsignedinteger: numpy.uint64,
+        numpy.floating: numpy.float64,
+        numpy.inexact: numpy.float64,
+        numpy.complexfloating: numpy.complex128,
+        numpy.character: numpy.str_,
+    }
+    return concrete.get(kind, kind)
+
+
+def _make_integer_schema(limits: Any) -> Any:
+    low, high = int(limits.min), int(limits.max)
+    published = describe_long_integer(low, limits.bits)
+    if published is None:
+        return core_schema.int_schema(ge=low, le=high)
+    return core_schema.int_schema(
+        ge=low, le=high, metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
+    )
+
+
+def _make_complex_schema() -> Any:
+    published = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+    return core_schema.complex_schema(
+        metadata={"pydantic_js_functions": [lambda _core, _handler: published]}
+    )
+
+
+def _make_float_schema(name: str) -> Any:
+    schema: Any = core_schema.no_info_before_validator_function(
+        make_rounding_check(name), core_schema.float_schema()
+    )
+    if name not in LARGEST_FLOATS:
+        return schema
+    return core_schema.no_info_after_validator_function(make_range_check(name), schema)
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def _make_array_schema(numpy: Any, dtype: Any) -> Any:
+    element = _choose_element(numpy, dtype)
+    if dtype in (numpy.generic, numpy.number):
+        dtype = None
+    checks: dict[int, Any] = {}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, numpy.ndarray):
+            return value
+        if not isinstance(value, list):
+            raise PydanticKnownError("list_type")
+        depth = _measure_depth(value)
+        if depth not in checks:
+            checks[depth] = _nest(element, depth)
+        elements = _validate_elements(checks[depth], value, depth)
+        try:
+            return _make_array(numpy, elements, dtype)
+        except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
+            raise _make_failure(error) from None
+
+    return core_schema.no_info_plain_validator_function(
+        convert,
+        metadata={
+            "pydantic_js_functions": [
+                lambda _core, handler: _describe(_describe_element(element, handler))
+            ]
+        },
+    )
+
+
+def _choose_element(numpy: Any, dtype: Any) -> Any:
+    """Return the core schema of the elements of an array.
+
+    Raises:
+        PydanticSchemaGenerationError: JSON has nothing for them.
+    """
+    if dtype in (None, numpy.generic):
+        return core_schema.union_schema(list(_ANY_ELEMENT))
+    if dtype is numpy.number:
+        return core_schema.union_schema([core_schema.int_schema(), core_schema.float_schema()])
+    element = _make_element_schema(numpy, dtype)
+    if element is None:
+        raise PydanticSchemaGenerationError(f"{dtype} has no schema")
+    # None is NaN, as results have it.
+    return core_schema.nullable_schema(element) if issubclass(dtype, numpy.inexact) else element
+
+
+def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
+    if dtype in (numpy.datetime64, numpy.timedelta64):
+        objects = numpy.array(elements, dtype=object)
+        counts = count_if_precise(objects.ravel().tolist())
+        if counts is not None:
+            return (
+                numpy.array(counts, dtype=numpy.int64)
+                .reshape(objects.shape)
+                .view(f"{numpy.dtype(dtype).kind}8[ns]")
+            )
+    if dtype is not None:
+        return numpy.array(elements, dtype=_choose_kind(numpy, dtype))
+    objects = numpy.array(elements, dtype=object)
+    _refuse_mixture(objects)
+    array = numpy.array(elements)
+    has_rounded = array.dtype.kind == "f" and any(
+        type(item) is int and is_rounded(item) for item in objects.ravel().tolist()
+    )
+    return objects if has_rounded else array  # as a Series has them
+
+
+def _refuse_mixture(array: Any) -> None:
+    """Refuse what numpy would make one type of: of 1 and "a" two texts."""
+    kinds = set(map(type, array.ravel().tolist()))
+    if len(kinds) > 1 and kinds != {int, float}:
+        raise PydanticCustomError("mixture", "its values are of several types")
+
+
+def _describe(element: dict[str, Any]) -> dict[str, Any]:
+    nested = {"type": "array"}
+    options = element.get("anyOf", [element])
+    return {"type": "array", "items": {"anyOf": [*options, nested]}}
+
+
+def _describe_element(element: Any, handler: Any) -> Any:
+    # pydantic passes over what a schema says of itself, if it is not the outermost.
+    functions = element.get("metadata", {}).get("pydantic_js_functions", [])
+    return functions[0](element, handler) if functions else handler(element)
+
+
+def _measure_depth(value: Any) -> int:
+    depth = 0
+    while isinstance(value, list) and depth < _MAX_DEPTH:
+        depth += 1
+        value = next((item for item in value if item is not None), None)
+    return depth
+
+
+def _validate_elements(check: Any, value: Any, depth: int) -> Any:
+    try:
+        return check.validate_python(value)
+    except ValidationError:
+        if not _is_even(value, depth):
+            raise PydanticCustomError("depths", "its rows are of different depths") from None
+        raise
+
+
+def _is_even(value: Any, depth: int) -> bool:
+    if depth == 0 or not isinstance(value, list):
+        return depth == 0 and not isinstance(value, list)
+    return all(_is_even(item, depth - 1) for item in value)
+
+
+def _nest(element: Any, depth: int) -> Any:
+    schema = element
+    for _ in range(depth):
+        schema = core_schema.list_schema(schema)
+    return build_alone(SchemaValidator, tighten(schema))
+
+
+def _make_failure(error: Exception) -> PydanticCustomError:
+    if isinstance(error, PydanticCustomError):
+        return error
+    reason = describe_error(error).partition("\n")[0]
+    if "inhomogeneous" in reason:
+        reason = "its rows are of different lengths"
+    return PydanticCustomError("data", "{reason}", {"reason": reason})

@@ -1,0 +1,295 @@
+"""All settings of mcp-notebook: default, unit and environment variable of each.
+
+`Settings` is built once, by the command line or by ``%load_ext``, and passed on. Only this module
+reads the environment; what its values must be like is the business of `settings_values`. Runs in
+every process.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias
+
+from mcp_notebook.settings.limits import Limits
+from mcp_notebook.settings.values import Count, read_values, to_text
+from mcp_notebook.settings.values import describe_variable as _env
+from mcp_notebook.span_export import is_configured
+
+TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
+"""How tables in results are written; "auto" chooses the form that shows more rows, then the
+shorter one."""
+ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
+"""What the audit log has of a call's arguments."""
+DEFAULT_PORT = 8791
+"""Default port of the HTTP endpoint. If it is in use, the next free port is used."""
+SERVER_PATH = "JPY_MCP_PATH"
+"""The variable by which a Jupyter Server tells its kernels the path of its endpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Limits):
+    """All settings. `make_reference.py` turns the strings below the fields into documentation."""
+
+    home: Path = field(
+        default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
+    )
+    """Folder for the records of live kernels, their sockets, the token, the audit log and the
+    background bridge's log. It depends on HOME only, because desktop clients pass no other
+    variables to the processes that they start."""
+    host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
+    """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
+    port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
+    """Port of the HTTP endpoint. If not set, it is that of the last time, at first 8791. If it is
+    in use, it is the next free port, with a new token unless it is you who uses it."""
+    allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
+    """Names by which the HTTP endpoint is reached through a proxy of your own, without port, such
+    as "tools.example.com". Separate several with ",". Those of this machine are allowed always; if
+    other machines may connect (see `host`), all are."""
+    allowed_origins: tuple[str, ...] = field(
+        default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ORIGINS")
+    )
+    """Origins of web pages that may use the HTTP endpoint, such as "https://app.example.com".
+    Separate several with ",". Pages of an allowed host may always."""
+    certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
+    """Certificate with which the HTTP endpoint encrypts (TLS), as a PEM file."""
+    keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))
+    """Private key of the certificate, as a PEM file without a password. If not set, it is in the
+    certificate's file."""
+    insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE"))
+    """Whether other machines may connect (see `host`) without encryption by the endpoint."""
+    token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
+    """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
+    token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
+    """File with the bearer token, created at the first start. If not set, it is `home`/token."""
+    oauth_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_OAUTH_FILE"))
+    """File that lets users of an OAuth issuer or a JupyterHub in, and says what each scope
+    allows."""
+    idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
+    """Minutes without an open notebook after which the background bridge stops."""
+    start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
+    """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
+    cell_timeout: float | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_CELL_TIMEOUT", least=0)
+    )
+    """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
+    allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
+    """Whether to serve a headless notebook even if one of its cells fails."""
+    replicas: Count = field(default=1, metadata=_env("MCP_NOTEBOOK_REPLICAS"))
+    """Number of kernels that run each headless notebook and share its calls, or "auto": one for
+    each processor, as far as there is memory."""
+    watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH"))
+    """Whether a headless notebook whose code is changed and saved is run in new kernels, which
+    take over from the old ones when its cells have run."""
+    trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
+    """Whether to run a headless notebook only if it is trusted: Jupyter has signed it, when you
+    saved it there or with `jupyter trust FILE`."""
+    meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
+    """Whether to offer four more tools that list, describe and call the notebooks' tools and get
+    late results, for clients that do not notice when the list of tools changes."""
+    confirm_destructive: bool = field(
+        default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
+    )
+    """Whether a person is asked before each call of a tool that may delete or overwrite something:
+    of all but those with `--read-only` or `--non-destructive`."""
+    consent_timeout: float = field(
+        default=120.0, metadata=_env("MCP_NOTEBOOK_CONSENT_TIMEOUT", least=1, most=3_600)
+    )
+    """Seconds that a person has to answer whether a call may run. No answer is a no."""
+    panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
+    """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
+    tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
+    """Patterns, one of which has to match a tool's name in its notebook, or <notebook>.<tool>, for
+    any client to see it. Separate several with ",". If not set, all names do."""
+    tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
+    """Tags, one of which a tool must have for any client to see it. Separate several with ","."""
+    read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
+    """Whether clients see only tools that are declared to change nothing."""
+    page_size: int | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
+    )
+    """Number of tools, or of resources, on one page of a list. If not set, a page has all tools, or
+    100 resources."""
+    audit: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_AUDIT"))
+    """Whether bridges write each call down in the audit log."""
+    audit_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_AUDIT_FILE"))
+    """The audit log. If not set, it is `home`/audit.jsonl."""
+    audit_arguments: ArgumentsInAudit = field(
+        default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT_ARGUMENTS")
+    )
+    """What the audit log has of a call's arguments: their "hash" (SHA-256), the "full" arguments,
+    or "none" of them."""
+    audit_max_bytes: int = field(
+        default=10 * 2**20, metadata=_env("MCP_NOTEBOOK_AUDIT_MAX_BYTES", least=4_096)
+    )
+    """Bytes of the audit log. Before it grows larger, it becomes an old one, audit.jsonl.1."""
+    audit_old_files: int = field(
+        default=5, metadata=_env("MCP_NOTEBOOK_AUDIT_OLD_FILES", least=1, most=1_000)
+    )
+    """Number of old audit logs to keep."""
+    schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
+    """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
+    call_timeout: float | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
+    )
+    """Seconds that a call may run if its tool sets no time limit. If not set, there is no limit."""
+    task_after: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_TASK_AFTER", least=0.1))
+    """Seconds after which a call that still runs becomes a task, if its client can follow one: the
+    client may leave then, and ask for the result later."""
+    keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
+    """Whether calls of all tools that have run for `task_after` go on when their clients give them
+    up, as all calls of tools with `--keep` do."""
+    task_ttl: float = field(
+        default=3_600.0, metadata=_env("MCP_NOTEBOOK_TASK_TTL", least=1, most=366 * 86_400)
+    )
+    """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
+    as long for its answer."""
+    max_result_chars: int = field(
+        default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
+    )
+    """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
+    max_structured_chars: int = field(
+        default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
+    )
+    """Characters of JSON in the structured content of one result. Of more, the first items of its
+    lists are sent, with a note; it is an error where no part matches the tool's output schema."""
+    max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
+    """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
+    table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
+    """How tables are written: "markdown", "csv", or "auto", which chooses the form that shows more
+    rows and, if both show as many, the shorter one."""
+    max_pictures: int = field(default=8, metadata=_env("MCP_NOTEBOOK_MAX_PICTURES", least=1))
+    """Number of pictures in one result. Of more, the first ones and the last one are sent."""
+    max_picture_side: int = field(
+        default=1_568, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_SIDE", least=16)
+    )
+    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
+    anyway."""
+    max_picture_bytes: int = field(
+        default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
+    )
+    """Bytes of one encoded picture, sound or binary document, but never more than
+    `max_result_bytes`. Larger pictures are compressed or scaled down; for larger sounds and
+    documents, a link is sent."""
+    max_result_bytes: int = field(
+        default=2**19, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_BYTES", least=1_024)
+    )
+    """Bytes of all pictures, sounds and embedded documents of one result together. With the
+    default, the JSON of a result stays below 1 MiB, the limit of some clients: base64 takes four
+    thirds of these bytes, which leaves 350,000 for everything else."""
+    max_resource_bytes: int = field(
+        default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
+    )
+    """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
+    The least recently used originals expire; then the oldest results of tasks are dropped."""
+    max_logged_calls: int = field(
+        default=1_000, metadata=_env("MCP_NOTEBOOK_MAX_LOGGED_CALLS", least=0, most=100_000)
+    )
+    """Number of calls that a kernel remembers, for `%mcp log`. 0: only those that run or wait."""
+    allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
+    """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
+    folder. Hidden files and folders in them are left out unless they are listed, too. Separate
+    several with ":", or with ";" on Windows."""
+
+    tracing: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRACING"))
+    """Whether calls are traced with OpenTelemetry. If not set, they are if OpenTelemetry's own
+    variables say where spans go, such as OTEL_EXPORTER_OTLP_ENDPOINT."""
+
+    kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
+    """The id of a headless kernel's record. Set by the bridge that starts the kernel."""
+
+    @property
+    def records_folder(self) -> Path:
+        """The folder in which live kernels publish their records."""
+        return self.home / "kernels"
+
+    @property
+    def schemas_folder(self) -> Path:
+        """The folder in which schemas are cached."""
+        return self.home / "schemas"
+
+    @property
+    def bridge_file(self) -> Path:
+        """The file in which the user's background bridge publishes its record."""
+        return self.home / "bridge.json"
+
+    @property
+    def audit_path(self) -> Path:
+        """The audit log."""
+        return self.audit_file or self.home / "audit.jsonl"
+
+    @property
+    def token_path(self) -> Path:
+        """The file with the bearer token."""
+        return self.token_file or self.home / "token"
+
+    @property
+    def tokens_file(self) -> Path:
+        """The file of the tokens that have names."""
+        return self.home / "tokens.json"
+
+    @property
+    def token_place(self) -> str:
+        """Where the user finds the bearer token, in words that do not contain it."""
+        if self.token:
+            return "the environment variable MCP_NOTEBOOK_TOKEN"
+        return f"the file {self.token_path}"
+
+    @classmethod
+    def from_environment(
+        cls,
+        env: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Build the settings from options and environment variables; options come first.
+
+        Args:
+            env: The environment; None for that of the process. Empty variables count as unset.
+            **options: Values of fields, from the command line. None counts as unset.
+
+        Raises:
+            SettingsError: A value cannot be used.
+        """
+        env = os.environ if env is None else env
+        values = {name: value for name, (value, _) in read_values(cls, env, options).items()}
+        return cls(**{"tracing": is_configured(env)} | values)
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables that give a child process these settings.
+
+        They include the token, which only processes of the user can read, but not `kernel_id`.
+        """
+        return {
+            option.metadata["env"]: to_text(value)
+            for option in fields(self)
+            if option.name != "kernel_id"
+            for value in [getattr(self, option.name)]
+            if value is not None
+        }
+
+
+def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
+    """Return the option or variable of each field that is not its default.
+
+    Args:
+        env: As for `Settings.from_environment`.
+        **options: As for `Settings.from_environment`.
+
+    Raises:
+        SettingsError: A value cannot be used.
+    """
+    env = os.environ if env is None else env
+    values = read_values(Settings, env, options)
+    sources = {name: source for name, (_, source) in values.items()}
+    if "tracing" not in sources and is_configured(env):
+        sources["tracing"] = "OpenTelemetry's variables"
+    return sources
+
+
+def list_unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
+    """Return the variables that look like settings and are none; None: of the process."""
+    variables = {option.metadata["env"] for option in fields(Settings)}
+    env = os.environ if env is None else env
+    return sorted(
+        name for name in env if name.startswith("MCP_NOTEBOOK_") and name not in variables
+    )

@@ -1,0 +1,84 @@
+"""All that is printed for people: by commands, in the user's cells, and as lines of the log.
+
+Runs in every process. Much of it is somebody else's text (a tool's result, a file's name, an
+error's message), and it may end up in a terminal, at once or when somebody reads the log. Nothing
+goes there by which it could move the cursor, set the clipboard or look like another text. What
+clients get over MCP is not printed, and not changed.
+"""
+
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+
+from mcp_notebook.text.wording import make_printable
+
+
+def print_output(text: str) -> None:
+    """Print on stdout what a command or a magic was asked for."""
+    print(make_printable(text), flush=True)  # noqa: T201 - what this module is for, as below
+
+
+def print_data(text: str) -> None:
+    """Print on stdout what a tool returned: as it is for a file or another program."""
+    print(make_printable(text) if sys.stdout.isatty() else text, flush=True)  # noqa: T201
+
+
+def print_note(text: str, *, end: str = "\n") -> None:
+    """Print on stderr what whoever started it should know.
+
+    Args:
+        text: Any text.
+        end: What follows it.
+    """
+    print(make_printable(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def print_check(mark: str, text: str, *, is_wrong: bool) -> None:
+    """Print on stdout what came of a check, with a mark before it; in colour on a terminal.
+
+    Args:
+        mark: One character; letters stand for it where stdout cannot write it.
+        text: What was found, on one line or several.
+        is_wrong: Whether something is to be done.
+    """
+    try:
+        mark.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        mark = "x" if is_wrong else "+"
+    if sys.stdout.isatty():
+        mark = f"\x1b[{31 if is_wrong else 32}m{mark}\x1b[0m"
+    lines = make_printable(text).replace("\n", "\n    ")
+    print(f"  {mark} {lines}", flush=True)  # noqa: T201
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table on stdout, as wide as the terminal.
+
+    Args:
+        titles: Of the columns.
+        rows: Their texts.
+    """
+    from rich.console import Console  # noqa: PLC0415 - not needed in kernels, or when piped
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - the texts are not markup
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(make_printable(text)) for text in row))
+    Console().print(table)
+
+
+class LogFormatter(logging.Formatter):
+    """Formats records so that no text in one looks like a record of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record with its traceback; all lines but the first are indented."""
+        return make_printable(super().format(record)).replace("\n", "\n    ")
+
+
+def format_logs() -> None:
+    """Format what is logged where nobody set up logging, as in the processes of commands."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LogFormatter())

@@ -1,0 +1,87 @@
+"""How deep and how many arguments may be, whether they were parsed or not."""
+
+import json
+
+import anyio
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_notebook.bridge.calls.argument_limits import check_arguments
+from mcp_notebook.bridge.protocol import json_spans
+from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.settings.limits import Limits
+
+TEXTS = st.text() | st.sampled_from(["[", '"]}"', "\\", '\\"', ",:[{" * 9])
+VALUES = st.recursive(
+    st.none() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def count(value):
+    """Return depth, and number of values and names, as a reader of the documentation would."""
+    if not isinstance(value, dict | list):
+        return 0, 0
+    items = value.values() if isinstance(value, dict) else value
+    inner = [count(item) for item in items]
+    names = len(value) if isinstance(value, dict) else 0
+    depth = 1 + max((depth for depth, _ in inner), default=0)
+    return depth, max(len(value), 1) + names + sum(number for _, number in inner)
+
+
+async def refusal(arguments, **limits):
+    """Return why arguments are refused, or None."""
+    try:
+        await check_arguments(arguments, Limits(**limits))
+    except InvalidArguments as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_text", [False, True], ids=["parsed", "text"])
+@pytest.mark.parametrize(
+    ("arguments", "depth", "number"),
+    [
+        ({}, 1, 1),
+        ({"a": 1}, 1, 2),
+        ({"a": "[{,:", "b": None}, 1, 4),
+        ({"a": [1, 2, 3]}, 2, 5),
+        ({"a": []}, 2, 3),
+        ({"a": {"b": [{}]}}, 4, 6),
+    ],
+)
+async def test_arguments_may_be_as_deep_and_many_as_the_limits_say(
+    arguments, depth, number, is_text
+):
+    assert count(arguments) == (depth, number)
+    sent = json.dumps(arguments).encode() if is_text else arguments
+    assert await refusal(sent, max_argument_depth=depth, max_argument_values=number) is None
+    too_deep = await refusal(sent, max_argument_depth=depth - 1)
+    assert f"nested too deep: at most {depth - 1} levels" in too_deep
+    too_many = await refusal(sent, max_argument_values=number - 1)
+    assert f"too many: at most {number - 1} values and names" in too_many
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_text", [False, True], ids=["parsed", "text"])
+async def test_what_is_too_deep_and_too_much_is_found_at_any_size(is_text):
+    deep = {"a": 1}
+    for _ in range(150):
+        deep = {"a": deep}
+    many = {"a": [{}] * 600_000}
+    for arguments, said in [(deep, "too deep"), (many, "too many")]:
+        sent = json.dumps(arguments).encode() if is_text else arguments
+        assert said in await refusal(sent)
+
+
+@example({"a": ["x" * 40, {}], "b": '"' * 20})
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_a_text_has_the_depth_and_the_values_of_what_it_says(arguments):
+    text = json.dumps(arguments).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_spans, "_SLICE", 16)
+        depth, number = anyio.run(lambda: json_spans.measure_value(text, enough=10**9))
+    assert (depth, number) == count(arguments)

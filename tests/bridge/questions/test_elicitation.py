@@ -1,0 +1,220 @@
+"""Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
+
+import asyncio
+import dataclasses
+
+import anyio
+import mcp_types as types
+import pytest
+from live import TIMEOUT
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
+from mcp_notebook.bridge.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.questions import elicitation
+from mcp_notebook.bridge.questions.elicitation import Elicitation, can_elicit
+from mcp_notebook.bridge.questions.parked_calls import NO_ANSWER
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import UnknownState
+from mcp_notebook.wire import content_blocks, messages
+
+pytestmark = pytest.mark.anyio
+NOTHING = object()
+"""What a user says who never answers."""
+PARAMS = types.CallToolRequestParams(name="top")
+
+
+class Channel:
+    """The way to a request's client."""
+
+    def __init__(self, says=None):
+        self.can_ask = says is not None
+        self.says = says
+
+    async def ask(self, _form):
+        if self.says is NOTHING:
+            await anyio.sleep_forever()
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def request(version="2026-07-28", elicitation=None, says=None, declares=True):
+    capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
+    return ClientRequest(
+        protocol_version=version,
+        id=7,
+        caller=OWNER,
+        client=messages.ClientInfo(),
+        capabilities=capabilities if declares else None,
+        meta={},
+        headers=None,
+        connection=None,
+        channel=Channel(says),
+    )
+
+
+@pytest.mark.parametrize(
+    ("declared", "can"),
+    [
+        (None, False),
+        ({}, True),
+        ({"form": {}}, True),
+        ({"form": {}, "url": {}}, True),
+        ({"url": {}}, False),
+    ],
+)
+def test_a_client_can_be_asked_that_has_declared_forms(declared, can):
+    assert can_elicit(request(elicitation=declared)) is can
+    assert can_elicit(request("2025-11-25", declared, says="something")) is can
+    assert not can_elicit(request("2025-11-25", declared))  # it has no way back to the client
+
+
+def test_a_client_that_has_declared_nothing_cannot_be_asked():
+    assert not can_elicit(request(declares=False))
+
+
+QUESTION = messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"})
+DONE = content_blocks.pack_result(1, Result([Text("done")]))
+
+
+def asking_call(sent):
+    """Return a call whose question is open; `sent` takes what the kernel is sent."""
+    call = RunningCall(1, sent.append)
+    call.handle(QUESTION, [])
+    return call
+
+
+def call_that_ends(sent):
+    """Return the same, of a tool that returns when it is answered."""
+
+    def send(message):
+        sent.append(message)
+        call.handle(*DONE)
+
+    call = RunningCall(1, send)
+    call.handle(QUESTION, [])
+    return call
+
+
+@pytest.mark.parametrize(
+    ("says", "answer"),
+    [
+        (types.ElicitResult(action="decline"), {"action": "decline"}),
+        (types.ElicitResult(action="accept", content={"a": 1}), {"content": {"a": 1}}),
+        (MCPError(-1, "no dialog"), {"error": "The client could not ask its user: no dialog"}),
+        (ValueError("bad"), {"error": "The client's answer could not be read: ValueError."}),
+    ],
+)
+async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
+    sent = []
+    asked = request("2025-11-25", {}, says)
+    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+    assert result == Result((Text("done"),))
+    assert answer.items() <= sent[0].model_dump().items()
+
+
+async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
+    """To withdraw it takes as long as a client does not read."""
+    was_asked, is_withdrawn = anyio.Event(), anyio.Event()
+
+    class SlowChannel(Channel):
+        async def ask(self, _form):
+            was_asked.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await is_withdrawn.wait()
+
+    sent = []
+    asked = dataclasses.replace(request("2025-11-25", {}), channel=SlowChannel(NOTHING))
+    following = asyncio.create_task(
+        Elicitation().follow(asked, PARAMS, asking_call(sent), NO_LISTENER)
+    )
+    with anyio.fail_after(TIMEOUT):
+        await was_asked.wait()
+        following.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert [type(message) for message in sent] == [messages.Cancel]
+        is_withdrawn.set()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+    assert len(sent) == 1
+
+
+async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
+    monkeypatch.setattr(elicitation, "ANSWER_LIMIT", 0.0)
+    sent = []
+    asked = request("2025-11-25", {}, NOTHING)
+    with anyio.fail_after(30):
+        result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+    assert result == Result((Text("done"),))
+    (answer,) = sent
+    assert (answer.question, answer.error) == (1, NO_ANSWER)
+
+
+async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_call_goes_on():
+    sent, told = [], []
+
+    async def show_form(*_request):
+        told.append("shown")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            told.append("closed")
+
+    asked, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
+    asked.channel.ask = show_form
+    follower = asyncio.ensure_future(Elicitation().follow(asked, PARAMS, call, NO_LISTENER))
+    await anyio.wait_all_tasks_blocked()
+    assert told == ["shown"]
+    call.handle(messages.Withdraw(id=1, question=1), [])
+    await anyio.wait_all_tasks_blocked()
+    assert (told, follower.done()) == (["shown", "closed"], False)
+    call.handle(*content_blocks.pack_result(1, Result([Text("did without")])))
+    assert await follower == Result((Text("did without"),))
+    assert sent == []
+
+
+async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
+    sent, asking = [], Elicitation()
+    call = asking_call(sent)
+    parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
+    assert isinstance(parked, types.InputRequiredResult)
+    (asked,) = parked.input_requests.values()
+    assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
+    params = types.CallToolRequestParams(
+        name="top",
+        request_state=parked.request_state,
+        input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},
+    )
+    assert asking.resume(OWNER, PARAMS) is None
+    assert asking.resume(OWNER, params) is call
+    with pytest.raises(UnknownState):
+        asking.resume(OWNER, params)
+    call.handle(*DONE)
+    assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
+
+
+def asked_sampling():
+    return types.CreateMessageResult(
+        role="assistant", content=types.TextContent(text="x"), model="m"
+    )
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_a_client_that_has_not_declared_it_is_not_asked_whatever_the_kernel_wants(version):
+    sent = []
+    asked = request(version, None, types.ElicitResult(action="accept"))
+    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+    assert result == Result((Text("done"),))
+    assert "has not declared MCP's elicitation in this request" in sent[0].error
+
+
+async def test_a_bridge_that_ends_cancels_what_is_parked():
+    sent, asking = [], Elicitation()
+    await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NO_LISTENER)
+    asking.close()
+    assert sent == [messages.Cancel(id=1, reason="The bridge was stopped.")]

@@ -1,0 +1,278 @@
+"""Which lines of a stdio client are answered without the SDK; the kernel never answers a call."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp_types as types
+import pytest
+from endpoints import call, called, modern
+from kernel_stand_ins import peer, welcome
+from live import TIMEOUT
+from mcp.server.connection import Connection
+from mcp.server.runner import ServerRunner
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
+from mcp_notebook.bridge.transports.open_requests import OpenRequests
+from mcp_notebook.bridge.transports.stdio import _Incoming, _LineProtocol, _Outgoing
+from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.settings.limits import Limits
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+
+
+def line_of(message, era):
+    return json.dumps(modern(message)[0] if era == "modern" else message).encode() + b"\n"
+
+
+class Client:
+    """A stdio client of one era; what it sends besides plain requests comes to the SDK at once."""
+
+    def __init__(self, server, era):
+        self.requests = OpenRequests()
+        self.plain = PlainStdio(server, self.take_answer, self.requests)
+        self.era = era
+        self._server = server
+        self.answers = asyncio.Queue()
+        self.is_written = anyio.Event()
+        self.turn = asyncio.Lock()
+        """Held by a client that does not read."""
+        self.connection = Connection.for_loop(None)
+        if era == "modern":
+            self.connection = Connection.from_envelope("2026-07-28", None, {})
+
+    async def take_answer(self, *pieces):
+        await self.answers.put(json.loads(b"".join(pieces)))
+        self.is_written.set()
+        async with self.turn:
+            pass
+
+    async def begin(self):
+        method = "tools/list" if self.era == "modern" else "initialize"
+        first = json.loads(line_of(LIST | {"method": method}, self.era))
+        self.plain.note_message(types.jsonrpc_message_adapter.validate_python(first))
+        if self.era != "modern":
+            runner = ServerRunner(self._server.mcp, self.connection, None)
+            about = {"name": "c", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
+            await runner.on_request(_Context(), "initialize", params)
+
+    def cancel(self, request_id):
+        notice = CANCELLED | {"params": {"requestId": request_id}}
+        self.plain.note_message(types.jsonrpc_message_adapter.validate_python(notice))
+
+    def ask(self, message):
+        return self.plain.take(line_of(message, self.era))
+
+    async def hear(self):
+        with anyio.fail_after(TIMEOUT):
+            return await self.answers.get()
+
+
+class _Context:
+    """What the SDK hands a handler of a notification."""
+
+    request_id = None
+    message_metadata = None
+
+
+@asynccontextmanager
+async def client_of(home, era, limits=None):
+    catalog = Catalog()
+    tool = messages.ToolInfo(name="top", input_schema={"type": "object"})
+    async with (
+        peer(home, welcome().model_copy(update={"tools": [tool]})) as kernel,
+        Links(catalog, on_change=int) as links,
+    ):
+        await links.connect(kernel.record)
+        client = Client(NotebookServer(catalog, links, limits=limits or Limits()), era)
+        await client.begin()
+        yield client, kernel
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_list_is_answered_in_the_clients_era(home, era):
+    async with client_of(home, era) as (client, _):
+        assert client.ask(LIST)
+        answer = await client.hear()
+        assert answer["id"] == 1
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["top", READ_RESOURCE]
+        assert ("resultType" in answer["result"]) == (era == "modern")
+        assert not client.requests.open_ids
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_what_is_of_the_other_era_is_for_the_sdk(home, era):
+    other = "handshake" if era == "modern" else "modern"
+    async with client_of(home, era) as (client, _):
+        assert not client.plain.take(line_of(LIST, other))
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_the_first_request_is_for_the_sdk(home, era):
+    async with Links(Catalog(), on_change=int) as links:
+        client = Client(NotebookServer(Catalog(), links), era)
+        assert not client.ask(LIST)
+
+
+async def test_before_its_session_begins_everything_is_for_the_sdk(home):
+    async with Links(Catalog(), on_change=int) as links:
+        client = Client(NotebookServer(Catalog(), links), "handshake")
+        first = LIST | {"method": "initialize"}
+        client.plain.note_message(types.jsonrpc_message_adapter.validate_python(first))
+        assert not client.ask(LIST)
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_call_that_its_client_cancels_is_not_answered(home, era):
+    async with client_of(home, era) as (client, kernel):
+        assert client.ask(call(7))
+        await called(kernel)
+        client.cancel("7")
+        with anyio.fail_after(TIMEOUT):
+            await kernel.cancelled.wait()
+            await client.requests.wait_until_answered()
+        assert client.ask(LIST)
+        assert (await client.hear())["id"] == 1
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_kernel_hears_of_a_cancelled_call_before_the_next_call(home, era):
+    async with client_of(home, era) as (client, kernel):
+        assert client.ask(call(7))
+        await called(kernel)
+        client.cancel(7)
+        assert client.ask(call(8))
+        with anyio.fail_after(TIMEOUT):
+            await called(kernel, 2)
+        heard = [type(message) for message in kernel.heard]
+        assert heard[-3:] == [messages.Call, messages.Cancel, messages.Call]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_call_that_runs_when_the_client_leaves_is_told_so(home, era):
+    async with client_of(home, era) as (client, kernel):
+        assert client.ask(call(7))
+        await called(kernel)
+        await client.plain.close()
+        answer = await client.hear()
+        assert (answer["id"], answer["error"]["message"]) == (7, "Connection closed")
+        with anyio.fail_after(TIMEOUT):
+            await kernel.cancelled.wait()
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_an_error_of_the_bridge_is_an_answer(home, era):
+    async def fail():
+        raise OSError("no disk")
+
+    async with Links(Catalog(), on_change=int) as links:
+        client = Client(NotebookServer(Catalog(), links, ready=fail), era)
+        await client.begin()
+        assert client.ask(LIST)
+        answer = await client.hear()
+        assert (answer["id"], answer["error"]["code"]) == (1, types.INTERNAL_ERROR)
+        assert not client.requests.open_ids
+
+
+async def test_an_answer_that_the_client_takes_late_is_not_followed_by_another(home):
+    async with client_of(home, "modern") as (client, _):
+        await client.turn.acquire()
+        assert client.ask(LIST)
+        with anyio.fail_after(TIMEOUT):
+            await client.is_written.wait()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.plain.close())
+            await asyncio.sleep(0)
+            client.turn.release()
+        assert (await client.hear())["result"]
+        assert client.answers.empty()
+
+
+async def test_progress_and_logs_come_before_the_answer(home):
+    async with client_of(home, "handshake") as (client, kernel):
+        assert client.ask(call(7, progress=True))
+        (running,) = await called(kernel)
+        kernel.say(messages.Progress(id=running.id, progress=1, message="on"))
+        progress = await client.hear()
+        assert progress["params"] == {"progressToken": 7, "progress": 1.0, "message": "on"}
+        kernel.say(messages.Log(id=running.id, level="warning", text="Ouch"))
+        log = await client.hear()
+        assert (log["method"], log["params"]["data"]) == ("notifications/message", "Ouch")
+        kernel.say(messages.Returned(id=running.id, content=[]))
+        assert (await client.hear())["result"] == {"content": [], "isError": False}
+
+
+async def test_too_many_requests_are_refused(home):
+    limits = Limits(max_requests_per_minute=1, max_caller_requests_per_minute=1)
+    async with client_of(home, "modern", limits) as (client, _):
+        assert client.ask(LIST)
+        assert client.ask(LIST | {"id": 2})
+        assert (await client.hear())["result"]
+        assert "requests" in (await client.hear())["error"]["message"]
+
+
+class Refusals(_Outgoing):
+    """What the client is told about lines that are no messages."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    async def send(self, item):
+        assert isinstance(item.message, types.JSONRPCError)
+        self.count += 1
+
+
+@asynccontextmanager
+async def pipe_of(client, limit, refusals):
+    """Read for the block what is put into a client's pipe, in these pieces."""
+    incoming = _Incoming(asyncio.StreamReader(limit=limit), refusals, limit)
+    incoming.plain = client.plain
+    protocol = _LineProtocol(incoming)
+
+    async def put(*pieces):
+        for piece in pieces:
+            await anyio.wait_all_tasks_blocked()
+            protocol.data_received(piece)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(incoming.receive)
+        yield put
+        tasks.cancel_scope.cancel()
+
+
+def list_line(number):
+    return line_of(LIST | {"id": number}, "modern")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "refused"),
+    [
+        ([list_line(1) + b"and ", list_line(2), list_line(3)], 1),
+        ([list_line(1) + list_line(3)[:9], list_line(3)[9:]], 0),
+        ([list_line(1), b"x" * 3_000, list_line(2) + list_line(3)], 1),
+        ([list_line(1), b" " * 2_000 + list_line(2), list_line(3)], 1),
+    ],
+    ids=["a line in two", "a request in two", "too long in two", "too long in one"],
+)
+async def test_lines_are_the_same_however_they_come_in(home, pieces, refused):
+    refusals = Refusals()
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2_000, refusals) as put:
+        await put(*pieces)
+        assert [(await client.hear())["id"] for _ in range(2)] == [1, 3]
+    assert refusals.count == refused
+
+
+async def test_many_requests_that_come_in_at_once_are_all_answered(home):
+    refusals = Refusals()
+    async with client_of(home, "modern") as (client, _), pipe_of(client, 2**16, refusals) as put:
+        await put(b"".join(map(list_line, range(100))))
+        assert sorted([(await client.hear())["id"] for _ in range(100)]) == list(range(100))

@@ -1,0 +1,203 @@
+"""What `mcp-notebook config --show` prints."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mcp_notebook.cli import main
+from mcp_notebook.errors import ClientError, SettingsError
+from mcp_notebook.settings import Settings
+
+WIDE = {"COLUMNS": "200", "TERM": "dumb"}
+
+
+def show(*arguments, **env):
+    env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
+    return CliRunner().invoke(main.app, ["config", "--show", *arguments], env=WIDE | env)
+
+
+def read(answer):
+    """Return value and source of each setting in a table."""
+    assert answer.exit_code == 0, answer.output
+    rows = [line.split() for line in answer.stdout.splitlines()]
+    return {name: (" ".join(value), source) for name, *value, source in rows}
+
+
+@pytest.mark.smoke
+def test_all_settings_are_shown_with_value_and_source(tmp_path):
+    table = read(show("--host", "0.0.0.0", "--meta-tools", MAX_CALLS="7", HOME=str(tmp_path)))
+    assert list(table) == sorted(setting.name for setting in fields(Settings))
+    assert table["host"] == ("0.0.0.0", "--host")
+    assert table["meta_tools"] == ("True", "--meta-tools")
+    assert table["max_calls"] == ("7", "MCP_NOTEBOOK_MAX_CALLS")
+    assert table["home"] == (str(tmp_path), "MCP_NOTEBOOK_HOME")
+    assert table["max_pictures"] == ("8", "default")
+    assert table["port"] == ("none", "default")
+
+
+def test_files_that_no_setting_names_are_shown_where_they_are(tmp_path):
+    table = read(show(HOME=str(tmp_path)))
+    assert table["token_file"] == (str(tmp_path / "token"), "default")
+    assert table["audit_file"] == (str(tmp_path / "audit.jsonl"), "default")
+
+
+def test_an_option_wins_over_its_variable_and_a_flag_that_is_not_given_does_not():
+    table = read(show("--port", "0", PORT="2", META_TOOLS="1"))
+    assert table["port"] == ("0", "--port")
+    assert table["meta_tools"] == ("True", "MCP_NOTEBOOK_META_TOOLS")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_tokens_are_not_shown(arguments):
+    answer = show(*arguments, TOKEN="very-secret")
+    assert "***" in answer.stdout
+    assert "very-secret" not in answer.output
+    assert "***" not in show(*arguments).output
+
+
+def test_programs_get_one_object_with_the_values_as_json():
+    roots = "/a:/b"
+    settings = json.loads(show("--json", ALLOWED_ROOTS=roots, MAX_CALLS="7").stdout)
+    assert settings.keys() == {setting.name for setting in fields(Settings)}
+    assert settings["max_calls"] == {
+        "value": 7,
+        "source": "MCP_NOTEBOOK_MAX_CALLS",
+        "variable": "MCP_NOTEBOOK_MAX_CALLS",
+    }
+    assert settings["allowed_roots"]["value"] == ["/a", "/b"]
+    assert settings["port"] == {
+        "value": None,
+        "source": "default",
+        "variable": "MCP_NOTEBOOK_PORT",
+    }
+    assert settings["home"]["value"] == str(Path.home() / ".mcp-notebook")
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
+    answer = show(MAX_CALL="7", ZZZ_ZZZ="1")
+    assert (
+        "The variable MCP_NOTEBOOK_MAX_CALL is set, but it is no setting. "
+        "Did you mean MCP_NOTEBOOK_MAX_CALLS?"
+    ) in answer.stderr
+    assert "MCP_NOTEBOOK_ZZZ_ZZZ is set" in answer.stderr
+    assert show().stderr == ""
+
+
+def test_a_wrong_value_is_refused_as_by_the_command_that_would_use_it():
+    answer = show(MAX_CALLS="many")
+    assert isinstance(answer.exception, SettingsError)
+    assert "MCP_NOTEBOOK_MAX_CALLS='many' is not valid" in str(answer.exception)
+
+
+def test_a_wrong_option_is_refused_as_by_serve():
+    answer = show("--hots", "x")
+    assert answer.exit_code == 2
+    assert "No such option: --hots" in answer.stderr
+
+
+def test_a_client_has_no_settings_of_ours():
+    answer = show("cursor")
+    assert answer.exit_code == 2
+    assert "`--show` prints the settings of mcp-notebook itself" in " ".join(answer.output.split())
+
+
+def test_a_value_cannot_move_the_cursor():
+    answer = show(HOST="\x1b[2Jevil")
+    assert "\x1b" not in answer.output
+    assert r"'\x1b[2Jevil'" in answer.stdout
+
+
+def test_without_show_the_help_is_printed():
+    answer = CliRunner().invoke(main.app, ["config"], env=WIDE)
+    assert answer.exit_code == 0
+    assert "--show" in answer.stdout
+
+
+def test_options_that_are_lists_count_only_if_they_are_given():
+    shown = json.loads(show("--json", "--tools", "a", "--tools", "b,c", TAGS="x").stdout)
+    described = {name: shown[name] for name in ("tools", "tags")}
+    assert "--tools" in str(described["tools"])
+    assert "MCP_NOTEBOOK_TAGS" in str(described["tags"])
+
+
+def config(*arguments, **env):
+    env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
+    return CliRunner().invoke(main.app, ["config", *arguments], env=WIDE | env)
+
+
+def test_a_client_gets_what_to_copy_and_where_it_goes(tmp_path):
+    answer = config("cursor", HOME=str(tmp_path))
+    assert answer.exit_code == 0, answer.output
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"][-1] == "stdio"
+    assert server["env"] == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
+    assert f"This belongs into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
+    assert "cursor://anysphere.cursor-deeplink/mcp/install?name=notebook&config=" in answer.stderr
+
+
+def test_notebooks_and_options_of_stdio_become_part_of_the_command(tmp_path):
+    notebook = tmp_path / "a.ipynb"
+    notebook.touch()
+    words = ("--name", "weather", "--read-only", "--tools", "sales.*", str(notebook))
+    answer = config("codex", *words)
+    assert answer.exit_code == 0, answer.output
+    assert "[mcp_servers.weather]" in answer.stdout
+    arguments = '"stdio", "--tools=sales.*", "--read-only", "--meta-tools"'
+    assert f'{arguments}, "{notebook}"]' in answer.stdout
+
+
+def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
+    answer = config("vscode", "--http", TOKEN="very-secret", PORT="9000")
+    assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout
+    assert "${env:MCP_NOTEBOOK_TOKEN}" in answer.stdout
+    assert "very-secret" not in answer.output
+
+
+def test_a_remote_server_is_reached_by_a_command_that_reads_the_token(tmp_path):
+    token = tmp_path / "hub.token"
+    token.write_text("very-secret")
+    address = "https://hub.example.org/user/ada/lab"
+    answer = config("claude-desktop", "--url", address, "--token-file", str(token))
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"] == [
+        "-P",
+        "-m",
+        "mcp_notebook",
+        "connect",
+        address,
+        "--token-file",
+        str(token),
+    ]
+    assert "very-secret" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--token-env", "T"), "need --url"),
+        (("--url", "x", "--token-env", "T", "--token-keyring", "k"), "Give one of"),
+    ],
+)
+def test_a_token_is_in_one_place_and_for_a_remote_server(words, problem):
+    assert problem in config("cursor", *words).output
+
+
+def test_options_of_serve_are_shown_also_if_those_of_clients_have_the_same_name(tmp_path):
+    table = read(show("--token-file", str(tmp_path / "t"), HOME=str(tmp_path)))
+    assert table["token_file"] == (str(tmp_path / "t"), "--token-file")
+
+
+def test_a_client_or_an_option_that_there_is_not_is_refused():
+    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+        raise config("curser").exception
+    assert "No such option: --recursive" in config("cursor", "--recursive").output
+    assert "is not a name" in config("cursor", "--name", "a_b").output
+
+
+def test_without_a_client_the_command_says_what_it_can_do():
+    answer = config()
+    assert answer.exit_code == 0
+    assert "config [OPTIONS] [CLIENT]" in answer.stdout

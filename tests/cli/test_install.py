@@ -1,0 +1,147 @@
+"""What `mcp-notebook install` and `uninstall` do and print."""
+
+import json
+
+import anyio
+import listing
+import pytest
+from live import live_kernel
+from mcp import Client, StdioServerParameters
+from typer.testing import CliRunner
+
+from mcp_notebook.cli import main
+from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.errors import ClientError, RemoteError
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A machine with Cursor, and nothing else."""
+    (tmp_path / ".cursor").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    for variable in (
+        "APPDATA",
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "GEMINI_CLI_HOME",
+        "XDG_CONFIG_HOME",
+    ):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def run(*arguments, **env):
+    env = {"COLUMNS": "200", "TERM": "dumb"} | {f"MCP_NOTEBOOK_{k}": v for k, v in env.items()}
+    return CliRunner().invoke(main.app, list(arguments), env=env)
+
+
+@pytest.mark.smoke
+def test_one_command_connects_a_client_and_says_what_to_do_next(home):
+    answer = run("install", "cursor")
+    assert answer.exit_code == 0, answer.output
+    file = home / ".cursor" / "mcp.json"
+    assert answer.stdout == f"Connected Cursor: the server 'notebook' is in {file}.\n"
+    assert CLIENTS["cursor"].next_step in answer.stderr
+    entry = json.loads(file.read_text())["mcpServers"]["notebook"]
+    assert entry["args"] == ["-P", "-m", "mcp_notebook", "stdio"]
+    again = run("install", "cursor")
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert again.stdout == f"Cursor is connected already: {file} has this server.\n"
+
+
+def test_what_is_written_finds_the_open_notebooks_without_any_variable(home, module_home):
+    answer = run("install", "cursor", HOME=str(module_home / ".mcp-notebook"))
+    assert answer.exit_code == 0, answer.output
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["notebook"]
+    with live_kernel(module_home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok("%%mcp_tool\ndef add(a: int, b: int):\n    return a + b")
+        assert anyio.run(list_tools, entry, home) == ["add"]
+
+
+async def list_tools(entry, folder):
+    """Start a server as a client would that has nothing to pass on, and ask for its tools."""
+    nothing = {"PATH": "", "HOME": str(folder / "nowhere"), "SHELL": "", "USER": "", "LOGNAME": ""}
+    server = StdioServerParameters(
+        command=entry["command"], args=entry["args"], env=nothing | entry["env"], cwd=folder
+    )
+    async with Client(server) as client:
+        return [tool.name for tool in await listing.list_tools(client)]
+
+
+def test_what_is_installed_can_be_removed(home):
+    file = home / ".cursor" / "mcp.json"
+    file.write_text('{"mcpServers": {"other": {"url": "x"}}} // mine\n')
+    assert "The file before is kept as " in run("install", "cursor").stderr
+    answer = run("uninstall", "cursor")
+    assert answer.stdout == f"Disconnected Cursor: the server 'notebook' is no longer in {file}.\n"
+    assert file.read_text() == '{"mcpServers": {"other": {"url": "x"}}} // mine\n'
+
+
+def test_a_dry_run_shows_the_difference_and_changes_nothing(home):
+    file = home / ".cursor" / "mcp.json"
+    answer = run("install", "cursor", "--dry-run")
+    assert '+    "notebook": {' in answer.stdout
+    assert not file.exists()
+    run("install", "cursor")
+    before = file.read_bytes()
+    assert '-    "notebook": {' in run("uninstall", "cursor", "--dry-run").stdout
+    assert file.read_bytes() == before
+
+
+def test_a_client_gets_notebooks_and_options_of_stdio(home):
+    (home / "a.ipynb").touch()
+    answer = run("install", "cursor", "--name", "weather", "--read-only", "a.ipynb")
+    assert answer.exit_code == 0, answer.output
+    servers = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]
+    assert servers["weather"]["args"][-2:] == ["--read-only", str(home / "a.ipynb")]
+
+
+def test_a_client_may_connect_by_http(home):
+    answer = run("install", "cursor", "--http", TOKEN="very-secret", PORT="9000")
+    text = (home / ".cursor" / "mcp.json").read_text()
+    assert '"url": "http://127.0.0.1:9000/mcp"' in text
+    assert "Set MCP_NOTEBOOK_TOKEN where Cursor is started" in answer.stderr
+    assert "very-secret" not in text + answer.output
+
+
+def test_a_client_that_is_not_installed_is_refused_unless_its_file_is_named(home):
+    with pytest.raises(
+        ClientError,
+        match=r"Windsurf seems not to be installed: .*no command `windsurf`. Install it",
+    ):
+        raise run("install", "windsurf").exception
+    assert run("install", "windsurf", "--file", "some.json").exit_code == 0
+    assert "mcpServers" in (home / "some.json").read_text()
+
+
+def test_without_a_client_those_on_this_machine_are_listed(home):
+    answer = run("install")
+    assert answer.exit_code == 0
+    words = [line.split()[0] for line in answer.stdout.splitlines()[1:] if line.strip()]
+    assert words == ["vscode-workspace", "cursor", "mcp.json"]
+    assert "Not found on this machine: claude-code, claude-desktop, vscode, " in answer.stderr
+
+
+def test_what_was_never_installed_cannot_be_removed(home):
+    with pytest.raises(ClientError, match="Windsurf has no server 'notebook' in "):
+        raise run("uninstall", "windsurf").exception
+
+
+def test_uninstall_needs_a_client(home):
+    answer = run("uninstall")
+    assert answer.exit_code == 2
+    assert "Missing argument 'CLIENT'" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("address", "said"), [("not an address", "is no address"), ("ftp://hub/lab", "http://")]
+)
+def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
+    answer = run("install", "cursor", "--url", address)
+    assert isinstance(answer.exception, RemoteError)
+    assert said in str(answer.exception)
+    assert not (home / ".cursor" / "mcp.json").exists()

@@ -1,0 +1,380 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+import typer
+from forked_command import list_words
+from live import kernel_env, live_kernel
+from typer.testing import CliRunner
+
+from mcp_notebook import __version__
+from mcp_notebook.cli import main
+from mcp_notebook.discovery.records import list_live_records
+
+COMMAND = [sys.executable, "-m", "mcp_notebook"]
+VERBS = list(typer.main.get_command(main.app).commands)
+WIDE = {"COLUMNS": "200", "TERM": "dumb"}
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    """A live notebook with a tool."""
+    with live_kernel(module_home, notebook=str(module_home / "sales.ipynb")) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok('%%mcp_tool\ndef add(a: int, b: int = 2) -> int:\n    "Add."\n    return a + b')
+        kernel.ok('%%mcp_tool\ndef fail():\n    "Fail."\n    raise ValueError("on purpose")')
+        yield kernel
+
+
+def _run(home, *arguments, **options):
+    return subprocess.run(
+        list_words(*map(str, arguments)),
+        env=kernel_env(home) | WIDE | options.pop("env", {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.fixture
+def client():
+    """The stdin that a silent client gives."""
+    reader, writer = os.pipe()
+    yield reader
+    os.close(reader)
+    os.close(writer)
+
+
+def _notebook(folder, *cells):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(notebook, folder / "busy.ipynb")
+    return folder / "busy.ipynb"
+
+
+# -- help and usage --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_lists_every_verb(option):
+    answer = CliRunner().invoke(main.app, [option], env=WIDE)
+    assert answer.exit_code == 0
+    for verb in VERBS:
+        assert re.search(rf"\b{verb}\b", answer.output)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_each_verb_has_an_example_that_the_verb_takes(verb):
+    answer = CliRunner().invoke(main.app, [verb, "-h"], env=WIDE)
+    assert answer.exit_code == 0
+    example = answer.output.partition("Example")[2]
+    assert verb in example
+
+
+def test_without_a_verb_help_is_shown(home):
+    done = _run(home)
+    assert "Usage" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.smoke
+def test_the_version_is_that_of_the_package():
+    done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"mcp-notebook {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-verb"],
+        ["list", "--no-such-option"],
+        ["call"],
+        ["call", "add", "--arg", "a"],
+        ["call", "add", "--arg", "=1"],
+        ["call", "add", "--json", "{"],
+        ["call", "add", "--json", "[1]"],
+        ["call", "add", "--json", "{}", "--arg", "a=1"],
+        ["serve", "--port", "70000"],
+        ["serve", "--port", "http"],
+        ["serve", "--background", "a.ipynb"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
+    answer = CliRunner().invoke(main.app, arguments, env=WIDE)
+    assert answer.exit_code == 2
+    assert "Error" in answer.stderr
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["list", "w.ipynb"], "Name the notebook with `--notebook w.ipynb`."),
+        (["call", "add", "my w.ipynb"], "Name the notebook with `--notebook 'my w.ipynb'`."),
+        (["call", "add", "year=2015"], "Write arguments as `--arg year=2015`."),
+        (["call", "add", "2015"], "Write arguments as `--arg NAME=2015`."),
+        (["call", "add", '{"n": 1}'], "all arguments as one object: `--json '{\"n\": 1}'`."),
+        (
+            ["call", "add", "--arg", "year"],
+            "`--arg year` has no value. Write `--arg year=VALUE`.",
+        ),
+        (["call", "add", "--arg", "=1"], "`--arg =1` has no name. Write `--arg NAME=1`."),
+        (["call", "add", "--json", "{"], "Invalid value for '--json': '{' is not JSON: "),
+        (["call", "add", "--json", "[1]"], "Invalid value for '--json': '[1]' is not a JSON"),
+        (["serve", "--port", "abc"], "'--port': 'abc' is not a whole number from 0 to 65535."),
+        (
+            ["serve", "--replicas", "2"],
+            "--replicas is for notebooks that this command runs. Name one.",
+        ),
+        (["serve", "--watch"], "--watch is for notebooks that this command runs. Name one."),
+        (["serve", "--port", "65536"], "'--port': '65536' is not a whole number from 0 to"),
+        (["call"], "Missing argument 'TOOL'."),
+    ],
+)
+def test_wrong_usage_is_answered_with_what_to_write(arguments, sentence):
+    answer = CliRunner().invoke(main.app, arguments, env=WIDE)
+    assert sentence in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], *([verb] for verb in VERBS), ["cache", "warm"]])
+def test_help_shows_no_types_of_python_and_no_braces(arguments):
+    answer = CliRunner().invoke(main.app, [*arguments, "-h"], env=WIDE)
+    help_, _, _ = answer.output.partition("Example")
+    assert "--help" in help_
+    assert not re.search(r"<\w+|list\[|[{}]", help_)
+    # A paragraph fits on one line of this terminal.
+    about = help_.partition("Usage: ")[2].partition("─")[0]
+    assert not re.search(r"[^\s.:] *\n +\S", about.partition("\n")[2])
+
+
+def test_the_example_of_the_cache_is_a_line_of_its_own():
+    answer = CliRunner().invoke(main.app, ["cache", "-h"], env=WIDE)
+    lines = [line.strip() for line in answer.output.splitlines()]
+    assert "Example: mcp-notebook cache warm notebooks/weather.ipynb" in lines
+
+
+def test_help_and_completion_load_nothing_heavy():
+    script = (
+        "import sys, typer.main\n"
+        "from mcp_notebook import cli\n"
+        "typer.main.get_command(main.app)\n"
+        "heavy = {'mcp', 'uvicorn', 'jupyter_client', 'nbclient', 'IPython', 'pydantic', 'anyio'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="bash")
+def test_a_shell_completes_verbs(home):
+    script = Path(sys.executable).with_name("mcp-notebook")
+    done = subprocess.run(
+        [script],
+        env=kernel_env(home)
+        | {
+            "_MCP_NOTEBOOK_COMPLETE": "complete_bash",
+            "COMP_WORDS": "mcp-notebook s",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["stdio", "serve", "stop"]
+
+
+# -- list and call, as processes -------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+def test_a_live_notebooks_tool_is_listed_and_called(sales):
+    assert "add\tsales\ta, b=2\tAdd." in _run(sales.home, "list").stdout
+    done = _run(sales.home, "call", "add", "--arg", "a=40")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+
+
+def test_arguments_may_come_as_json(sales):
+    done = _run(sales.home, "call", "add", "--json", json.dumps({"a": 1, "b": 1}))
+    assert done.stdout == "2\n"
+
+
+@pytest.mark.smoke
+def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
+    done = _run(sales.home, "call", "fail")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "on purpose" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["call", "ad"], "Unknown tool: 'ad'"),
+        (["list", "--notebook", "nope.ipynb"], "does not exist"),
+        (["serve", "nope.ipynb"], "does not exist"),
+        (["stdio", "nope.ipynb"], "does not exist"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_ends_with_1(sales, client, arguments, text):
+    done = _run(sales.home, *arguments, stdin=client)
+    assert done.returncode == 1
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ExceptionGroup" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_setting_that_cannot_be_used_is_named(home):
+    done = _run(home, "list", env={"MCP_NOTEBOOK_START_TIMEOUT": "soon"})
+    assert done.returncode == 1
+    assert "MCP_NOTEBOOK_START_TIMEOUT='soon'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_home_that_cannot_be_written_is_named(home, client):
+    (home / "file").touch()
+    done = _run(home, "stdio", stdin=client, env={"MCP_NOTEBOOK_HOME": str(home / "file" / "sub")})
+    assert done.returncode == 1
+    assert "Set MCP_NOTEBOOK_HOME to a folder that you can write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
+    path = _notebook(home, "1 / 0")
+    done = _run(home, "stdio", path, stdin=client)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "Code cell 1 of 1 of busy.ipynb failed" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve"],
+        ["stdio"],
+        ["list", "--notebook"],
+        ["call", "add", "--notebook"],
+        ["cache", "warm"],
+    ],
+    ids=" ".join,
+)
+def test_each_command_that_runs_notebooks_can_be_kept_to_trusted_ones(home, client, arguments):
+    path = _notebook(home, "open('ran', 'w').close()")
+    done = _run(home, *arguments, path, "--trusted-only", stdin=client)
+    assert done.returncode == 1
+    assert f"{path} is not trusted" in done.stderr
+    assert "is not run. Read its code, then trust it with `jupyter trust" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (home / "ran").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["list"], ["call", "add", "--arg", "a=1"]], ids=" ".join)
+def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
+    tool = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
+    path = _notebook(home, "%load_ext mcp_notebook", "1 / 0", tool)
+    refused = _run(home, *arguments, "--notebook", path)
+    assert refused.returncode == 1
+    assert "Fix the cell, or go on despite it with --allow-errors." in refused.stderr
+    allowed = _run(home, *arguments, "--notebook", path, "--allow-errors")
+    assert allowed.returncode == 0
+    assert allowed.stdout == ("add\tbusy\ta\tAdd.\n" if arguments == ["list"] else "2\n")
+    assert "ZeroDivisionError" in allowed.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals")
+def test_somebody_who_types_stdio_is_told_who_it_is_for(home):
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "stdio"],
+        env=kernel_env(home),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            line = process.stderr.readline()
+            process.terminate()
+            printed = process.communicate(timeout=60)[0]
+        finally:
+            process.kill()
+            os.close(ours)
+            os.close(theirs)
+    assert line.startswith("This command is started by an MCP client")
+    assert "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools." in line
+    assert printed == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_reader_that_has_gone_is_no_error(sales):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        list_words("list"), env=kernel_env(sales.home), stdout=writer, stderr=subprocess.PIPE
+    ) as process:
+        os.close(writer)
+        said = process.communicate(timeout=60)[1]
+    assert said == b""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("without_nohup")
+@pytest.mark.parametrize(
+    ("arguments", "number", "code"),
+    [
+        pytest.param(["list", "--notebook"], signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(["call", "add", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
+        pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
+        pytest.param(["cache", "warm"], signal.SIGTERM, 130, marks=pytest.mark.slow),
+        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
+        pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
+        (["stdio"], signal.SIGTERM, 0),
+        # The terminal was closed.
+        pytest.param(["call", "add", "--notebook"], signal.SIGHUP, 130, marks=pytest.mark.slow),
+        pytest.param(["serve", "--port", "0"], signal.SIGHUP, 0, marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code):
+    path = _notebook(
+        home,
+        "%load_ext mcp_notebook",
+        "import pathlib, time",
+        "print('x'); time.sleep(600)",
+    )
+    command = [*COMMAND, *arguments, str(path)]
+    if number == signal.SIGTERM:  # as `command &` in a script
+        command = ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
+    with subprocess.Popen(
+        command,
+        env=kernel_env(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            while "cell 3 of 3" not in process.stderr.readline():
+                assert process.poll() is None
+            (kernel,) = list_live_records(home / ".mcp-notebook" / "kernels")
+            process.send_signal(number)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert not psutil.pid_exists(kernel.pid)

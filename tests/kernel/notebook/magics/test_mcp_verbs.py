@@ -1,0 +1,177 @@
+"""`%mcp`: what each verb shows and does, and what it says about wrong input."""
+
+import os
+
+import pytest
+from live import Link, record_of, tools_of
+
+from mcp_notebook.discovery.records import read_start_time, write_record
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
+
+
+@pytest.mark.smoke
+def test_mcp_list_and_status_show_the_tools(rain):
+    assert "rain(city" in rain.ok("%mcp list").text
+    assert "1 tool: rain" in rain.ok("%mcp status").text
+    rain.ok("%mcp remove rain")
+    assert "No tools yet" in rain.ok("%mcp list").text
+    assert "No tools yet" in rain.ok("%mcp status").text
+
+
+def test_mcp_list_is_in_the_order_of_clients_and_says_when_names_may_be_longer(rain):
+    rain.ok("%%mcp_tool --priority 1\ndef first(): 'First.'")
+    rain.ok("%%mcp_tool --priority -1\ndef last(): 'Last.'")
+    rain.ok("%%mcp_tool\ndef middle(): 'Middle.'")
+    output = rain.ok("%mcp list")
+    lines = output.displays[0]["text/plain"].splitlines()
+    assert [line.partition("(")[0] for line in lines] == ["first", "rain", "middle", "last"]
+    assert output.stdout == ""
+    folder = rain.home / ".mcp-notebook" / "kernels"
+    record = record_of(rain).model_copy(
+        update={
+            "id": "b",
+            "name": "other",
+            "pid": os.getpid(),
+            "started": read_start_time(os.getpid()),
+        }
+    )
+    path = write_record(folder, record)
+    try:
+        assert "(other)" in rain.ok("%mcp list").stdout
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["city=Seattle year=2013", 'city="Seattle" year=2013', '{"city": "Seattle", "year": 2013}'],
+)
+def test_mcp_call_shows_what_a_client_gets(rain, arguments):
+    assert rain.ok(f"%mcp call rain {arguments}").stdout.strip() == "Seattle 2013"
+
+
+def test_mcp_call_shows_an_error_as_a_client_gets_it(rain):
+    assert "city" in rain.ok("%mcp call rain city=Paris").stdout
+
+
+def test_mcp_call_runs_coroutine_tools_too(kernel):
+    kernel.ok(
+        "%%mcp_tool\nimport asyncio\nasync def later() -> int:\n    'L.'\n"
+        "    await asyncio.sleep(0)\n    return 7"
+    )
+    assert kernel.ok("%mcp call later").stdout.strip() == "7"
+
+
+def test_pairs_of_a_call_may_hold_the_notebooks_variables_and_an_object_is_taken_as_it_stands(rain):
+    rain.ok("place, years = 'New York', [2013]")
+    code = "%mcp call rain city=$place year={years[0]}"
+    assert rain.ok(f"def f():\n    place = 'Seattle'\n    {code}\nf()").stdout == "Seattle 2013\n"
+    assert "'{place}'" in rain.ok('%mcp call rain {"city": "{place}"}').stdout
+    assert "{place}" in rain.run("%mcp remove {place}").text
+
+
+@pytest.mark.smoke
+def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
+    assert rain.ok("%mcp log").stdout == "No calls yet.\n"
+    assert rain.ok("%mcp log rain --errors").stdout == "No call of rain has failed.\n"
+    with Link(record_of(rain)) as link:
+        link.call("rain", city="Seattle")
+        link.call("rain", city="Paris")
+    [data] = rain.ok("%mcp log").displays
+    assert "<code>rain(city=&#x27;Seattle&#x27;)</code>" in data["text/html"]
+    _, first, second = data["text/plain"].splitlines()
+    assert "unknown client  rain(city='Seattle')  done" in first
+    assert "rain(city='Paris')" in second
+    assert "failed" in second
+    rain.ok("%mcp call rain city=Seattle")
+    [data] = rain.ok("%mcp log -n 1").displays
+    assert "this notebook" in data["text/plain"].splitlines()[1]
+    assert "1 of 3 calls" in data["text/plain"].splitlines()[2]
+    assert "Paris" in rain.ok("%mcp log --errors rain").displays[0]["text/plain"].splitlines()[1]
+    status = rain.ok("%mcp status").stdout
+    assert "3 calls, 1 failed (`%mcp log`): rain (3, 1 failed)\n" in status
+    assert "by unknown client (2), this notebook (1)\n" in status
+
+
+def test_mcp_remove_takes_the_tool_and_leaves_the_function(rain):
+    rain.ok("%mcp remove rain")
+    assert tools_of(rain) == {}
+    assert rain.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
+
+
+def test_who_misses_a_tool_that_was_removed_is_told_how_it_comes_back(rain, rain_cell):
+    rain.ok("%mcp remove rain")
+    status = rain.ok("%mcp status").stdout
+    assert "Missing: rain: It was removed with `%mcp remove`. That was at " in status
+    assert "Run its cell again, and it returns." in status
+    with Link(record_of(rain)) as link:
+        assert link.welcome.missing["rain"].reason == "It was removed with `%mcp remove`."
+        assert "Run its cell again, and it returns." in str(link.call("rain"))
+    rain.ok(rain_cell)
+    assert "Missing" not in rain.ok("%mcp status").stdout
+
+
+def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel):
+    kernel.ok(
+        "%%mcp_tool --timeout 200ms\nimport asyncio\nasync def waits() -> int:\n    'Waits.'\n"
+        "    await asyncio.sleep(3600)"
+    )
+    assert "it ran longer than 0.2 s" in kernel.ok("%mcp call waits").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%mcp", "`%mcp` needs a verb: status"),
+        ("%mcp serve 9000", "`%mcp serve` takes no arguments: remove `9000`."),
+        ("%mcp statsu", "Did you mean `%mcp status`?"),
+        ("%mcp call", "Which tool?"),
+        ("%mcp call nothing", "'nothing'"),
+        ("%mcp remove", "Which tools?"),
+        ("%mcp remove nothing", "'nothing'"),
+        ("%mcp allow", "Which question? Write its number. Open questions: none."),
+        ("%mcp deny it", "Which question? Write its number. Open questions: none."),
+        ("%mcp allow 7", "Question 7 is not open"),
+        ("%mcp allow 7 always", "Write `%mcp allow 7` or `%mcp allow 7 session`."),
+        (
+            "%mcp xyz",
+            "It has status, panel, list, call, try, log, record, insert, remove, allow, deny, ",
+        ),
+        ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
+        ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
+        (f'%mcp call rain {{"a": {"[" * 100_000}', "not a valid JSON object: maximum recursion"),
+        ('%mcp call rain city="New', "close the quote, or put it between quotes of the other kind"),
+        ("%mcp log rian", "did you mean 'rain'?"),
+        ("%mcp log --all", "`%mcp log` has no option `--all`"),
+        ("%mcp call rian city=Seattle", "did you mean 'rain'?"),
+    ],
+)
+def test_wrong_input_gets_one_sentence_that_says_what_to_do(rain, line, said):
+    output = rain.run(line)
+    assert output.error is not None
+    assert output.error.startswith("UsageError")
+    assert said in output.error
+    assert list(tools_of(rain)) == ["rain"]
+
+
+@pytest.mark.smoke
+def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
+    shown = kernel.open_pager("%mcp?")
+    words = " ".join(shown.split())
+    for name, verb in VERBS.items():
+        assert f"%mcp {name} {verb.arguments}".strip() in words
+        assert verb.help in words
+    text, _, _ = shown.partition("\x1b[31mFile:")
+    assert max(map(len, text.splitlines())) <= 92  # the width of a notebook, not of a terminal
+    assert "%mcp status`` never shows a call on the main thread as running" in shown
+
+
+def test_the_verb_that_clears_the_cache_says_how_many_results_there_were(kernel):
+    kernel.ok("%%mcp_tool --read-only --cache 60s\ndef f() -> int:\n    'F.'\n    return 1")
+    kernel.ok("%mcp call f")
+    assert kernel.ok("%mcp clear-cache").stdout == "Removed 1 result from the cache.\n"
+    assert kernel.ok("%mcp clear-cache").stdout == "Removed 0 results from the cache.\n"
+
+
+def test_stopping_what_is_not_served_is_no_error(kernel):
+    assert kernel.ok("%mcp stop").stdout == "Nothing was being served over HTTP.\n"

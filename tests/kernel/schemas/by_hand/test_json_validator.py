@@ -1,0 +1,103 @@
+"""Validation by a schema: patterns in linear time, keywords of our own, formats."""
+
+import pytest
+
+from mcp_notebook.kernel.schemas.by_hand.json_validator import (
+    FORMATS,
+    compile_pattern,
+    drop_unusable_patterns,
+    find_errors,
+    make_validator,
+)
+
+
+def paths(schema, value):
+    return [list(error.absolute_path) for error in find_errors(make_validator(schema), value)]
+
+
+def test_a_pattern_that_would_take_years_takes_no_time():
+    assert paths({"type": "string", "pattern": "^(a+)+$"}, "a" * 5_000 + "!") == [[]]
+
+
+def test_a_pattern_with_look_around_cannot_be_compiled_and_is_dropped():
+    with pytest.raises(Exception, match="look-around"):
+        compile_pattern("(?=a)b")
+    schema = {
+        "properties": {"a": {"pattern": "(?=a)b"}, "b": {"pattern": "^b"}},
+        "patternProperties": {"(?=a)b": {}, "^c": {}},
+        "const": {"pattern": "(?=a)b"},
+    }
+    assert drop_unusable_patterns(schema) == {
+        "properties": {"a": {}, "b": {"pattern": "^b"}},
+        "patternProperties": {"^c": {}},
+        "const": {"pattern": "(?=a)b"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "wrong"),
+    [
+        ({"properties": {"a": False}}, {"a": 1}, [["a"]]),
+        ({"patternProperties": {"^n": {"type": "integer"}}}, {"n1": "x", "m": "x"}, [["n1"]]),
+        (
+            {
+                "properties": {"a": {}},
+                "patternProperties": {"^n": {}},
+                "additionalProperties": False,
+            },
+            {"a": 1, "n1": 1, "z": 1},
+            [["z"]],
+        ),
+        (
+            {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False},
+            {"a": 1, "z": 1},
+            [["z"]],
+        ),
+        (
+            {
+                "if": {"properties": {"a": {"const": 1}}, "required": ["a"]},
+                "then": {"properties": {"b": {}}},
+                "else": {"properties": {"c": {}}},
+                "unevaluatedProperties": False,
+            },
+            {"a": 1, "b": 1, "c": 1},
+            [["c"]],
+        ),
+        (
+            {
+                "$ref": "#/$defs/base",
+                "$defs": {"base": {"properties": {"a": {}}}},
+                "unevaluatedProperties": False,
+            },
+            {"a": 1, "z": 1},
+            [["z"]],
+        ),
+        ({"uniqueItems": True}, [{"a": 1}, {"a": 1.0}], [[]]),
+        ({"uniqueItems": True}, [1, True, "1"], []),
+    ],
+)
+def test_keywords_of_our_own_find_what_is_wrong_where_it_is(schema, value, wrong):
+    assert paths(schema, value) == wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("date", "2024-02-29", "2023-02-29"),
+        ("date-time", "2024-01-01T10:00:00", "2024-01-01"),
+        ("time", "10:00", "25:00"),
+        ("email", "a@example.com", "a"),
+        ("ipv4", "127.0.0.1", "127.0.0"),
+        ("ipv6", "::1", "1"),
+        ("uuid", "12345678-1234-5678-1234-567812345678", "1"),
+    ],
+)
+def test_a_format_of_ours_is_checked(name, right, wrong):
+    assert name in FORMATS
+    assert paths({"format": name}, right) == []
+    assert paths({"format": name}, wrong) == [[]]
+    assert paths({"format": name}, 5) == []
+
+
+def test_other_formats_say_nothing():
+    assert paths({"format": "hostname"}, "not a host name!") == []

@@ -1,0 +1,790 @@
+"""Output schemas, and structured results that match them, without a kernel."""
+
+import contextlib
+import dataclasses
+import datetime as dt
+import enum
+import functools
+import json
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.formatters import DisplayFormatter
+from jsonschema import Draft202012Validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PastDate,
+    RootModel,
+    WrapValidator,
+    computed_field,
+    field_serializer,
+)
+from typing_extensions import TypedDict
+
+from mcp_notebook.content import Image, ResourceLink, Result, Text
+from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.outputs import Printed
+from mcp_notebook.kernel.schemas.output.structured_data import ResultTooLarge, shorten_data
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.settings import Settings
+
+NAN = float("nan")
+UNSAID = object()
+LEAF = {"value": 2, "kids": []}
+T = TypeVar("T")
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Item(BaseModel):
+    name: str = Field(serialization_alias="Name")
+    price: float = 0.0
+
+
+class Node(BaseModel):
+    value: int
+    kids: list["Node"] = []
+
+
+class Page(BaseModel, Generic[T]):
+    items: list[T]
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Row(TypedDict):
+    a: int
+    b: float
+
+
+class Typed(TypedDict):
+    type: str
+    default: Annotated[int, AfterValidator(hex)]
+
+
+@dataclasses.dataclass
+class Visit:
+    count: int
+    when: dt.datetime | None = None
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+class Aliased(BaseModel):
+    a_b: int = Field(alias="aB")
+
+
+class Computed(BaseModel):
+    x: int
+
+    @computed_field
+    def y(self) -> int:
+        return "one"
+
+
+class Careful(BaseModel):
+    """Changes what it is given: to be made once only."""
+
+    model_config = ConfigDict(extra="forbid", regex_engine="python-re")
+    name: Annotated[str, Field(pattern="^(?=a)a$")]
+    count: int = 0
+    made: dict[Annotated[str, Field(pattern="(?=k)")], int] = {}
+
+    def model_post_init(self, _context):
+        self.count += 1
+
+    @functools.cached_property
+    def double(self):
+        return self.name * 2
+
+
+@dataclasses.dataclass
+class Derived:
+    x: int
+    y: int = dataclasses.field(init=False, default=3)
+    z: dataclasses.InitVar[int] = 1
+
+    def __post_init__(self, z):
+        self.y += z
+
+
+class Lying(BaseModel):
+    x: int
+
+    @field_serializer("x")
+    def _write(self, _value):
+        return "five"
+
+
+class Failing(BaseModel):
+    x: int
+
+    @field_serializer("x")
+    def _write(self, _value):
+        raise SystemExit(3)
+
+
+def _careful():
+    made = Careful(name="a", made={"k": 1})
+    assert made.double == "aa"  # and is in its __dict__ now
+    return made
+
+
+def tool_of(annotation, **options):
+    def tool():
+        """D."""
+
+    if annotation is not UNSAID:
+        tool.__annotations__["return"] = annotation
+    return make_tool(tool, ToolOptions(**options))
+
+
+def result_of(annotation, value, outputs=(), limit=100_000, **options):
+    """Return the result of a tool that returns this, after a client's own check."""
+    tool = tool_of(annotation, **options)
+    bounded = Settings(max_structured_chars=limit)
+    result = Converter(DisplayFormatter().format, bounded).make_result(value, outputs, tool.output)
+    schema = tool.info.output_schema
+    if schema is not None and not result.is_error and options.get("validate_output", True):
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+        Draft202012Validator(schema).validate(result.structured)
+    return result
+
+
+def text_of(result):
+    [block] = result.content
+    return block.text
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        *(Item, Node, Row, Visit, Point, Page[Item], Numbers, dict, list[dict], set[str]),
+        *(dict[str, float], list[Item], tuple[int, str], int, float, bool, dt.date, Decimal),
+        *(uuid.UUID, PurePosixPath, Literal["a"], Colour, int | None, Item | None, Item | Node),
+        Annotated[int, Field(ge=1)],
+    ],
+)
+def test_what_a_program_could_use_has_a_schema(annotation):
+    schema = tool_of(annotation).info.output_schema
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema == tool_of(annotation).info.output_schema
+    assert tool_of(annotation, output_schema=False).info.output_schema is None
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        *(UNSAID, None, Any, object, str, str | None, Annotated[str, "text"], bytes, T, Result),
+        *(Text, list[Image], Text | int, Iterator[int], Mock(), Mock, Converter, "list[int"),
+        *(list, tuple, set, list[Any], tuple[object, ...], list | None, Path),
+    ],
+)
+def test_what_is_read_or_shown_has_none_and_is_a_tool_all_the_same(annotation):
+    assert tool_of(annotation).info.output_schema is None
+
+
+def test_pandas_and_matplotlib_have_none_unless_asked_for():
+    pandas = pytest.importorskip("pandas")
+    assert tool_of(pandas.DataFrame).info.output_schema is None
+    frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, NAN]}, index=["x", "y"])
+    result = result_of(pandas.DataFrame, frame, output_schema=True)
+    rows = [{"index": "x", "a": 1, "b": 0.5}, {"index": "y", "a": 2, "b": None}]
+    assert result.structured == {"result": rows}
+    assert text_of(result).startswith("DataFrame: 2 rows")
+    series = pandas.Series({"a": 1, "b": 2})
+    assert result_of(pandas.Series, series, output_schema=True).structured == {"a": 1, "b": 2}
+
+
+def test_an_annotation_that_names_nothing_is_a_warning():
+    namespace = {"__name__": "__main__"}
+    exec("def tool() -> 'Missing': 'D.'", namespace)
+    tool = make_tool(namespace["tool"])
+    assert tool.info.output_schema is None
+    [warning] = tool.warnings
+    assert warning.startswith("The return annotation uses `Missing`, which is not defined")
+
+
+@pytest.mark.parametrize("annotation", [UNSAID, Result, Converter, "Missing"])
+def test_a_schema_that_is_asked_for_and_cannot_be_is_refused(annotation):
+    with pytest.raises(DefinitionError, match=r"`tool`: .*output_schema"):
+        tool_of(annotation, output_schema=True)
+
+
+def test_text_has_a_schema_if_asked_for():
+    result = result_of(str, "a\0b", output_schema=True)
+    assert result.structured == {"result": "a\0b"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "structured"),
+    [
+        (Item, Item(name="a", price=1), {"Name": "a", "price": 1.0}),
+        (Item, {"name": "a"}, {"Name": "a", "price": 0.0}),
+        (list[Item], [Item(name="a")], {"result": [{"Name": "a", "price": 0.0}]}),
+        (Item | None, None, {"result": None}),
+        (
+            Node,
+            Node(value=1, kids=[Node(value=2)]),
+            {"value": 1, "kids": [{"value": 2, "kids": []}]},
+        ),
+        (Row, {"a": 1, "b": NAN}, {"a": 1, "b": None}),
+        (Visit, Visit(1), {"count": 1, "when": None}),
+        (Point, Point(1, 2.5), {"result": [1, 2.5]}),
+        (Numbers, Numbers([1]), {"result": [1]}),
+        (Aliased, Aliased(aB=1), {"aB": 1}),
+        (Careful, _careful(), {"name": "a", "count": 1, "made": {"k": 1}}),
+        (Derived, Derived(1), {"x": 1, "y": 4}),
+        (float, NAN, {"result": None}),
+        (float, float("-inf"), {"result": None}),
+        (Decimal, Decimal("1.50"), {"result": "1.50"}),
+        (dt.timedelta, dt.timedelta(days=1), {"result": "P1D"}),
+        (dict[str, bytes], {"a": b"text", "b": b"\xff"}, {"a": "text", "b": "/w=="}),
+        (dict[str, str], {"a": PurePosixPath("/x")}, {"a": "/x"}),
+        (dict[str, int], {1: 2}, {"1": 2}),
+        (dict[Colour, int], {Colour.RED: 2}, {"red": 2}),
+        (dict, {1: 2, "1": 3, None: {4}}, {"1": 2, "'1'": 3, "null": [4]}),
+        (dict, {"p": Point(1, NAN)}, {"p": {"x": 1, "y": None}}),
+        (list[int], (number for number in range(3)), {"result": [0, 1, 2]}),
+        (str, "\ud800", {"result": "\ufffd"}),
+        (int, 2**70, {"result": 2**70}),
+    ],
+)
+def test_values_are_converted_to_match(annotation, value, structured):
+    asked = True if annotation is str else None
+    assert result_of(annotation, value, output_schema=asked).structured == structured
+
+
+@pytest.mark.smoke
+def test_numpy_and_pandas_values_are_converted_to_match():
+    np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    for annotation, value, structured in [
+        (int, np.int64(3), 3),
+        (bool, np.bool_(True), True),
+        (float, np.float32(0.5), 0.5),
+        (float, pd.NA, None),
+        (dt.datetime, np.datetime64("2024-01-01"), "2024-01-01"),
+        (dt.datetime, pd.Timestamp("2024-01-01"), "2024-01-01T00:00:00"),
+        (list[float], np.array([1, np.nan]), [1.0, None]),
+        (list[list[int]], np.eye(2), [[1, 0], [0, 1]]),
+        (list[Row], pd.DataFrame({"a": [1], "b": [np.nan]}), [{"a": 1, "b": None}]),
+        (list[int], pd.Series([1, 2]), [1, 2]),
+        (list[float | None], [np.int8(1), pd.NaT], [1, None]),
+    ]:
+        made = result_of(annotation, value).structured["result"]
+        assert made == structured or str(made).startswith(str(structured))
+    moments = np.array(["2024-01-01", "NaT"], "M8[ns]")
+    for annotation, value, made in [
+        (list[dt.timedelta], np.array([10**9, 2], "m8[ns]"), ["PT1S", "PT0.000000002S"]),
+        (list[dt.datetime], moments[:1], ["2024-01-01T00:00:00"]),
+        (list[dt.datetime | None], [pd.NaT, None], [None, None]),
+        (list[dt.datetime | None], moments, ["2024-01-01T00:00:00", None]),
+        (list[list], [moments], [["2024-01-01T00:00:00", None]]),
+        (list[list], [np.array([10**9], "m8[ns]")], [["PT1S"]]),
+    ]:
+        assert result_of(annotation, value).structured["result"] == made
+    assert '"2024-01-01T00:00:00", null' in text_of(result_of(UNSAID, {"a": moments}))
+    assert result_of(dict[str, float], pd.Series({"a": np.nan})).structured == {"a": None}
+    visit = Visit(np.int64(3), pd.NaT)
+    assert result_of(Visit, visit).structured == {"count": 3, "when": None}
+
+
+def test_the_text_of_a_structured_result_is_the_same_json():
+    assert text_of(result_of(dict[str, float], {"a": NAN})) == '{"a": null}'
+    assert text_of(result_of(Item, Item(name="a"))) == '{"Name": "a", "price": 0.0}'
+    assert text_of(result_of(list[int], [1, 2])) == "[1, 2]"
+
+
+def test_what_is_printed_does_not_disturb():
+    result = result_of(int, 1, [Printed("hello\n")])
+    assert [block.text for block in result.content] == ["hello", "1"]
+    assert result.structured == {"result": 1}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "said"),
+    [
+        (int, "abc", "result: got 'abc' (string); allowed: integer"),
+        (int, None, "result: got None (null); allowed: integer"),
+        (float, None, "result: got None (null); Input should be a valid number."),
+        (list[Item], [Item(name="a"), {"name": "b", "price": "x"}], "result[1].price: got 'x'"),
+        (Item, Item.model_construct(name="a", price="x"), "result.price: got 'x' (string)"),
+        (Item, Item.model_construct(), "result.name: missing"),
+        (Item, Item.model_construct(name="a", price=[]), "result.price: got [] (array)"),
+        (Aliased, Aliased.model_construct(a_b="x"), "result.aB: got 'x' (string)"),
+        (Computed, Computed(x=1), "result.y: got 'one' (string); allowed: integer"),
+        (Visit, Visit("x"), "result.count: got 'x' (string); allowed: integer"),
+        (Row, {"a": 1}, "result.b: missing"),
+        (Lying, Lying(x=1), "result.x: got 'five' (string); allowed: integer"),
+        (Annotated[int, AfterValidator(str)], 5, "result: got '5' (string); allowed: integer"),
+        (
+            list[Annotated[int, WrapValidator(lambda _v, _h: "x")]],
+            [5],
+            "result[0]: got 'x' (string)",
+        ),
+        (Typed, {"type": 1, "default": 5}, "result.type: got 1 (integer); allowed: string"),
+        (Typed, {"type": "a", "default": 5}, "result.default: got '0x5' (string)"),
+        (dict[int, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
+        (dict[int | str, str], {1: "a", "1": "b"}, "2 of its keys are the same in JSON"),
+        (Literal["a"], "b", "result: got 'b' (string); allowed: 'a'"),
+        (Annotated[int, Field(ge=3)], 2, "allowed: integer at least 3"),
+        (PastDate, dt.date(2999, 1, 1), "(date); Date should be in the past"),
+        (Annotated[dt.timedelta, Field(gt=dt.timedelta(1))], dt.timedelta(0), "greater than 1 day"),
+        (dict[str, int], Mock(), "(Mock); allowed: object of integer"),
+    ],
+)
+def test_a_result_that_does_not_match_is_an_error_that_says_where(annotation, value, said):
+    result = result_of(annotation, value)
+    assert result.is_error
+    assert result.structured is None
+    assert said in text_of(result)
+    assert "`validate_output=False`" in text_of(result)
+    assert "\n" not in text_of(result)
+
+
+def test_a_result_need_not_match_if_its_author_says_so():
+    for annotation, value, structured in [
+        (int, "abc", {"result": "abc"}),
+        (Item, Item.model_construct(name="a", price="x"), {"Name": "a", "price": "x"}),
+        (list[int], NAN, {"result": None}),
+        (int, int, {"result": "<class 'int'>"}),
+    ]:
+        assert result_of(annotation, value, validate_output=False).structured == structured
+
+
+def test_code_of_the_authors_that_fails_is_an_error():
+    result = result_of(Failing, Failing(x=1))
+    assert result.is_error
+    assert "SystemExit" in text_of(result)
+
+
+def test_what_contains_itself_is_refused():
+    endless, ring = [], {}
+    endless.append(endless)
+    ring["a"] = ring
+    for annotation, value in ((list[list], endless), (dict, ring)):
+        assert "contains itself" in text_of(result_of(annotation, value))
+
+
+def test_what_is_nested_deep_is_sent_whole_or_refused():
+    deep = {}
+    for _ in range(80):
+        deep = {"a": deep}
+    assert result_of(dict, deep).structured == deep
+    for _ in range(80):
+        deep = {"a": deep}
+    assert "nested too deep" in text_of(result_of(dict, deep))
+
+
+class Sale(TypedDict):
+    n: int
+    name: str
+
+
+class Report(BaseModel):
+    title: str
+    rows: list[Sale]
+
+
+ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "path"),
+    [
+        (list[int], list(range(40_000)), ["result"]),
+        (list[Sale], ROWS, ["result"]),
+        (Report, Report(title="t", rows=ROWS), ["rows"]),
+        (dict, {"a": [0] * 50_000}, ["a"]),
+        (dict[str, int], {str(number): 1 for number in range(15_000)}, []),
+        (Result, Result(structured=list(range(30_000))), []),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                (list[int], range(10**9), ["result"]),
+                (dict, {"a": [0] * 500_000}, ["a"]),
+                (dict[str, int], {str(number): 1 for number in range(30_000)}, []),
+                (Result, Result(structured=list(range(10**5))), []),
+            ]
+        ),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_say_which(
+    annotation, value, path
+):
+    result = result_of(annotation, value)
+    assert not result.is_error, result.content
+    assert 80_000 < len(json.dumps(result.structured, ensure_ascii=False)) <= 100_000
+    (cut,) = result.meta["io.github.mcp-notebook/shortened"]
+    whole = value.structured if isinstance(value, Result) else value
+    whole = whole.rows if isinstance(whole, Report) else whole
+    part = result.structured
+    for key in path:
+        part = part[key]
+        whole = whole[key] if isinstance(whole, dict) else whole
+    assert cut == {"path": path, "kept": len(part), "total": len(whole)}
+    assert f"the first {len(part):,} of {len(whole):,} items" in result.content[-1].text
+    if path == ["result"]:
+        assert part == list(value[: len(part)])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "extensions"),
+    [
+        (dict, {"a": [0.5] * 40_000}, [".json"]),
+        (dict, {"a": [123_456_789] * 15_000}, [".json"]),
+        pytest.param(
+            *(list[dict], ROWS, [".csv", ".parquet", ".json"]),
+            marks=pytest.mark.needs("pyarrow"),
+        ),
+    ],
+)
+def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation, value, extensions):
+    store = ResourceStore("k", 10**9)
+    converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep)
+    result = converter.make_result(value, (), tool_of(annotation).output)
+    links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
+    assert [Path(uri).suffix for uri in links] == extensions
+    whole = next(uri for uri in links if uri.endswith(".json"))
+    assert json.loads(store.find_format(whole).content()) == value
+
+
+def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_cut():
+    columns = result_of(dict[str, list[float]], {"a": [1.5] * 50_000, "b": [0.25] * 50_000})
+    assert len(columns.structured["a"]) == len(columns.structured["b"]) > 5_000
+    text = result_of(dict[str, str], {"a": "word " * 100_000, "b": "whole"})
+    assert text.structured["b"] == "whole"
+    assert "of 500,000 characters left out" in text.structured["a"]
+
+
+@pytest.mark.slow
+def test_what_no_part_of_matches_the_schema_is_refused():
+    @dataclasses.dataclass
+    class Pair:
+        items: Annotated[list[int], Field(min_length=39_000)]
+
+    result = result_of(Pair, Pair(list(range(40_000))))
+    assert result.is_error
+    assert "too large" in text_of(result)
+    assert "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS" in text_of(result)
+    assert result.structured is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=200,
+)
+
+
+@given(JSON, st.integers(1, 400))
+def test_data_that_is_shortened_fits_and_what_is_not_shortened_is_whole(data, most):
+    before = json.dumps(data)
+    try:
+        part, cuts = shorten_data(data, most)
+    except ResultTooLarge:
+        assert len(json.dumps(data, ensure_ascii=False)) > most
+    else:
+        assert len(json.dumps(part, ensure_ascii=False)) <= most
+        assert (part == data) == (not cuts)
+        assert type(part) is type(data)
+    assert json.dumps(data) == before
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+ORDERS = {
+    "type": "object",
+    "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Item"}}},
+    "required": ["items"],
+    "$defs": {"Item": {"type": "object", "properties": {"price": {"type": "number"}}}},
+}
+
+
+def test_a_schema_by_hand_is_told_as_it_is_and_results_are_compared_with_it():
+    assert tool_of(UNSAID, output_schema=ORDERS).info.output_schema == ORDERS
+    good = result_of(UNSAID, {"items": [{"price": 1}]}, output_schema=ORDERS)
+    assert good.structured == {"items": [{"price": 1}]}
+    bad = {"items": [{"price": 1}, {"price": "x"}]}
+    said = text_of(result_of(UNSAID, bad, output_schema=ORDERS))
+    assert "result.items[1].price: got 'x' (string); allowed: number" in said
+    assert "`output_schema`" in said
+    assert not result_of(UNSAID, bad, output_schema=ORDERS, validate_output=False).is_error
+
+
+def test_a_schema_by_hand_that_is_no_object_is_wrapped_with_its_references():
+    schema = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/N"}]}}
+    schema["$defs"] = {"N": {"type": "integer"}}
+    told = tool_of(UNSAID, output_schema=schema).info.output_schema
+    assert told["properties"]["result"]["items"]["anyOf"] == [
+        {"$ref": "#/properties/result"},
+        {"$ref": "#/$defs/N"},
+    ]
+    assert result_of(UNSAID, [1, [2]], output_schema=schema).structured == {"result": [1, [2]]}
+    assert "result[0][0]" in text_of(result_of(UNSAID, [["x"]], output_schema=schema))
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "nothing"}, "'nothing'"),
+        ({"$ref": "https://example.com/x"}, "nothing is fetched"),
+        ({"$ref": "#/$defs/x"}, "which it does not hold"),
+        ({"pattern": "("}, "regular expression"),
+        ({"default": object()}, "is not valid JSON"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "JSON Schema 2020-12"),
+        ({"properties": {"a": {"$id": "x"}}}, "`$id`"),
+        ({"$ref": "#"}, "in a circle"),
+        (5, "not 5"),
+    ],
+)
+def test_a_schema_that_clients_could_not_use_is_refused(schema, said):
+    with pytest.raises(DefinitionError) as refused:
+        tool_of(int, output_schema=schema)
+    assert said in str(refused.value)
+    assert "`tool`" in str(refused.value)
+
+
+def test_a_result_by_hand_is_validated_and_wrapped_too():
+    assert result_of(int, Result("hi", structured=3)).structured == {"result": 3}
+    assert result_of(Item, Result("hi", structured={"name": "a"})).structured["Name"] == "a"
+    assert "allowed: integer" in text_of(result_of(int, Result("hi", structured="x")))
+    assert "has no `structured`" in text_of(result_of(int, Result("hi")))
+    assert result_of(int | None, Result("hi")).structured == {"result": None}
+    assert text_of(result_of(int, Result("failed", is_error=True))) == "failed"
+    assert result_of(Result, Result(structured=[1, 2])).structured == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ({"a source": 1}, "'a source'"),
+        ({3: 1}, "3"),
+        ({"io.modelcontextprotocol/x": 1}, "MCP reserves"),
+        ([1], "is a dict"),
+    ],
+)
+def test_meta_under_a_key_that_is_not_the_authors_is_an_error(meta, said):
+    result = result_of(Result, Result("hi", meta=meta))
+    assert result.is_error
+    assert said in text_of(result)
+
+
+def test_meta_under_a_domain_of_the_authors_is_kept():
+    result = result_of(Result, Result("hi", meta={"com.example/when": dt.date(2024, 1, 1)}))
+    assert result.meta == {"com.example/when": "2024-01-01"}
+
+
+# -- any value, and threads ------------------------------------------------------------------------
+
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.dates()
+    | st.decimals()
+    | st.uuids()
+)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner),
+    max_leaves=20,
+)
+
+
+@given(_VALUES)
+def test_any_list_or_dict_is_data(value):
+    for annotation, whole in ((list, [value]), (dict, {"a": value}), (Any, value)):
+        result = result_of(annotation, whole, output_schema=True)
+        assert not result.is_error
+
+
+@given(_VALUES)
+def test_any_value_is_a_match_or_an_error(value):
+    for annotation in (int, float, list[float], dict[str, int | str], Item, Visit, Point, Colour):
+        result_of(annotation, value)
+
+
+def test_calls_on_several_threads_share_a_schema():
+    tool = tool_of(list[Item])
+    converter = Converter(DisplayFormatter().format, Settings())
+    values = [[Item(name=str(n), price=n)] * 5 for n in range(50)]
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda value: converter.make_result(value, (), tool.output), values))
+    assert [result.structured["result"][0]["Name"] for result in made] == list(map(str, range(50)))
+
+
+def test_a_plain_model_is_validated_again_and_compared_with_nothing():
+    code = """
+import dataclasses, sys
+from pydantic import BaseModel
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+
+class Item(BaseModel):
+    name: str
+
+@dataclasses.dataclass
+class Visit:
+    items: list[Item]
+
+def visit() -> Visit:
+    "D."
+
+output = make_tool(visit).output
+assert output.convert(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
+assert "jsonschema" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_compares_is_made_once():
+    output = tool_of(Lying).output
+    assert output.comparison is output.comparison
+
+
+@pytest.mark.needs("polars", "pyarrow")
+def test_rows_of_any_library_are_structured_when_asked_for():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    np = pytest.importorskip("numpy")
+    rows = [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    frame = pl.DataFrame(rows)
+    array = np.array([(1, 0.5)], [("a", "i4"), ("b", "f8")])
+    for annotation, value, made in [
+        (pl.DataFrame, frame, rows),
+        (pa.Table, frame.to_arrow(), rows),
+        (pa.RecordBatch, frame.to_arrow().to_batches()[0], rows),
+        (list[dict[str, Any]], frame, rows),
+        (list[dict[str, Any]], array, [{"a": 1, "b": 0.5}]),
+        (list[list], [frame, array], [rows, [{"a": 1, "b": 0.5}]]),
+        (pl.Series, frame["b"], [None, "x"]),
+        (list[int], pa.array([1, 2]), [1, 2]),
+        (list[list], [pa.chunked_array([[1], [2]])], [[1, 2]]),
+        (list[dict[str, Any]], rows, rows),
+    ]:
+        result = result_of(annotation, value, output_schema=True)
+        assert result.structured == {"result": made}
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    assert result_of(list, twice, output_schema=True).structured == {"result": [{"a": 1, "a_2": 2}]}
+    many = [{"a": n} for n in range(60)]
+    text = text_of(result_of(list[dict[str, int]], many))
+    assert text.startswith("list of dicts: 60 rows x 1 column; a int\n")
+    assert len(text) < 500
+
+
+def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql("select i as a, 'x' || i as b, null as a from range(2) t(i)")
+    rows = [{"a": 0, "b": "x0", "a_2": None}, {"a": 1, "b": "x1", "a_2": None}]
+    for annotation, value, made in [
+        (dict[str, Any], {"rows": relation}, {"rows": rows}),
+        (dict[str, list], {"rows": relation}, {"rows": rows}),
+        (list[dict[str, Any]], relation, {"result": rows}),
+        (duckdb.DuckDBPyRelation, relation, {"result": rows}),
+        (list, [relation], {"result": [rows]}),
+    ]:
+        assert result_of(annotation, value, output_schema=True).structured == made
+    result = Result("It.", structured={"rows": relation})
+    assert result_of(None, result).structured == {"rows": rows}
+    long = duckdb.sql("select i from range(1000000000) t(i)")
+    for annotation in (dict[str, Any], dict[str, list]):
+        assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
+
+
+@pytest.mark.needs("polars")
+def test_of_too_many_rows_of_any_library_the_first_are_sent():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(10)})
+    for value in (frame, frame.to_arrow()):
+        result = result_of(list[dict[str, Any]], value)
+        rows = result.structured["result"]
+        assert rows == [{f"c{n}": number for n in range(10)} for number in range(len(rows))]
+        assert f"the first {len(rows)} of 10,000 items of `result`" in result.content[-1].text
+
+
+# -- rows and records where a dict is promised -----------------------------------------------------
+
+
+@dataclasses.dataclass
+class RainRecord:
+    city: str
+    mm: float
+
+
+class RainTuple(NamedTuple):
+    city: str
+    mm: float
+
+
+class RainDict(TypedDict):
+    city: str
+    mm: float
+
+
+class RainModel(BaseModel):
+    city: str
+    mm: float
+
+
+ROME = {"city": "Rome", "mm": 0.1}
+RECORDS = [
+    RainRecord("Rome", 0.1),
+    RainTuple("Rome", 0.1),
+    np.array([("Rome", 0.1)], [("city", "U4"), ("mm", "f4")])[0],
+]
+
+
+@pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
+def test_a_record_is_taken_for_a_dict(value):
+    assert result_of(dict, value).structured == ROME
+    assert result_of(list[dict], [value]).structured == {"result": [ROME]}
+    assert result_of(list[RainDict], [value]).structured == {"result": [ROME]}
+
+
+def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute("select 'Rome' as city, 0.1 as mm").fetchall()
+    for annotation in (list[dict], list[dict[str, Any]], list[RainDict], list[RainModel]):
+        assert result_of(annotation, rows).structured == {"result": [ROME]}
+    assert result_of(RainModel, rows[0]).structured == ROME
+
+
+def test_what_is_neither_is_still_refused():
+    for value in (object(), "Rome", 3, ["city", "mm"]):
+        assert result_of(dict[str, float], value).is_error

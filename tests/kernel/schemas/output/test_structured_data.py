@@ -1,0 +1,67 @@
+"""Structured content keeps to its limit: refused before, while or after it is converted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from mcp_notebook.errors import InvalidResult
+from mcp_notebook.kernel.schemas.output.structured_data import (
+    RETURN_LESS,
+    check_parts,
+    check_size,
+    convert_plain_data,
+)
+
+
+class Model(BaseModel):
+    items: list[int]
+
+
+@dataclass
+class Point:
+    items: list[int]
+
+
+def test_plain_data_is_converted_whole():
+    assert convert_plain_data({"a": (1, 2)}, 100) == {"a": [1, 2]}
+
+
+def test_data_with_too_many_parts_is_refused_with_what_to_do():
+    with pytest.raises(InvalidResult, match=r"more than 10 parts.*give the `Result` less"):
+        convert_plain_data(list(range(11)), 10)
+
+
+def test_data_that_contains_itself_is_refused():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(InvalidResult, match="contains itself"):
+        convert_plain_data(endless, 10)
+
+
+def test_the_size_is_that_of_the_json():
+    check_size(["äöü"], 7)
+    with pytest.raises(InvalidResult, match=r"7 characters of JSON, at most 6"):
+        check_size(["äöü"], 6)
+    with pytest.raises(InvalidResult, match="cannot be sent as data"):
+        check_size({1, 2}, 100)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([0] * 11, "x" * 11, {"a": "x" * 11}, [[0] * 6, [0] * 6]),
+        *(np.zeros((4, 4)), Model(items=[0] * 11), Point([0] * 11), b"x" * 11),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_with_too_many_parts_is_refused_before_it_is_converted(value):
+    with pytest.raises(InvalidResult, match=r"more than 10 characters of JSON.*return less"):
+        check_parts(value, 10, RETURN_LESS)
+
+
+def test_the_parts_of_a_value_that_contains_itself_come_to_an_end():
+    endless = [1]
+    endless.append(endless)
+    check_parts(endless, 10, RETURN_LESS)

@@ -1,0 +1,588 @@
+"""What a function's signature says to clients, and what cannot be said."""
+
+import functools
+import inspect
+import json
+import math
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+
+from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+
+
+class Context:
+    """Stands for a type that clients do not see."""
+
+
+def properties(function, **options):
+    schema = read_function_schema(function, **options).input_schema
+    Draft202012Validator.check_schema(schema)
+    json.dumps(schema, allow_nan=False)
+    return schema["properties"]
+
+
+def refusal(function):
+    with pytest.raises(DefinitionError) as raised:
+        read_function_schema(function)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def notebook(code, **names):
+    """Run code as a notebook would, and return its namespace."""
+    namespace = {"__name__": "__main__", **names}
+    exec(inspect.cleandoc(code), namespace)
+    return namespace
+
+
+# -- what is published -----------------------------------------------------------------------------
+
+
+def test_a_schema_is_a_closed_object_with_the_parameters_in_order():
+    def f(zebra: int, apple: str, mango: float = 1.5):
+        """Do."""
+
+    assert read_function_schema(f).input_schema == {
+        "type": "object",
+        "properties": {
+            "zebra": {"type": "integer"},
+            "apple": {"type": "string"},
+            "mango": {"type": "number", "default": 1.5},
+        },
+        "required": ["zebra", "apple"],
+        "additionalProperties": False,
+    }
+    assert list(properties(f)) == ["zebra", "apple", "mango"]
+
+
+def test_a_function_without_parameters_takes_an_empty_object():
+    def f():
+        """Do."""
+
+    schema = read_function_schema(f)
+    assert schema.input_schema == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    assert schema.validate({}) == {}
+
+
+def test_the_description_is_the_docstring_without_its_sections():
+    def f(n: int):
+        """Count things.
+
+        All of them.
+
+        Args:
+            n: How many.
+
+        Returns:
+            The number.
+        """
+
+    assert read_function_schema(f).description == "Count things.\n\nAll of them."
+    assert properties(f)["n"] == {"type": "integer", "description": "How many."}
+
+
+def test_the_most_deliberate_description_of_a_parameter_wins():
+    def f(a: Annotated[int, Field(description="field")], b: Annotated[int, "text"], c: int):
+        """Do.
+
+        Args:
+            a: docstring
+            b: docstring
+            c: docstring
+        """
+
+    described = [item["description"] for item in properties(f).values()]
+    assert described == ["field", "text", "docstring"]
+
+
+def test_the_description_of_a_shared_type_does_not_hide_that_of_the_parameter():
+    class Place(BaseModel):
+        """Somewhere."""
+
+        lat: float
+
+    def f(start: Place, end: Place):
+        """Go.
+
+        Args:
+            start: From here.
+            end: To there.
+        """
+
+    assert properties(f) == {
+        "start": {"$ref": "#/$defs/Place", "description": "From here."},
+        "end": {"$ref": "#/$defs/Place", "description": "To there."},
+    }
+
+
+def test_a_parameter_of_a_hidden_type_is_injected_not_published():
+    class Special(Context):
+        pass
+
+    def f(ctx: Context, maybe: Context | None = None, *, mine: Special, n: int = 1):
+        """Do."""
+
+    schema = read_function_schema(f, hidden_types=(Context,))
+    assert schema.injected == ("ctx", "maybe", "mine")
+    assert list(schema.input_schema["properties"]) == ["n"]
+    assert schema.validate({}) == {"n": 1}
+    with pytest.raises(InvalidArguments, match="ctx: no such parameter"):
+        schema.validate({"ctx": 1})
+
+
+# -- warnings --------------------------------------------------------------------------------------
+
+
+def test_an_author_is_told_what_clients_will_not_know():
+    def f(x, ctx: Context):
+        pass
+
+    assert read_function_schema(f, hidden_types=(Context,)).warnings == (
+        "`f` has no docstring: say what it is for.",
+        "`x` has no type hint: any value is taken.",
+    )
+
+
+def test_a_documented_parameter_that_does_not_exist_is_a_warning():
+    def f(city: str):
+        """Do.
+
+        Args:
+            town: Old name.
+            city: Name.
+        """
+
+    assert read_function_schema(f).warnings == (
+        "The docstring describes `town`, which is not a parameter.",
+    )
+
+
+def test_a_well_described_function_has_no_warnings():
+    def f(city: str, ctx: Context):
+        """Do.
+
+        Args:
+            city: Name.
+            ctx: For progress.
+        """
+
+    assert read_function_schema(f, hidden_types=(Context,)).warnings == ()
+
+
+# -- defaults --------------------------------------------------------------------------------------
+
+
+def test_a_default_is_passed_as_the_very_object():
+    default = [1, 2]
+
+    def f(a: list[int] = default, b: int = 3):
+        """Do."""
+
+    schema = read_function_schema(f)
+    assert schema.validate({})["a"] is default
+    assert schema.validate({"b": 4}) == {"a": default, "b": 4}
+
+
+@pytest.mark.parametrize("default", [math.nan, math.inf, [1.0, math.nan], object(), "x" * 5000])
+def test_a_default_without_a_short_json_form_is_left_out_of_the_schema_only(default):
+    def f(a: Any = default):
+        """Do."""
+
+    assert properties(f)["a"] == {}
+    assert read_function_schema(f).validate({})["a"] is default
+
+
+def test_none_as_a_default_makes_a_parameter_optional():
+    def f(n: Annotated[int, Field(ge=1), "How many."] = None):  # noqa: RUF013
+        """Do."""
+
+    assert properties(f)["n"] == {
+        "anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
+        "default": None,
+        "description": "How many.",
+    }
+    schema = read_function_schema(f)
+    assert schema.validate({}) == schema.validate({"n": None}) == {"n": None}
+    with pytest.raises(InvalidArguments, match="at least 1"):
+        schema.validate({"n": 0})
+
+
+def test_a_field_as_a_default_says_bounds_and_default():
+    def f(n: int = Field(5, ge=1, description="How many."), m: int = Field(ge=1)):
+        """Do."""
+
+    assert properties(f) == {
+        "n": {"type": "integer", "minimum": 1, "default": 5, "description": "How many."},
+        "m": {"type": "integer", "minimum": 1},
+    }
+    schema = read_function_schema(f)
+    assert schema.input_schema["required"] == ["m"]
+    assert schema.validate({"m": 1}) == {"n": 5, "m": 1}
+
+
+def test_a_default_that_its_type_hint_refuses_is_an_error():
+    def f(n: Annotated[int, Field(ge=1)] = 0):
+        """Do."""
+
+    assert refusal(f) == (
+        "`f`: the default of `n`, 0, is not what its type hint allows (Input should be greater "
+        "than or equal to 1): change one of them."
+    )
+
+
+def test_a_default_with_a_part_that_is_missing_is_an_error():
+    class Place(BaseModel):
+        lat: float
+
+    def f(other: int, place: Place = {}):  # noqa: B006
+        """Do."""
+
+    assert "the default of `place`, {}," in refusal(f)
+
+
+# -- any name --------------------------------------------------------------------------------------
+
+
+def test_parameters_may_have_names_that_pydantic_uses_itself():
+    names = "schema json copy model_config model_fields validate _x __y self cls total dict alias"
+    code = f"def f({', '.join(f'{name}: int' for name in names.split())}): 'Do.'"
+    f = notebook(code)["f"]
+    arguments = dict.fromkeys(names.split(), 1)
+    assert list(properties(f)) == names.split()
+    assert read_function_schema(f).validate(arguments) == arguments
+
+
+def test_a_parameter_with_an_alias_is_called_by_it_and_passed_by_its_name():
+    def f(from_: Annotated[int, Field(alias="from")], to: Annotated[int, Field(alias="till")] = 9):
+        """Do."""
+
+    assert list(properties(f)) == ["from", "till"]
+    schema = read_function_schema(f)
+    assert schema.validate({"from": 1}) == {"from_": 1, "to": 9}
+    with pytest.raises(InvalidArguments, match=r"from: missing; allowed: integer\."):
+        schema.validate({})
+
+
+# -- any callable ----------------------------------------------------------------------------------
+
+
+def test_the_wrapped_function_says_the_parameters():
+    def twice(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return 2 * function(*args, **kwargs)
+
+        return wrapper
+
+    @twice
+    @twice
+    def f(n: "int"):
+        """Do.
+
+        Args:
+            n: How many.
+        """
+        return n
+
+    schema = read_function_schema(f)
+    assert schema.description == "Do."
+    assert properties(f)["n"] == {"type": "integer", "description": "How many."}
+    assert f(**schema.validate({"n": 3})) == 12
+
+
+def test_a_partial_hides_what_it_has_fixed():
+    def f(a: int, b: str, c: float = 2.0):
+        """Do."""
+        return a, b, c
+
+    for partial in (
+        functools.partial(f, 1, c=3.0),
+        functools.update_wrapper(functools.partial(f, 1, c=3.0), f),
+    ):
+        schema = read_function_schema(partial)
+        assert list(schema.input_schema["properties"]) == ["b"]
+        assert schema.description == "Do."
+        assert partial(**schema.validate({"b": "x"})) == (1, "x", 3.0)
+
+
+def test_methods_and_callable_objects_do_not_show_self():
+    class Model:
+        """A model."""
+
+        def __call__(self, x: "float"):
+            """Predict."""
+            return x
+
+        def fit(self, n: int):
+            """Fit."""
+
+        @classmethod
+        def load(cls, path: str):
+            """Load."""
+
+        @staticmethod
+        def help(topic: str):
+            """Help."""
+
+    model = Model()
+    told = {
+        read_function_schema(item).description: list(properties(item))
+        for item in (model, model.fit, Model.load, model.help)
+    }
+    assert told == {"Predict.": ["x"], "Fit.": ["n"], "Load.": ["path"], "Help.": ["topic"]}
+
+
+def test_a_class_is_called_with_what_its_constructor_takes():
+    class Shape:
+        """A shape."""
+
+        sides: str
+
+        def __init__(self, sides: "int"):
+            pass
+
+    assert properties(Shape) == {"sides": {"type": "integer"}}
+    assert read_function_schema(Shape).description == "A shape."
+
+
+def test_a_coroutine_function_is_a_function():
+    async def f(n: int):
+        """Do."""
+
+    assert properties(f) == {"n": {"type": "integer"}}
+
+
+# -- annotations as text ---------------------------------------------------------------------------
+
+
+def test_annotations_are_resolved_in_the_namespace_of_the_function():
+    names = notebook(
+        """
+        from __future__ import annotations
+        from enum import Enum
+
+        class Color(Enum):
+            RED = "red"
+
+        def f(color: Color, other: list[Color] | None = None):
+            'Do.'
+        """
+    )
+    schema = read_function_schema(names["f"])
+    assert schema.input_schema["$defs"]["Color"]["enum"] == ["red"]
+    assert schema.validate({"color": "red"})["color"] is names["Color"].RED
+
+
+def test_an_undefined_name_in_an_annotation_is_an_error_that_names_it():
+    names = notebook("def f(a: int, city: 'list[City]'): 'Do.'")
+    assert refusal(names["f"]) == (
+        "`f`: the type hint of `city` uses `City`, which is not defined yet: run the cell that "
+        "defines or imports it first."
+    )
+
+
+def test_an_annotation_that_cannot_be_read_is_an_error_that_shows_it():
+    names = notebook("def f(city: 'the name'): 'Do.'")
+    message = refusal(names["f"])
+    assert message.startswith("`f`: the type hint of `city`, 'the name', cannot be read (Syntax")
+
+
+# -- what cannot be offered ------------------------------------------------------------------------
+
+
+def test_open_ended_parameters_are_refused():
+    def stars(*rest):
+        pass
+
+    def two_stars(**options):
+        pass
+
+    assert "`*rest` takes" in refusal(stars)
+    assert "take one `rest: list`" in refusal(stars)
+    assert "`**options` takes" in refusal(two_stars)
+    assert "take one `options: dict`" in refusal(two_stars)
+
+
+def test_a_function_that_is_not_written_in_python_is_refused_if_it_has_no_signature():
+    assert "wrap it in a function" in refusal(type)
+
+
+@pytest.mark.parametrize(
+    ("hint", "named"),
+    [
+        (pd.Index, "pandas"),
+        (np.void, "numpy.void"),
+        (list[pd.Period], "list[pandas"),
+        (Context, "Context"),
+        (int | Context, "Context"),
+    ],
+)
+def test_a_type_without_a_schema_is_refused_with_what_to_do(hint, named):
+    def f(a: int, df: hint):
+        """Do."""
+
+    message = refusal(f)
+    assert message.startswith("`f`: the type hint of `df`, `")
+    assert named in message
+    assert "`Annotated[..., WithJsonSchema({...})]`" in message
+    assert "arbitrary_types_allowed" not in message  # pydantic's advice would not help here
+
+
+def test_a_pattern_that_cannot_be_compiled_is_refused():
+    def f(code: Annotated[str, Field(pattern="(")]):
+        """Do."""
+
+    assert "the type hint of `code`, `str`, cannot be expressed" in refusal(f)
+
+
+def test_a_type_whose_own_code_fails_is_refused_with_its_words():
+    class Broken:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source, handler):
+            raise KeyError("no luck")
+
+    def f(x: Broken):
+        """Do."""
+
+    assert "(KeyError: 'no luck')" in refusal(f)
+
+
+def test_the_way_out_that_is_offered_for_a_type_without_a_schema_works():
+    rows = {"type": "array", "items": {"type": "object"}}
+
+    def f(
+        raw: Annotated[pd.DataFrame, WithJsonSchema(rows)],
+        df: Annotated[pd.DataFrame, BeforeValidator(pd.DataFrame), WithJsonSchema(rows), "Rows."],
+        more: Annotated[pd.DataFrame, WithJsonSchema(rows)] = None,
+    ):
+        """Do."""
+
+    shown = properties(f)
+    assert shown["raw"] == rows
+    assert shown["df"] == {**rows, "description": "Rows."}
+    assert shown["more"]["anyOf"] == [rows, {"type": "null"}]
+    valid = read_function_schema(f).validate({"raw": [{"a": 1}], "df": [{"a": 1}]})
+    assert valid["raw"] == [{"a": 1}]
+    assert isinstance(valid["df"], pd.DataFrame)
+
+
+# -- validate --------------------------------------------------------------------------------------
+
+
+def test_an_undefined_name_that_no_cell_can_define_stands_for_any_value():
+    names = {"__name__": "library", "Any": Any}
+    exec("def f(by: 'Label | None' = None, size: 'int' = 1, how: 'Missing[int]' = 2): 'D.'", names)
+    schema = read_function_schema(names["f"])
+    assert schema.input_schema["properties"]["by"] == {
+        "anyOf": [{}, {"type": "null"}],
+        "default": None,
+    }
+    assert schema.input_schema["properties"]["size"] == {"type": "integer", "default": 1}
+    assert schema.validate({"by": ["a"], "how": "x"}) == {"by": ["a"], "size": 1, "how": "x"}
+    assert " ".join(schema.warnings) == (
+        "Its module does not define `Label`, `Missing`: any value is taken where a type hint uses "
+        "them (of `by`, `how`)."
+    )
+
+
+def test_functions_of_a_library_are_tools_whatever_their_type_hints():
+    frame = pd.DataFrame({"a": [1, 2, 3]})
+    for function, arguments in (
+        (frame.query, {"expr": "a > 1"}),
+        (frame.groupby, {"by": "a"}),
+        (pd.read_csv, {"filepath_or_buffer": "x.csv"}),
+    ):
+        schema = read_function_schema(function)
+        Draft202012Validator.check_schema(schema.input_schema)
+        assert arguments.items() <= schema.validate(arguments).items()
+        assert len(schema.warnings) <= 5, schema.warnings
+    assert frame.query(**read_function_schema(frame.query).validate({"expr": "a > 2"})).a[2] == 3
+
+
+def test_types_that_only_the_docstring_says_are_used():
+    def f(n, kind="a", sizes=None, scale=1.5, how=len):
+        """Do.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        kind : {'a', 'b'}, default 'a'
+        sizes : list of float or None
+        scale : int
+            Its own default says that this is wrong.
+        how : callable
+        """
+
+    assert properties(f) == {
+        "n": {"type": "integer", "description": "How many."},
+        "kind": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        "sizes": {
+            "anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}],
+            "default": None,
+        },
+        "scale": {"default": 1.5, "description": "Its own default says that this is wrong."},
+        "how": {},
+    }
+    assert read_function_schema(f).warnings == (
+        "`scale` has no type hint: any value is taken.",
+        "`how` has no type hint: any value is taken.",
+    )
+    assert refusal_of_call(f, n="many") == "n: got 'many' (string); allowed: integer."
+
+
+def test_a_long_docstring_is_cut_and_its_author_told():
+    def f():
+        """Replaced."""
+
+    f.__doc__ = "word " * 20_000
+    schema = read_function_schema(f)
+    assert 9_900 < len(schema.description) <= 10_000
+    assert schema.description.endswith("... [cut: 99,999 characters in all]")
+    assert " ".join(schema.warnings) == (
+        "The docstring has 99,999 characters, and clients read it in every list of tools: the "
+        "first 10,000 are published."
+    )
+
+
+def refusal_of_call(function, **arguments):
+    with pytest.raises(InvalidArguments) as raised:
+        read_function_schema(function).validate(arguments)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("error", [KeyError, RuntimeError, ZeroDivisionError, RecursionError])
+def test_whatever_a_validator_raises_is_an_answer_that_names_the_argument(error):
+    def fail(value):
+        if value == "bad":
+            raise error("no luck")
+        return value
+
+    def f(a: str, b: Annotated[str, BeforeValidator(fail)]):
+        """Do."""
+
+    with pytest.raises(InvalidArguments) as raised:
+        read_function_schema(f).validate({"a": "bad", "b": "bad"})
+    told = str(raised.value)
+    assert told.startswith(f"b: refused by a validator: {error.__name__}: ")
+    assert "no luck" in told
+
+
+def test_validation_does_not_change_the_arguments():
+    def f(a: set[int], b: dict[str, int] = {}):  # noqa: B006
+        """Do."""
+
+    arguments = {"a": [1, 2]}
+    read_function_schema(f).validate(arguments)
+    assert arguments == {"a": [1, 2]}
