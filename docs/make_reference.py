@@ -26,8 +26,8 @@ from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
-from mcp_notebook.settings import Settings
 from mcp_notebook.settings.limits import Limits
+from mcp_notebook.settings.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
 ASSISTANTS = FOLDER.parents[1] / "tests" / "assistants"

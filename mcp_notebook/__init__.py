@@ -53,8 +53,8 @@ _HOMES = {
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "kernel.notebook.decorators": ("mcp_tool", "mcp_tools"),
     "kernel.tools.icons": ("Icon",),
-    "kernel.schemas.columns": ("Columns",),
-    "kernel.schemas.markers": ("Header", "Hidden"),
+    "kernel.schemas.tables.columns": ("Columns",),
+    "kernel.schemas.parameters.markers": ("Header", "Hidden"),
     "kernel.schemas.secrets": ("Secret",),
     "kernel.notebook.registry": ("Tool", "registry"),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp_notebook.cli.bridges import run_http_bridge, run_stdio_bridge
 from mcp_notebook.cli.runner import exit_with_messages
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _BRIDGES = {"serve": run_http_bridge, "stdio": run_stdio_bridge}
 _UNUSUAL = frozenset("*?[~$%")

@@ -9,7 +9,7 @@ import pytest
 from otlp_receiver import receive_spans
 
 from mcp_notebook.errors import MissingLibrary
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.span_export import CLOSE_LIMIT, close_provider, open_provider
 
 pytest.importorskip("opentelemetry.sdk.trace")

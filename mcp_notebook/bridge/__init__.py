@@ -3,14 +3,15 @@
 It never imports `kernel/`, IPython or user code. A tool can neither crash it nor block it.
 
 Face: `cli` imports `start` (``stdio`` and ``serve``) and the rooms that its other commands need;
-`doctor` links kernels with `shell_kernels`.
+`shell_kernels` links kernels for commands and for `doctor`, and `absent_notebooks` says which
+notebooks cannot be linked.
 
 Threads: one event loop per process (`app` runs it with a task group per bridge). The exceptions are
 calls that may block for long, which run in worker threads: reading the folder of records, and
 encoding large resources.
 
 Rooms, from top to bottom: `jupyter` (the bridge behind a Jupyter Server), `transports` (bytes of
-clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (the MCP server),
+clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (MCP's server),
 `calls`, `consent`, `tasks`, `questions` and `lists` (MCP's requests <-> calls to kernels),
 `protocol` (MCP's forms), `headless` (notebooks without a frontend), `access` (who may do what),
 `telemetry` (audit log, metrics, traces), `kernels` (links to kernels, and their joined catalogue of

@@ -16,7 +16,7 @@ from mcp_notebook.missing_tools import (
     explain_other_bridge,
     explain_other_machine,
 )
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> list[MissingTool]:

@@ -39,7 +39,7 @@ from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.missing_tools import MissingTool
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.span_export import close_provider, open_provider
 from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import print_note

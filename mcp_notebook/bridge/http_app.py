@@ -31,7 +31,7 @@ from mcp_notebook.bridge.transports.known_ports import (
 )
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.private_files import write_private
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel

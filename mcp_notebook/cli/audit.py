@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = "Example: mcp-notebook audit --since 1h --failed"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.telemetry.audit_reader import AuditReader
 from mcp_notebook.bridge.telemetry.audit_records import Record, complete
 from mcp_notebook.bridge.telemetry.call_journal import find_journals
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import count, make_printable
 

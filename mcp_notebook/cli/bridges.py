@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 
 

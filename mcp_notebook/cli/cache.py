@@ -11,7 +11,7 @@ import typer
 from mcp_notebook.cli.help import Command, Group
 from mcp_notebook.cli.options import IgnoreErrors, TrustedOnly
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 cache = typer.Typer(
     cls=Group,

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp_notebook.bridge.headless.cell_progress import show_on_stderr
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import count
 

@@ -18,7 +18,7 @@ from mcp_notebook.cli.options import (
     explain_extra_notebook,
 )
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = (
     "Example: mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb"

@@ -26,7 +26,7 @@ from mcp_notebook.errors import CallError, NotebookError, UnknownTool
 from mcp_notebook.missing_tools import (
     MissingTool,
 )
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import MASK, has_secrets
 from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
 from mcp_notebook.wire import messages, resource_uris

@@ -24,7 +24,7 @@ from mcp_notebook.cli.options import (
 )
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
-from mcp_notebook.settings import Settings, list_sources, list_unknown_variables
+from mcp_notebook.settings.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.settings.values import to_text
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import suggest

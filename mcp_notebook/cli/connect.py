@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = (
     "Example: mcp-notebook connect https://hub.example.org/user/ada/lab/tree/rain.ipynb "

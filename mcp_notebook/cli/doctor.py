@@ -11,7 +11,7 @@ import typer
 from mcp_notebook.cli.options import ClientName, parse_server_name
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.clients.known_clients import find_client
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = "Example: mcp-notebook doctor cursor"
 

@@ -22,7 +22,7 @@ from mcp_notebook.cli.options import (
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
 INSTALL_EXAMPLE = "Example: mcp-notebook install cursor"

@@ -9,7 +9,7 @@ import sys
 from mcp_notebook.bridge.jupyter.server_bridge import run_server_bridge
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.errors import McpNotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import format_logs, print_note
 
 if __name__ == "__main__":

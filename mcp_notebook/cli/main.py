@@ -53,7 +53,7 @@ from mcp_notebook.cli.runner import exit_with_messages, run_command
 from mcp_notebook.cli.stop import EXAMPLE as STOP_EXAMPLE
 from mcp_notebook.cli.stop import stop
 from mcp_notebook.cli.token import token
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 app = typer.Typer(
     name="mcp-notebook",

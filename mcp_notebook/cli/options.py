@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from mcp_notebook.clients.client import Remote
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.settings import DEFAULT_PORT
+from mcp_notebook.settings.settings import DEFAULT_PORT
 
 _MAX_PORT = 65_535
 

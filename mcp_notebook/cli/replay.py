@@ -10,7 +10,7 @@ import typer
 
 from mcp_notebook.cli.options import AllowErrors, Notebook, TrustedOnly, Yes
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = "Example: mcp-notebook replay sales-calls.ipynb --notebook sales.ipynb"
 

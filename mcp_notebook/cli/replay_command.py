@@ -31,7 +31,7 @@ from mcp_notebook.cli.shell_consent import ask_on_terminal
 from mcp_notebook.cli.shell_secrets import ask_for_secrets
 from mcp_notebook.content import Result
 from mcp_notebook.errors import AmbiguousTool, CallError, RecordingError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_data, print_note, print_output
 from mcp_notebook.text.wording import count, make_printable
 

@@ -13,7 +13,7 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.consent.policy import ConsentPolicy, make_denial
 from mcp_notebook.bridge.consent.question import make_question, write_question
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 
 _YES = frozenset({"y", "yes"})

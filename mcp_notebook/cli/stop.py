@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mcp_notebook.cli.runner import run_command
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 EXAMPLE = "Example: mcp-notebook stop sales:12"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mcp_notebook.bridge.kernels.stop_requests import list_calls, stop_call
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 from mcp_notebook.wire import messages
 

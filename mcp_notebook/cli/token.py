@@ -12,7 +12,7 @@ import typer
 
 from mcp_notebook.cli.help import Command, Group
 from mcp_notebook.cli.options import ReadOnly, Tags, Tools
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST = 3_650 * 86_400

@@ -19,7 +19,7 @@ from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore
 from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import McpNotebookError, TokenError
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
 

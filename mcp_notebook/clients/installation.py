@@ -23,7 +23,7 @@ from mcp_notebook.clients.settings_text import (
 )
 from mcp_notebook.errors import ClientError
 from mcp_notebook.private_files import read_private, write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _TEMPORARY = ".tmp"
 _MOST = 64 * 2**20

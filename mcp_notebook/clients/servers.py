@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp_notebook.clients.client import Client, Endpoint, Launch, Remote, Server
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 
 def build_server(  # noqa: PLR0913 - what there is to say

@@ -18,7 +18,7 @@ from mcp_notebook.clients.client import (
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
 from mcp_notebook.clients.servers import build_endpoint
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SERVER_NAME = "notebook"
 """The name that a server has in clients if nobody chooses another one."""

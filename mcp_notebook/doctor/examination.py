@@ -19,7 +19,7 @@ from mcp_notebook.doctor.written_addresses import try_address
 from mcp_notebook.doctor.written_commands import try_command
 from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check, print_data, print_output
 from mcp_notebook.text.wording import count
 

@@ -21,7 +21,7 @@ from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.mcp_clients import is_bridge
 from mcp_notebook.doctor.open_notebooks import ask_notebooks, describe_notebooks
 from mcp_notebook.private_files import is_own
-from mcp_notebook.settings import Settings, list_unknown_variables
+from mcp_notebook.settings.settings import Settings, list_unknown_variables
 from mcp_notebook.text.wording import suggest
 
 _EXTENSION = "mcp_notebook"

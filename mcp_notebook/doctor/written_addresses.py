@@ -28,7 +28,7 @@ from mcp_notebook.doctor.mcp_clients import (
 from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
 from mcp_notebook.doctor.written_servers import WrittenServer
 from mcp_notebook.errors import RemoteError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import count
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}|\$\{\{ *secrets\.(\w+) *\}\}")

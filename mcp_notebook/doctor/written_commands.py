@@ -23,7 +23,7 @@ from mcp_notebook.doctor.open_notebooks import (
 )
 from mcp_notebook.doctor.written_servers import WrittenServer
 from mcp_notebook.missing_tools import META_TOOLS
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import count
 
 _MISSING_MODULE = re.compile(r"No module named '?mcp_notebook")

@@ -13,7 +13,7 @@ from typing import Any
 from mcp_notebook.clients.client import Client, Entry, Machine
 from mcp_notebook.clients.installation import read_entries
 from mcp_notebook.clients.snippets import SERVER_NAME
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _PROGRAMS = ("mcp-notebook", "mcp_notebook")
 """How a command names this program: its own command, and the module for ``python -m``."""

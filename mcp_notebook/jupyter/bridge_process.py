@@ -21,7 +21,7 @@ import httpx2
 from tornado.ioloop import PeriodicCallback
 from tornado.web import HTTPError
 
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SETTINGS_KEY = "mcp_notebook_bridge"
 """Where the server's application has its `BridgeProcess`."""

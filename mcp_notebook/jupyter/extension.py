@@ -10,7 +10,7 @@ from jupyter_server.serverapp import ServerApp
 
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.routes import list_routes
-from mcp_notebook.settings import SERVER_PATH, Settings
+from mcp_notebook.settings.settings import SERVER_PATH, Settings
 
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:

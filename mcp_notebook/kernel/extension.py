@@ -57,7 +57,7 @@ from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.wire import messages
 

@@ -1,5 +1,5 @@
 """Text for people: its words, what is left out of it, and how a terminal shows it.
 
-`wording` writes lists and sizes, `redaction` takes secrets out, `terminal` prints. Any process and
-any thread may use this.
+Face: `wording` writes lists and sizes, `redaction` takes secrets out, `terminal` prints. Any
+process and any thread may use this.
 """

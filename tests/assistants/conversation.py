@@ -24,7 +24,7 @@ from talks import LOAD, TOOLS, end, make_env, start
 
 from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.clients.servers import build_launch
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 MORE_TOOLS = """%%mcp_tool
 from mcp_notebook import Context

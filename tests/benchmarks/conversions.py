@@ -39,7 +39,7 @@ from comparison.memory import (  # noqa: E402 - found through the path above
 )
 
 from mcp_notebook.kernel.results.converter import Converter  # noqa: E402
-from mcp_notebook.settings import Settings  # noqa: E402
+from mcp_notebook.settings.settings import Settings  # noqa: E402
 
 MB = 2**20
 WHOLE = {"MCP_NOTEBOOK_MAX_RESULT_BYTES": str(2 * MB)}

@@ -19,7 +19,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 MODERN = "2026-07-28"

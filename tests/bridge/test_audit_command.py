@@ -21,7 +21,7 @@ from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.audit_records import encode
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal
 from mcp_notebook.cli import main
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from mcp_notebook.cli.cache_commands import clear_cache, warm_cache
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 

@@ -20,7 +20,7 @@ from mcp_notebook.errors import (
     NotebookError,
     UnknownTool,
 )
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from live import Link, kernel_env, live_kernel, record_of
 
 from mcp_notebook.cli.replay_command import Replay, replay_calls
 from mcp_notebook.errors import NotebookError, RecordingError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

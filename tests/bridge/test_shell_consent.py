@@ -7,7 +7,7 @@ import pytest
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.cli.shell_consent import ask_on_terminal
 from mcp_notebook.errors import ConsentDenied
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire.messages import ToolInfo
 
 pytestmark = pytest.mark.anyio

@@ -38,7 +38,7 @@ FROZEN = """
 import gc
 import anyio
 from mcp_notebook.bridge.start import start_stdio
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 anyio.run(start_stdio, Settings.from_environment())
 print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))
 """

@@ -11,7 +11,7 @@ from mcp_notebook.cli.stop_command import REASON, stop
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import list_live_records, write_record
 from mcp_notebook.errors import CallError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcp_notebook.kernel.notebook.background_bridge import stop_bridge
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]  # they need the extra `browser`

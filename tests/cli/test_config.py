@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
 from mcp_notebook.errors import ClientError, SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
 

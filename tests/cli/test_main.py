@@ -165,7 +165,7 @@ def test_the_example_of_the_cache_is_a_line_of_its_own():
 def test_help_and_completion_load_nothing_heavy():
     script = (
         "import sys, typer.main\n"
-        "from mcp_notebook import cli\n"
+        "from mcp_notebook.cli import main\n"
         "typer.main.get_command(main.app)\n"
         "heavy = {'mcp', 'uvicorn', 'jupyter_client', 'nbclient', 'IPython', 'pydantic', 'anyio'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -23,7 +23,7 @@ from mcp_notebook.clients.installation import (
 )
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 CURSOR = CLIENTS["cursor"]
 LAUNCH = Launch(command="/env/bin/python", arguments=("stdio",), env={}, runs_notebooks=False)
@@ -187,7 +187,7 @@ from mcp_notebook.clients.client import Launch
 from mcp_notebook.clients.installation import apply_change, plan_installation
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 launch = Launch(command="python", arguments=(), env={}, runs_notebooks=False)
 change = plan_installation(CLIENTS["cursor"], Path(sys.argv[1]), "notebook", launch)
 settings = Settings(home=Path(sys.argv[2]) / "state")

@@ -16,7 +16,7 @@ from mcp_notebook.clients.servers import (
     build_server,
 )
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
 

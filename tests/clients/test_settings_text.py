@@ -11,7 +11,7 @@ from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
 from mcp_notebook.clients.servers import build_launch
 from mcp_notebook.clients.settings_text import add_entry, find_entry, remove_entry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 CURSOR, CODEX, GOOSE, CONTINUE = (CLIENTS[n] for n in ("cursor", "codex", "goose", "continue"))
 ALL = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)

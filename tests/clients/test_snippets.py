@@ -16,7 +16,7 @@ from mcp_notebook.clients.client import Endpoint, Launch, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
 from mcp_notebook.clients.snippets import format_claude_command, render_snippet
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 URL = "http://127.0.0.1:8791/mcp"
 MACHINE = Machine(platform="linux", home=Path("/home/ada"), folder=Path("/work"), env={})

@@ -16,7 +16,7 @@ from live import kernel_env, live_kernel
 
 from mcp_notebook.bridge.access.oauth.configuration import read_configuration
 from mcp_notebook.cli import main
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LANGUAGES = {"python", "bash", "json", "text", "toml"}

@@ -7,7 +7,7 @@ from mcp_notebook.bridge.lists.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.kernel.results import data_files, file_contents, files
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 TEXT = page("operate/limits.md").text
 SETTINGS = Settings.from_environment({})

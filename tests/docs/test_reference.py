@@ -18,7 +18,7 @@ from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 INLINE = [text for document in DOCUMENTS for text in document.inline]
 

@@ -23,7 +23,7 @@ from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.discovery.records import write_record
 from mcp_notebook.doctor import mcp_clients
 from mcp_notebook.doctor.examination import Examination, examine
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check
 from mcp_notebook.wire import messages
 

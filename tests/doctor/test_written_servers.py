@@ -10,7 +10,7 @@ from mcp_notebook.clients.installation import apply_change, plan_installation
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.servers import build_connection
 from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 LAUNCH = Launch(
     command="/env/bin/python",

@@ -48,7 +48,7 @@ from mcp_notebook.bridge.transports.probes import answer_health
 from mcp_notebook.bridge.transports.sessions import Sessions
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 WAYS = ("SDK", "short")
 TOKENS = {

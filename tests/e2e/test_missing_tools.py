@@ -33,7 +33,7 @@ from mcp_notebook.cli.commands import ToolCall, call_tool, list_tools
 from mcp_notebook.discovery.departures import KEEP, Departure, write_departure
 from mcp_notebook.discovery.records import list_live_records, read_records, write_record
 from mcp_notebook.errors import CallError, NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

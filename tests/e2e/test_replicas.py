@@ -10,7 +10,7 @@ from mcp_types import ElicitResult, ResourceLink
 from task_client import TasksExtension, ask_task, start_task, wait_for_status
 
 from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

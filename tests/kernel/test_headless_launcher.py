@@ -10,7 +10,7 @@ from live import TIMEOUT, kernel_env
 
 import mcp_notebook
 from mcp_notebook.bridge.headless.kernel_process import KernelLaunch, run_kernel
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def test_a_given_value_wins_over_the_environment():

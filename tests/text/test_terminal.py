@@ -120,7 +120,7 @@ def test_nothing_else_prints():
         if isinstance(node, ast.Call)
     ]
     printing = {path for path, name in calls if isinstance(name, ast.Name) and name.id == "print"}
-    assert printing == {package / "terminal.py"}
+    assert printing == {package / "text" / "terminal.py"}
 
 
 # -- real commands, on a terminal ------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mcp_notebook.bridge.access.authenticator import Authenticator, Limited, Own
 from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def list_authenticators(

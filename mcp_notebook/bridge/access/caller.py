@@ -12,7 +12,7 @@ from functools import cached_property
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Where the ASGI scope of an HTTP request has its `Caller`."""

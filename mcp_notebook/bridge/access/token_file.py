@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import MAX_SIZE, READ_FLAGS, is_own, make_private_folder
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import open_http
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import McpNotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 
 _HINT = (

@@ -9,7 +9,7 @@ from typing import Literal, Self, TypeAlias
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import ConsentDenied
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 Decision: TypeAlias = Literal["once", "session", "deny", "close"]

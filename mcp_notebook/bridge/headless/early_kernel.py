@@ -20,7 +20,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
 )
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _CURRENT_FORMAT = 4
 

@@ -25,7 +25,7 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.settings.values import Count
 from mcp_notebook.text.terminal import print_note
 

@@ -29,7 +29,7 @@ from jupyter_client.session import Session
 
 from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
 from mcp_notebook.errors import KernelDied, NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _DEFAULT_KERNEL = "python3"
 """For a notebook that does not name one."""

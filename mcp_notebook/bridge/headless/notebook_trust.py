@@ -28,7 +28,7 @@ from nbformat.sign import MemorySignatureStore, NotebookNotary, TrustNotebookApp
 
 from mcp_notebook.bridge.headless.kernel_process import make_silent_logger
 from mcp_notebook.errors import UntrustedNotebook
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _LOCK_WAIT = 1.0
 """Seconds to wait while Jupyter writes a signature."""

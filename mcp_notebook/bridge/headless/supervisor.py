@@ -28,7 +28,7 @@ from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version, run_
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 
 FIRST_DELAY = 1.0

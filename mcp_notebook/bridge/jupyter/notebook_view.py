@@ -18,7 +18,7 @@ from mcp_notebook.bridge.tasks.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.discovery.records import Record
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""

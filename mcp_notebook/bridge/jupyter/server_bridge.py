@@ -43,7 +43,7 @@ from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.endpoint import PATH
 from mcp_notebook.bridge.transports.http import serve_app
 from mcp_notebook.discovery.records import Record
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import print_output
 

@@ -1,5 +1,6 @@
-"""MCP's extension ``io.modelcontextprotocol/tasks``: calls that outlive client and bridge.
+"""Tasks: calls that outlive client and bridge, as MCP's extension for tasks has them.
 
-Face: `tasks.Tasks` and `tasks.TaskPolicy`; `notices` tells clients of changes. Runs on the bridge's
-event loop; the tasks themselves live in their kernels (`kernel.tasks`).
+Face: `tasks.Tasks` and `tasks.TaskPolicy`; `forms` has their JSON, `notices` tells clients of
+changes. Runs on the bridge's event loop; the tasks themselves live in their kernels
+(`kernel.tasks`).
 """

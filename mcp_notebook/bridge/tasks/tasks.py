@@ -41,7 +41,7 @@ from mcp_notebook.bridge.tasks.forms import (
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages, task_messages
 
 _NEWS = ("status", "statusMessage", "inputRequests")

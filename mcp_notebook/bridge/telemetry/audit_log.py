@@ -19,7 +19,7 @@ from mcp_notebook.bridge.telemetry.audit_records import (
 )
 from mcp_notebook.bridge.telemetry.audit_writer import AuditItem, AuditWriter
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
-from mcp_notebook.settings import ArgumentsInAudit, Settings
+from mcp_notebook.settings.settings import ArgumentsInAudit, Settings
 
 _WEIGHT = 2_000
 """Bytes of a record without its arguments, about."""

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
-from mcp_notebook.settings import ArgumentsInAudit
+from mcp_notebook.settings.settings import ArgumentsInAudit
 from mcp_notebook.text.redaction import has_secrets, redact_arguments
 
 Record: TypeAlias = dict[str, Any]

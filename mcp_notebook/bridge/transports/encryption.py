@@ -10,7 +10,7 @@ import psutil
 
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared only
 

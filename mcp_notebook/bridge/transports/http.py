@@ -26,7 +26,7 @@ from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.port_owner import find_port_use
 from mcp_notebook.bridge.transports.probes import answer_health, answer_metrics
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import DEFAULT_PORT, Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 SHUTDOWN_GRACE = 0.5
 """Seconds for what is left when the bridge stops: requests that have not come in completely."""

@@ -15,7 +15,7 @@ from mcp_notebook.bridge.access.token_store import TokenStore, hash_token
 from mcp_notebook.bridge.transports.port_owner import PortUse, find_port_use
 from mcp_notebook.errors import SettingsError, TokenError
 from mcp_notebook.private_files import read_private, write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 MAX_PORTS = 20
 """Ports that are remembered; those that have been served last."""

@@ -37,7 +37,7 @@ from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.elicitation import Elicitations
 from mcp_notebook.kernel.tools.options import RunMode
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 RESTART_FOLLOWS = 0.5
 """Seconds that a client's answer is held back when the user interrupted the call: a restart begins

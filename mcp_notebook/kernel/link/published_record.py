@@ -14,7 +14,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import Record, forget_record, read_start_time, write_record
 from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link.endpoint import Address
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from mcp_notebook.discovery.records import (
 )
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.private_files import lock_file, make_private_folder
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -55,7 +55,7 @@ from mcp_notebook.kernel.safe.text import (
 )
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.output.structured_data import convert_plain_data
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."
 

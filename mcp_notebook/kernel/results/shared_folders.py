@@ -24,7 +24,7 @@ from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
 from mcp_notebook.private_files import READ_FLAGS
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 MAX_REFUSED = 8
 """Most refusals that are kept for the notebook."""

@@ -12,7 +12,7 @@ from mcp_notebook.bridge.access import token_file
 from mcp_notebook.bridge.access.token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="file modes")
 
@@ -74,7 +74,7 @@ STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
     "from mcp_notebook.bridge.access.token_file import read_token\n"
-    "from mcp_notebook.settings import Settings\n"
+    "from mcp_notebook.settings.settings import Settings\n"
     "print('ready', flush=True)\n"
     "sys.stdin.readline()\n"
     "print(read_token(Settings(home=Path(sys.argv[1]))))\n"

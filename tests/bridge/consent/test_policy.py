@@ -5,7 +5,7 @@ import pytest
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.consent.policy import ConsentPolicy, check_decision
 from mcp_notebook.errors import ConsentDenied
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire.messages import ToolInfo
 
 

@@ -9,7 +9,7 @@ from live import kernel_env
 
 from mcp_notebook.bridge.headless.early_kernel import launch_early
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
     run_kernel,
 )
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 
@@ -355,7 +355,7 @@ def test_no_socket_or_folder_is_left_behind(folder, home):
         "import anyio, sys\n"
         "from pathlib import Path\n"
         "from mcp_notebook.bridge.headless.notebook import run_notebook\n"
-        "from mcp_notebook.settings import Settings\n"
+        "from mcp_notebook.settings.settings import Settings\n"
         "async def main():\n"
         "    settings = Settings(home=Path(sys.argv[2]))\n"
         "    async with run_notebook(Path(sys.argv[1]), settings, progress=lambda _: None):\n"

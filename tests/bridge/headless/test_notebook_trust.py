@@ -16,7 +16,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.headless.notebook_trust import explain_distrust
 from mcp_notebook.errors import NotebookError, UntrustedNotebook
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_kernels")]
 

@@ -25,7 +25,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import KernelGone, NotebookError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = [
     pytest.mark.anyio,

@@ -19,7 +19,7 @@ from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
 from mcp_notebook.bridge.jupyter import server_bridge
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels
 from mcp_notebook.discovery.records import write_record
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 

@@ -17,7 +17,7 @@ from live import TIMEOUT, live_kernel
 
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_journal import find_journals
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 TOOLS = """%%mcp_tool
 import asyncio

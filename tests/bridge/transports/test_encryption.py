@@ -12,7 +12,7 @@ from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, TOKEN, bridge
 
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 OPENSSL = shutil.which("openssl")
 

@@ -8,7 +8,7 @@ from bridges import INITIALIZE, LIMIT, PING
 from endpoints import call, called, modern, served
 from live import TIMEOUT
 
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
 
 pytestmark = pytest.mark.anyio

@@ -18,8 +18,8 @@ from bridges import (
 
 from mcp_notebook.bridge.transports.http import format_url, open_listener
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.settings import DEFAULT_PORT, Settings
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from mcp_notebook.bridge.transports.known_ports import (
 )
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from bridges import CONNECTED, NEEDS_TWO_USERS, hold_local_port, hold_port_of_an
 from mcp_notebook.bridge.transports import port_owner
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.port_owner import find_port_use, is_free_port, is_own_port
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def test_a_port_that_we_listen_on_is_ours_until_we_leave_it():

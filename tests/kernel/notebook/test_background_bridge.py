@@ -16,14 +16,14 @@ from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
 from mcp_notebook.private_files import write_private
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
     "from mcp_notebook.kernel.notebook import background_bridge\n"
-    "from mcp_notebook.settings import Settings\n"
+    "from mcp_notebook.settings.settings import Settings\n"
     "print(background_bridge.start_bridge(Settings(home=Path(sys.argv[1]), port=0)).pid)\n"
 )
 

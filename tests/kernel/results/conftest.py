@@ -4,7 +4,7 @@ import pytest
 from optional_libraries import pytest_itemcollected  # noqa: F401 - a hook of pytest
 
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

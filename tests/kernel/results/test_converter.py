@@ -13,7 +13,7 @@ from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, T
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import content_blocks
 
 

@@ -14,7 +14,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.outputs import Displayed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 PNG_LIKE = b"\x89PNG\r\n\x1a\n"
 

@@ -23,7 +23,7 @@ from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots import svg
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -349,7 +349,7 @@ RENDER = """
 import json, sys, time
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 size, chars = map(int, sys.argv[1:])
 budget = Budget.from_settings(Settings(max_result_chars=chars))

@@ -19,7 +19,7 @@ from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results import files
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import content_blocks
 
 FORMATTER = DisplayFormatter()

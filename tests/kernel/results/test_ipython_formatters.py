@@ -5,7 +5,7 @@ from contents import Point, only_text
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.ipython_formatters import has_registered_format
 from mcp_notebook.kernel.results.outputs import Displayed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter, converter):

@@ -8,7 +8,7 @@ from sample_files import encode_image, write_file
 from mcp_notebook.content import Image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.notebook_files import MAX_PARTS, render_notebook
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def test_a_notebooks_file_is_its_cells_and_what_they_showed(folder, convert):

@@ -8,7 +8,7 @@ from contents import PNG, kinds, only_text, texts
 from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from IPython import display
 from mcp_notebook.content import Audio, Image, Result, Text
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from mcp_notebook.content import ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Printed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 NUMBER = 48_151_623
 """Among the elements of each value, where no part of a long one shows it."""

@@ -21,7 +21,7 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, deadline, run_bounded
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SECONDS = 0.05
 LONG = 5

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
 from mcp_notebook.kernel.notebook.message_html import render_code
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.verb_line import read_name
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 CONFIG_OPTIONS = ("--http",)
 """What ``%mcp config`` takes besides a client."""

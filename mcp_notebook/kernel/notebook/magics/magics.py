@@ -26,7 +26,7 @@ from mcp_notebook.kernel.notebook.magics.option_help import describe_line_option
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import make_printable
 
 _MISPLACED = (

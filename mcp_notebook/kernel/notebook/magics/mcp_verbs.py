@@ -34,7 +34,7 @@ from mcp_notebook.kernel.notebook.public_address import describe_access, find_pu
 from mcp_notebook.kernel.notebook.recording.recording import Recording, insert_call
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import count, suggest
 

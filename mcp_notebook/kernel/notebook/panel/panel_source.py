@@ -32,7 +32,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import make_thumbnail
 from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.tools.context import ClientProgram
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import SERVER_PATH, Settings
+from mcp_notebook.settings.settings import SERVER_PATH, Settings
 from mcp_notebook.wire import messages
 
 LAST_CALLS = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
-from mcp_notebook.settings import Settings, TableFormat
+from mcp_notebook.settings.settings import Settings, TableFormat
 
 
 class NotDrawn(Exception):

@@ -9,7 +9,7 @@ from IPython.core.error import UsageError
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.errors import ClientError
 from mcp_notebook.kernel.notebook.magics.client_config import build_config
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def config(line, **settings):

@@ -14,7 +14,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.notebook.panel.panel_source import LAST_CALLS, PanelSource
 from mcp_notebook.kernel.notebook.panel.thumbnails import MAX_BYTES, MAX_TEXT, SIDES, make_thumbnail
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def encode(image, kind="PNG"):

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 RATE = 8_000
 TONE = np.sin(np.linspace(0, 440, RATE)) / 2

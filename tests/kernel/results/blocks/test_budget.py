@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_notebook.kernel.results.blocks.budget import Budget, NoRenderer, NotDrawn
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def test_a_tool_may_have_characters_of_its_own():

@@ -10,7 +10,7 @@ from mcp_notebook.content import Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.embedded import normalize_uri
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
 

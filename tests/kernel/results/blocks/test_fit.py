@@ -16,7 +16,7 @@ from mcp_notebook.kernel.results.blocks.fit import fit_bytes, fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 MOST = 2**20
 """Bytes of a server-sent event that the official Python client takes."""

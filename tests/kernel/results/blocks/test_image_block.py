@@ -7,7 +7,7 @@ from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.image_block import describe_encoded_original
 from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def small(index):

@@ -9,7 +9,7 @@ import pytest
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
 from mcp_notebook.kernel.results.blocks.image_encoding import convert_for_png, encode_image
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")

@@ -19,7 +19,7 @@ from mcp_notebook.kernel.results.blocks.images import (
     is_array,
     is_image,
 )
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 BUDGET = Budget.from_settings(Settings())
 

@@ -24,7 +24,7 @@ from mcp_notebook.kernel.results.blocks.truncation import (
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 
 def whole(store, result):

@@ -16,7 +16,7 @@ from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import RESULT_DRAWINGS, NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.deadline import deadline
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 LIMIT = 30
 

@@ -17,7 +17,7 @@ from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
 from mcp_notebook.kernel.safe.text import clean_text
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")

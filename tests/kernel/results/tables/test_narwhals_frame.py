@@ -10,7 +10,7 @@ from optional_libraries import import_optional
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.narwhals_frame import wrap_narwhals_table
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pl = import_optional("polars")
 pa = import_optional("pyarrow")

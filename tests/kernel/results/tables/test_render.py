@@ -15,7 +15,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
 from mcp_notebook.kernel.results.tables.render import format_array, render_index, render_table
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")

@@ -10,7 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.row_frame import MAX_COPY, wrap_array
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 np = pytest.importorskip("numpy")
 

@@ -44,7 +44,7 @@ from mcp_notebook.kernel.results.outputs import Printed
 from mcp_notebook.kernel.schemas.output.structured_data import ResultTooLarge, shorten_data
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.settings import Settings
+from mcp_notebook.settings.settings import Settings
 
 NAN = float("nan")
 UNSAID = object()
