@@ -26,16 +26,16 @@ _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
 _LOG = "kernel/calls/test_call_log.py kernel/calls/test_logged_call.py"
 _STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
-_ELICITATION = "bridge/server/test_elicitation.py bridge/server/test_parked_calls.py"
+_ELICITATION = "bridge/questions/test_elicitation.py bridge/questions/test_parked_calls.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
 _SMUGGLING = "bridge/transports/test_connections_smuggling.py"
 _PROBES = "bridge/transports/test_probes.py"
 _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
-_TRACES = "bridge/server/test_trace_headers.py"
+_TRACES = "bridge/calls/test_trace_headers.py"
 _TOKENS = "bridge/access/test_named_tokens.py"
 _FORK = "kernel/calls/test_fork_runner.py"
-_COPY = "kernel/executors/test_forked_child.py"
+_COPY = "kernel/fork/test_forked_child.py"
 _CANCELS = "kernel/calls/test_cancels.py"
 _FRAMES = "wire/test_frames.py wire/test_messages.py"
 
@@ -389,13 +389,13 @@ CHANGES = (
         "kernel/notebook/magics/magics.py",
         "    @no_var_expand  # what a client, a file",
         "    # what a client, a file",
-        "kernel/notebook/test_recording.py",
+        "kernel/notebook/recording/test_recording.py",
     ),
     Change(
         "kernel/calls/execution.py",
         "                call.has_run = True\n",
         "                pass\n",
-        "kernel/notebook/test_recording.py",
+        "kernel/notebook/recording/test_recording.py",
     ),
     Change(
         "doctor/examination.py",
@@ -457,7 +457,7 @@ CHANGES = (
         "kernel/schemas/validation_messages.py",
         "max(len(lines) - MAX_LINES, 0) + others",
         "len(lines) - MAX_LINES + others",
-        "kernel/schemas/test_validation_messages.py kernel/schemas/test_input_schema.py",
+        "kernel/schemas/test_validation_messages.py kernel/schemas/parameters/test_input_schema.py",
     ),
     Change(
         "kernel/results/blocks/budget.py",
@@ -510,40 +510,40 @@ CHANGES = (
     ),
     # -- discovery ---------------------------------------------------------------------------------
     Change(
-        "discovery.py",
+        "discovery/records.py",
         "        is_its_own = path.name == make_socket_name(record.id) and is_own(status)\n",
         "        is_its_own = is_own(status)\n",
-        "test_discovery.py",
+        "discovery/test_records.py",
     ),
     Change(
-        "discovery.py",
+        "discovery/records.py",
         "abs(started - process.started) < _START_TOLERANCE",
         "started - process.started < _START_TOLERANCE",
-        "test_discovery.py",
+        "discovery/test_records.py",
     ),
     Change(
         "private_files.py",
         '    | getattr(os, "O_NOFOLLOW", 0)\n',
         "",
-        "test_private_files.py test_discovery.py",
+        "test_private_files.py discovery/test_records.py",
     ),
     Change(
-        "discovery.py",
+        "discovery/records.py",
         '        if _read_record(folder / f"{record.id}{_SUFFIX}") == record:\n',
         "        if True:\n",
-        "test_discovery.py",
+        "discovery/test_records.py",
     ),
     Change(
-        "discovery.py",
+        "discovery/records.py",
         "        self._paths = frozenset(problems)\n",
         "",
-        "test_discovery.py",
+        "discovery/test_records.py",
     ),
     Change(
-        "discovery.py",
+        "discovery/records.py",
         '    if record.owner == "user":',
         "    if True:",
-        "test_discovery.py",
+        "discovery/test_records.py",
     ),
     Change(
         "private_files.py",
@@ -552,10 +552,10 @@ CHANGES = (
         "test_private_files.py",
     ),
     Change(
-        "departures.py",
+        "discovery/departures.py",
         "< KEEP  # a clock",
         "< 9 * KEEP  # a clock",
-        "test_departures.py kernel/tools/test_dropped_tools.py",
+        "discovery/test_departures.py kernel/tools/test_dropped_tools.py",
     ),
     Change(
         "bridge/kernels/former_tools.py",
@@ -666,10 +666,10 @@ CHANGES = (
         "bridge/headless/test_supervisor.py",
     ),
     Change(
-        "cli_runner.py",
+        "cli/runner.py",
         "add_signal_handler(number, scope.cancel)",
         "add_signal_handler(number, list)",
-        "test_cli.py",
+        "cli/test_main.py",
     ),
     # -- bridge ------------------------------------------------------------------------------------
     Change(
@@ -749,19 +749,19 @@ CHANGES = (
         "bridge/lists/resources.py",
         "            after = number if link.place == place else 0\n",
         "            after = number\n",
-        "bridge/server/test_resources.py e2e/test_resources.py",
+        "bridge/lists/test_resources.py e2e/test_resources.py",
     ),
     Change(
         "bridge/lists/change_notices.py",
         "            listener.is_busy = False\n",
         "            pass\n",
-        "bridge/server/test_change_notices.py",
+        "bridge/lists/test_change_notices.py",
     ),
     Change(
         "bridge/protocol/mcp_types.py",
         "        elif done is None or done <= last:\n",
         "        elif done is None or done < last:\n",
-        "bridge/server/test_mcp_types.py",
+        "bridge/protocol/test_mcp_types.py",
     ),
     Change(
         "bridge/access/gate.py",
@@ -821,13 +821,13 @@ CHANGES = (
         "bridge/questions/parked_calls.py",
         "[caller.owns, name, arguments]",
         "[name, arguments]",
-        "bridge/server/test_parked_calls.py",
+        "bridge/questions/test_parked_calls.py",
     ),
     Change(
         "bridge/lists/subscriptions.py",
         "        has_changed = tools is not self._tools\n",
         "        has_changed = True\n",
-        "bridge/server/test_subscriptions.py",
+        "bridge/lists/test_subscriptions.py",
     ),
     Change(
         "bridge/transports/sessions.py",
@@ -1147,7 +1147,7 @@ CHANGES = (
         "bridge/questions/elicitation.py",
         "    if not can_elicit(request):  # the kernel",
         "    if False:  # the kernel",
-        "bridge/server/test_elicitation.py",
+        "bridge/questions/test_elicitation.py",
     ),
     Change(
         "wire/frames.py",
@@ -1486,19 +1486,19 @@ CHANGES = (
         "bridge/transports/fast_path/http_exchange.py",
         "            if self._is_over:\n                return\n",
         "",
-        "bridge/transports/test_http_exchange.py",
+        "bridge/transports/fast_path/test_http_exchange.py",
     ),
     Change(
         "bridge/transports/fast_path/http_exchange.py",
         "                self._cancel()\n                return\n",
         "                return\n",
-        "bridge/transports/test_http_exchange.py",
+        "bridge/transports/fast_path/test_http_exchange.py",
     ),
     Change(
         "bridge/transports/fast_path/http_exchange.py",
         "            with anyio.move_on_after(PING_INTERVAL):\n",
         "            with anyio.move_on_after(await anyio.sleep(PING_INTERVAL) or 0):\n",
-        "bridge/transports/test_http_exchange.py",
+        "bridge/transports/fast_path/test_http_exchange.py",
     ),
     Change(
         "bridge/transports/json_responses.py",
@@ -1673,7 +1673,7 @@ CHANGES = (
         "kernel/notebook/recording/call_recorder.py",
         "                Path(temporary).unlink()\n",
         "                pass\n",
-        "kernel/notebook/test_call_recorder.py",
+        "kernel/notebook/recording/test_call_recorder.py",
     ),
     Change(
         "jupyter/mcp_handler.py",

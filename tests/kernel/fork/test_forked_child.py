@@ -58,7 +58,7 @@ def test_what_it_sends_just_before_it_ends_is_received():
 
 def test_one_that_ends_before_it_was_seen_to_begin_is_received():
     assert run_program(
-        "from mcp_notebook.kernel.executors import forked_child\n"
+        "from mcp_notebook.kernel.fork import forked_child\n"
         "forked_child._FIRST_LOOK = 0\n"
         "class Watched(ForkedChild):\n"
         "    def _reap(self, pid, _options):\n"
@@ -107,7 +107,7 @@ def test_one_whose_kernel_is_gone_is_ended():
 
 def test_one_whose_time_limit_nobody_keeps_is_ended_by_the_system():
     assert run_program(
-        "from mcp_notebook.kernel.executors import forked_child\n"
+        "from mcp_notebook.kernel.fork import forked_child\n"
         "forked_child._LATE = 0.1\n"
         "print(run(lambda c: sum(range(10**15)), seconds=0.1))\n"
     ) == ["([], -14)"]
@@ -148,7 +148,7 @@ def test_a_signal_that_comes_while_it_is_made_is_not_handled_as_in_the_kernel():
 @pytest.mark.parametrize("function", ["_live", "leave_kernel", "fork_process"])
 def test_whatever_fails_in_it_only_the_kernel_goes_on(function):
     assert run_program(
-        "from mcp_notebook.kernel.executors import forked_child\n"
+        "from mcp_notebook.kernel.fork import forked_child\n"
         "kernel = os.getpid()\n"
         f"original = forked_child.{function}\n"
         "def fail(*args, **options):\n"
