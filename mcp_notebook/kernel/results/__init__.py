@@ -1,12 +1,12 @@
 """A Python value becomes content blocks within a budget.
 
-`converter` makes the result of a call: what it printed and displayed (`output_rendering`), its
-value, and the value's structured content (`structured`). `values.RULES` is the table of what a
-value becomes; `value_renderer` applies it, and matches a value to a rule by the libraries of its
-classes (`value_rules`). Lists and dicts with figures or tables in them are rendered item by item
+`converter` makes the result of a call: what it printed and displayed, its value, and the value's
+structured content (`structured`). `values.RULES` is the table of what a value becomes;
+`value_renderer` applies it, and matches a value to a rule by the libraries of its classes
+(`value_rules`). Lists and dicts with figures or tables in them are rendered item by item
 (`rich_items`). The room's other modules each render one kind of value: MIME bundles (`displays`,
-`html`, `html_media`), files (`files`, `file_contents`, `notebook_files`; `shared_folders` decides
-which), exceptions (`tracebacks`). `custom_types` are the author's own converters.
+`html`, `html_media`), files (`files`, `file_contents`; `shared_folders` decides which), exceptions
+(`tracebacks`). `custom_types` are the author's own converters.
 
 Face:
 

@@ -18,8 +18,9 @@ from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
-from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
 from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.results.displays import render_display
 from mcp_notebook.kernel.results.files import Files
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
@@ -30,8 +31,7 @@ from mcp_notebook.kernel.results.iterators import (
     is_iterator,
     is_result,
 )
-from mcp_notebook.kernel.results.output_rendering import RENDERED, RenderedDisplay, render_outputs
-from mcp_notebook.kernel.results.outputs import Outputs
+from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Printed
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
@@ -49,6 +49,7 @@ from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import (
+    clean_printed,
     describe_error,
     describe_slow_value,
     get_type_name,
@@ -349,3 +350,51 @@ def _hide_traceback(error: BaseException) -> InvalidResult:
     if isinstance(error, InvalidResult):
         return error
     return InvalidResult(f"The result cannot be sent as data: {describe_error(error)}.")
+
+
+RENDERED = "mcp_notebook.rendered"
+"""Key of a display's metadata: a `RenderedDisplay`."""
+
+
+@dataclass(frozen=True)
+class RenderedDisplay:
+    """A value that was rendered when it was displayed: it may change until the call ends."""
+
+    pieces: Sequence[Piece]
+
+
+def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
+    """Render the outputs of a call in their order, neighbouring prints as one text.
+
+    Args:
+        outputs: What the call printed and displayed.
+        budget: What the result may take.
+    """
+    pieces: list[Piece] = []
+    prints: list[str] = []
+    for output in outputs:
+        if isinstance(output, Printed):
+            prints.append(output.text)
+        else:
+            pieces += _render_prints(prints)
+            prints.clear()
+            pieces += _render_displayed(output, budget)
+    return [*pieces, *_render_prints(prints)] if prints else pieces
+
+
+def _render_prints(prints: Sequence[str]) -> list[Piece]:
+    text = clean_printed("".join(prints)).rstrip()
+    return [Piece(Text(text), describe_text_original(text, what="output"))] if text else []
+
+
+def _render_displayed(output: Displayed, budget: Budget) -> list[Piece]:
+    def render() -> list[Piece]:
+        rendered = output.metadata.get(RENDERED)
+        if isinstance(rendered, RenderedDisplay):
+            return list(rendered.pieces)
+        return render_display(output.data, output.metadata, budget)
+
+    return run_guarded(
+        render,  # the data may be of any type
+        lambda error: [Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))],
+    )

@@ -1,11 +1,12 @@
-"""How objects show themselves: their own display methods, and reprs that nobody wrote.
+"""How objects show themselves: display methods, formatters of the user, and generated reprs.
 
 Runs in the user's kernel, on the thread of the call. An object whose class defines `_repr_html_` or
 a method like it is shown by that, also where it is a mapping, a dataclass or a list: its author
-knows best what there is to see.
+knows best what there is to see. What the user registered with IPython for its type comes before our
+own rules; IPython itself would ask `_ipython_display_` first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_notebook.kernel.safe.text import is_written
@@ -58,3 +59,84 @@ def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str
     if len(data) > 1 and "text/plain" in data and not is_written(type(value), "__repr__"):
         return {key: item for key, item in data.items() if key != "text/plain"}
     return data
+
+
+_REGISTRIES = ("type_printers", "deferred_printers", "singleton_printers")
+"""Where a formatter of IPython's looks up what is registered."""
+
+
+def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:
+    """Return the representations of an object by formatters that are registered for its type.
+
+    Args:
+        format_: IPython's ``shell.display_formatter.format``.
+        value: The object.
+
+    Returns:
+        MIME types and values; None if nothing is registered.
+    """
+    owner = getattr(format_, "__self__", None)
+    of_all_types = (
+        getattr(owner, "ipython_display_formatter", None),
+        getattr(owner, "mimebundle_formatter", None),
+    )
+    keys = _list_keys(value)
+    if any(
+        formatter is not None and _has_formatter(formatter, value, keys)
+        for formatter in of_all_types
+    ):
+        data: Mapping[str, Any] = format_(value)[0]
+        return data
+    formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
+    bundle: dict[str, Any] = {}
+    for mime_type, formatter in formatters.items():
+        if _has_formatter(formatter, value, keys):
+            output = formatter(value)
+            # A formatter returns data, or data and metadata.
+            data = output[0] if isinstance(output, tuple) else output
+            if data is not None:
+                bundle[mime_type] = data
+    return bundle or None
+
+
+def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
+    """Tell whether a formatter is registered that says more of an object than plain text.
+
+    Args:
+        format_: IPython's ``shell.display_formatter.format``.
+        value: The object.
+    """
+    if type(value).__module__ == "builtins":
+        return False
+    owner = getattr(format_, "__self__", None)
+    formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
+    keys = _list_keys(value)
+    return any(
+        mime_type != "text/plain" and _has_formatter(formatter, value, keys)
+        for mime_type, formatter in formatters.items()
+    )
+
+
+def _has_formatter(formatter: Any, value: Any, keys: set[Any] | None) -> bool:
+    # A look-up asks for each class of the value in turn, and nearly all would be in vain.
+    for name in _REGISTRIES:
+        registry = getattr(formatter, name, True)
+        if registry and (registry is True or keys is None or not keys.isdisjoint(registry)):
+            break
+    else:
+        return False
+    try:
+        formatter.lookup(value)
+    except KeyError:
+        return False
+    return True
+
+
+def _list_keys(value: Any) -> set[Any] | None:
+    """Return all by which a value may be registered; None: nobody knows but the formatter."""
+    try:
+        classes = value.__class__.__mro__
+        names = [(getattr(kind, "__module__", None), kind.__name__) for kind in classes]
+        return {id(value), *classes, *names}
+    except (AttributeError, TypeError):  # a proxy, or a class that has no hash
+        return None

@@ -17,12 +17,15 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_tex
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
 from mcp_notebook.kernel.results.files import Files, is_path
-from mcp_notebook.kernel.results.ipython_formatters import format_registered, has_registered_format
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
-from mcp_notebook.kernel.results.self_shown import may_show_picture_or_markdown
-from mcp_notebook.kernel.results.tables import render
+from mcp_notebook.kernel.results.self_shown import (
+    format_registered,
+    has_registered_format,
+    may_show_picture_or_markdown,
+)
+from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
@@ -203,7 +206,7 @@ class ValueRenderer:
             data, _ = self.format(value, _RICH)
         if data:
             return render_mime_bundle(data, self.budget)
-        pieces = render.render_table(value, self.budget)
+        pieces = table_text.render_table(value, self.budget)
         return _mark_repeated(pieces) if self._is_data(value, position) else pieces
 
     def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
@@ -267,7 +270,7 @@ class ValueRenderer:
     def render_built_in(self, value: Any, position: Position) -> list[Piece]:
         """Render a list of dicts as a table if that is shorter, other collections as JSON."""
         is_data = self._is_data(value, position)
-        rows = render.render_dicts(self._data if is_data else value, self.budget)
+        rows = table_text.render_dicts(self._data if is_data else value, self.budget)
         if rows:
             return _mark_repeated(rows) if is_data else rows
         return [self._make_json_piece(value, position)]
@@ -276,13 +279,13 @@ class ValueRenderer:
 
     def render_array(self, value: Any, _position: Position) -> list[Piece]:
         """Render a numpy array."""
-        return render.render_array(value, self.budget)
+        return table_text.render_array(value, self.budget)
 
     def render_index(self, value: Any, _position: Position) -> list[Piece]:
         """Render a pandas Index."""
         data, _ = self.format(value, _RICH)
         pieces = render_mime_bundle(data, self.budget) if data else None
-        return pieces or render.render_index(value, self.budget)
+        return pieces or table_text.render_index(value, self.budget)
 
     def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
         """Render what has a JSON form, unless a formatter is registered for it."""

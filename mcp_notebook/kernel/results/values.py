@@ -6,25 +6,54 @@ Pure data; the documentation's table of values is made of it.
 import io
 from typing import Any
 
-from mcp_notebook.content import Result
-from mcp_notebook.kernel.results import library_values, object_values
+from mcp_notebook.content import Result, Text
+from mcp_notebook.kernel.results import library_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
+from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
+from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.files import is_path
 from mcp_notebook.kernel.results.iterators import is_result
 from mcp_notebook.kernel.results.plots import detect
-from mcp_notebook.kernel.results.self_shown import shows_itself
-from mcp_notebook.kernel.results.tables import render
+from mcp_notebook.kernel.results.self_shown import (
+    displays_itself,
+    leave_out_generated_repr,
+    shows_itself,
+)
+from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.value_renderer import PLAIN_TYPES, ValueRenderer, find_figures
-from mcp_notebook.kernel.results.value_rules import Rule
+from mcp_notebook.kernel.results.value_rules import Position, Rule
 from mcp_notebook.kernel.results.widgets import (
     is_of_panel,
     is_widget,
     render_panel,
     render_widget,
 )
+from mcp_notebook.kernel.safe.deadline import run_bounded
 from mcp_notebook.kernel.safe.stand_ins import holds_rows, prints_itself, read_rows
-from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.safe.text import is_instance, safe_repr, str_says_more
 from mcp_notebook.kernel.safe.to_json import is_jsonable
+
+
+def _render_self_shown(
+    renderer: ValueRenderer, value: Any, _position: Position
+) -> list[Piece] | None:
+    """Render what shows itself though it could be read as data; None if it shows nothing."""
+    data, _ = run_bounded(renderer.format, value)
+    if not data.keys() - {"text/plain"}:
+        return [] if not data and displays_itself(value) else None
+    return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
+
+
+def _render_object(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
+    """Render any object, as IPython represents it."""
+    data, _ = run_bounded(renderer.format, value)
+    if data.keys() == {"text/plain"} and str_says_more(value, str(data["text/plain"])):
+        return [make_text_piece(run_bounded(str, value))]
+    if data:
+        return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
+    # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
+    return [] if displays_itself(value) else [Piece(Text(safe_repr(value)))]
+
 
 _BUILT_IN = frozenset({list, tuple, dict, set})
 # fireducks puts its own classes in the place of those of pandas.
@@ -139,7 +168,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         "cell and a text like `NaN` is in quotes; if anything is left out, a link to the whole. A "
         "polars `LazyFrame` is described, not run",
         libraries=_TABLES,
-        accepts=render.is_table,
+        accepts=table_text.is_table,
         render=ValueRenderer.render_table,
         is_rich=True,
         replaces_display=True,
@@ -284,7 +313,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         "of its own, such as `xarray.Dataset`",
         content="as it shows itself",
         accepts=lambda value: shows_itself(value) and _is_data(value),
-        render=object_values.render_self_shown,
+        render=_render_self_shown,
     ),
     Rule(
         values="list, tuple or dict with any of the above or a plot in it, also one level deeper",
@@ -324,7 +353,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
         values="anything else",
         content="the representation that IPython shows, with formatters that you registered: "
         "image, plot, Markdown, JSON, LaTeX, SVG, HTML or plain text",
-        render=object_values.render_object,
+        render=_render_object,
     ),
 )
 """What a value becomes; the first matching row applies."""

@@ -5,7 +5,7 @@ import pytest
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
-from mcp_notebook.kernel.results.tables.render import render_table
+from mcp_notebook.kernel.results.tables.table_text import render_table
 from mcp_notebook.settings.settings import Settings
 
 pd = pytest.importorskip("pandas")

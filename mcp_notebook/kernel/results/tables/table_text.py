@@ -2,12 +2,13 @@
 
 Runs in the user's kernel, on the thread of the call. A `Frame` reads the table, so that only the
 rows of the preview are touched. `Settings.table_format` chooses the layout; ``auto`` takes the one
-that shows more rows, then the shorter one. Characters stand for tokens, whose number depends on the
-model.
+that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
+text that looks like one is quoted. Markdown also quotes, as JSON, a text whose lines or surrounding
+spaces would be lost. Characters stand for tokens, whose number depends on the model.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,13 @@ from mcp_notebook.kernel.results.blocks.originals import Original, discard_origi
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.tables.cell_text import (
+    QuotedText,
     is_cut,
     quote_unclear,
     separate_floats,
     strip_midnights,
 )
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_row
 from mcp_notebook.kernel.results.tables.exports import describe_array, describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
@@ -31,7 +34,6 @@ from mcp_notebook.kernel.results.tables.frame import (
     select_ends,
     select_middle,
 )
-from mcp_notebook.kernel.results.tables.layouts import LAYOUTS, TableLines
 from mcp_notebook.kernel.results.tables.narwhals_frame import (
     describe_lazy_frame,
     is_narwhals_table,
@@ -43,6 +45,7 @@ from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, saf
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 from mcp_notebook.text.wording import count
 
+GAP = "..."
 MAX_NAMES = 1_000
 """Characters of the list of columns that are left out."""
 MAX_SCHEMA = 2_000
@@ -57,6 +60,68 @@ _TABLES = (
     *("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler"),
     "polars.LazyFrame",
 )
+
+
+@dataclass(frozen=True)
+class TableLines:
+    """The lines of the text of a table."""
+
+    header: list[str]
+    rows: list[str]
+    """Of a long table, half from its head and half from its tail."""
+    gap: str
+    """The line that stands for the rows between head and tail."""
+
+    def count_fitting_rows(self, room: int, height: int, note_chars: int) -> int:
+        """Return how many of the rows fit: at least one, if there is any.
+
+        Rows are taken out of the middle, so that half of the rest are from the head and half from
+        the tail.
+
+        Args:
+            room: Characters that the lines may have.
+            height: Rows of the table.
+            note_chars: Characters to reserve for the note on the rows that are left out.
+        """
+        fitting = len(self.rows)
+        chars = sum(len(line) + 1 for line in (*self.header, *self.rows))
+        if fitting == height and chars <= room:
+            return fitting
+        chars += note_chars + len(self.gap) + 1
+        while fitting > 1 and chars > room:
+            at = fitting // 2 if fitting % 2 else len(self.rows) - fitting // 2
+            chars -= len(self.rows[at]) + 1
+            fitting -= 1
+        return fitting
+
+
+def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
+    """Lay out a table as Markdown."""
+    header = [_markdown_line(names), "|" + "---|" * len(names)]
+    gap = _markdown_line([GAP] * len(names))
+    return TableLines(header, [_markdown_line(row) for row in rows], gap)
+
+
+def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
+    """Lay out a table as CSV; without a header if its columns have no names."""
+    has_names = any(name or type(name) is QuotedText for name in names)
+    header = [format_csv_row(names)] if has_names else []
+    return TableLines(header, [format_csv_row(row) for row in rows], GAP)
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_markdown_cell, cells)) + " |"
+
+
+def _markdown_cell(text: str) -> str:
+    return quote_unclear(text).replace("|", "\\|")
+
+
+LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLines]] = {
+    "csv": layout_csv,
+    "markdown": layout_markdown,
+}
+"""The layouts by their names in `Settings.table_format`."""
 
 
 def is_table(value: Any) -> bool:
