@@ -185,13 +185,13 @@ class Consent:
             text = await _write(request)
             return await self._wait(request, lambda: _elicit(request, text), "")
         link = self._links.find_link(request.entry)
-        if not link.consent.is_possible:
+        if not link.requests.can_ask_consent:
             raise make_denial(request.entry.name, _explain_silence(request.entry, link))
         text = await _write(request)
         scope = "until the client disconnects" if request.client.is_handshake else "for an hour"
 
         def ask() -> Awaitable[Decision]:
-            return link.consent.ask(
+            return link.requests.ask_consent(
                 request.entry.name,
                 text,
                 seconds=self._policy.timeout,

@@ -3,9 +3,9 @@
 Face:
 
 - `links.Links`: opens, keeps and closes links, and finds the one for a call.
-- `link.Link`: the link to one kernel; `Link.resources` asks for its resources,
-  `Link.tasks` for its tasks, `Link.consent` whoever sees its notebook.
-- `task_requests`: `TaskRequests` and what they return, `KernelTask`.
+- `link.Link`: the link to one kernel.
+- `kernel_requests`: `KernelRequests` (`Link.requests`) asks the kernel for its resources and tasks,
+  and for consent whoever sees its notebook; `KernelTask` is a task as its kernel has it.
 - `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
 - `stop_requests`: `list_calls` and `stop_call`, for those who have no link.
 - `replicas.Replicas`: which kernels run the same notebook, and which of them gets a call.

@@ -239,6 +239,27 @@ class Catalog:
         ]
         return tuple(missing)
 
+    def find_listed_names(self) -> dict[str, list[messages.ListedName]]:
+        """Return the tools that are listed under another name than their own, by kernel id."""
+        entries = [entry for entry in self._view.entries if entry.name != entry.tool.name]
+        if not entries:  # as nearly always
+            return {}
+        reasons = {
+            (missing.notebook, missing.tool): missing for missing in self.list_missing_tools()
+        }
+        names: dict[str, list[messages.ListedName]] = {}
+        for entry in entries:
+            missing = reasons[entry.notebook, entry.tool.name]
+            names.setdefault(entry.kernel_id, []).append(
+                messages.ListedName(
+                    tool=entry.tool.name,
+                    name=entry.name,
+                    reason=missing.reason,
+                    next_step=missing.next_step,
+                )
+            )
+        return names
+
     def _explain_name(self, entry: CatalogEntry) -> MissingTool:
         name = entry.tool.name
         if name in self._reserved or entry.name in _RESERVED:

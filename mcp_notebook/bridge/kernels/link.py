@@ -13,16 +13,13 @@ from typing import Any, TypeAlias, get_args
 
 import anyio
 
-from mcp_notebook.bridge.kernels.consent_requests import ConsentRequests
 from mcp_notebook.bridge.kernels.greeting import greet
-from mcp_notebook.bridge.kernels.kernel_notices import KernelNotices
-from mcp_notebook.bridge.kernels.packed_arguments import ArgumentPacker
-from mcp_notebook.bridge.kernels.resource_requests import ResourceRequests
+from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, Reply
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
-from mcp_notebook.bridge.kernels.task_requests import TaskRequests
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import (
+    CallError,
     FrameError,
     KernelGone,
     LinkError,
@@ -39,7 +36,13 @@ from mcp_notebook.wire.frame_protocol import FrameProtocol
 logger = logging.getLogger(__name__)
 
 _DEATH_CHECK_INTERVAL = 0.02
-"""Seconds between two checks whether the process behind a closed link is gone, too."""
+"""Seconds between two checks whether the process behind a closed link has ended."""
+_ARGUMENTS_AT = ("params", "arguments")
+"""Where the arguments are in the JSON of a client's request."""
+_TOO_LARGE = (
+    "The arguments are too large for the mcp-notebook in the kernel of {name!r}, which is older "
+    "than the bridge. Upgrade it there and restart the kernel."
+)
 
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
@@ -52,14 +55,7 @@ _OfCall: TypeAlias = (
     | task_messages.TaskState
 )
 _OF_CALLS = get_args(_OfCall)
-_FromKernel: TypeAlias = (
-    _OfCall
-    | messages.Resources
-    | messages.Contents
-    | messages.Consent
-    | messages.Tools
-    | messages.Goodbye
-)
+_FromKernel: TypeAlias = _OfCall | Reply | messages.Tools | messages.Goodbye
 _FROM_KERNELS = get_args(_FromKernel)
 """What kernels send after their welcome."""
 
@@ -76,7 +72,9 @@ class Link:
         self.record = record
         self._on_tools = on_tools
         self._calls: dict[int, RunningCall] = {}
-        self._arguments = ArgumentPacker(record.name, messages.Welcome(version="", tools=[]))
+        self._welcome = messages.Welcome(version="", tools=[])
+        self._told = messages.Clients(clients=[])
+        """What the kernel was last told of the bridge's clients."""
         self._next_id = itertools.count(1).__next__
         self._connection: FrameProtocol | None = None
         self._goodbye: str | None = None
@@ -87,14 +85,8 @@ class Link:
         """Its number among all links that the bridge ever had, from 1."""
         self.is_open = False
         """Whether calls can be started."""
-        self.resources = ResourceRequests(record.name, self._next_id, self._send)
-        """Asks for the kernel's resources."""
-        self.consent = ConsentRequests(self._next_id, self._send)
-        """Asks in the notebook whether calls may run."""
-        self.tasks = TaskRequests(record.name, self._next_id, self._send)
-        """Asks for the kernel's tasks."""
-        self.notices = KernelNotices(self._send)
-        """Tells the kernel of the bridge's clients."""
+        self.requests = KernelRequests(record.name, self._next_id, self._send)
+        """Asks for the kernel's resources and tasks, and for consent in its notebook."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
         self.end = anyio.Event()
@@ -133,11 +125,8 @@ class Link:
 
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
-        self._arguments = ArgumentPacker(self.record.name, welcome)
-        self.notices.are_possible = welcome.clients
-        self.resources.is_possible = welcome.resources
-        self.consent.is_possible = welcome.consent
-        self.tasks.are_possible = welcome.tasks
+        self._welcome = welcome
+        self.requests.open(welcome)
         self._on_tools(welcome)
 
     async def listen(self) -> None:
@@ -152,7 +141,7 @@ class Link:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
             self._failure = f"The link to the kernel failed: {error}"
         finally:
-            self.is_open = self.resources.is_possible = False
+            self.is_open = self.requests.has_resources = False
             self._ended = time.time()
 
     def explain_end(self) -> MissingTool:
@@ -171,10 +160,9 @@ class Link:
             reason: Why its open calls are lost; None if only the link itself knows.
         """
         self.is_open = False
-        self.end_calls(reason or self._describe_end())
-        self.consent.close(reason or self._describe_end())
-        self.resources.close()
-        self.tasks.close(reason or self._describe_end())
+        reason = reason or self._describe_end()
+        self.end_calls(reason)
+        self.requests.close(reason)
         if self._connection is not None:
             self._connection.transport.close()
 
@@ -184,6 +172,20 @@ class Link:
             call.cancel("The bridge was stopped.")
             call.end(KernelGone(reason))
         self._calls.clear()
+
+    def tell_clients(self, clients: Sequence[messages.ClientCount]) -> None:
+        """Tell the kernel which clients the bridge has now; it only shows them to people."""
+        self._tell(messages.Clients(clients=list(clients), names=self._told.names))
+
+    def tell_names(self, names: Sequence[messages.ListedName]) -> None:
+        """Tell the kernel which of its tools clients see under other names now."""
+        self._tell(messages.Clients(clients=self._told.clients, names=list(names)))
+
+    def _tell(self, message: messages.Clients) -> None:
+        """Send a message if it is new, and the kernel not too old for it."""
+        if self._welcome.clients and message != self._told:
+            self._told = message
+            self._send(message)
 
     async def wait_for_death(self) -> None:
         """Wait until the process is gone, unless the kernel said goodbye.
@@ -225,15 +227,15 @@ class Link:
             KernelGone: The kernel died or left.
             CallError: The kernel is of an older version, which takes no JSON of clients.
         """
-        packed = self._arguments.pack(arguments, request)
+        packed, path, attachments = self._pack_arguments(arguments, request)
         call = self._make_call(is_kept=keep is not None)
         self._start(
             call,
             messages.Call(
                 id=call.id,
                 tool=tool,
-                arguments=packed.arguments,
-                arguments_at=list(packed.path),
+                arguments=packed,
+                arguments_at=path,
                 progress=listener.wants_progress or keep is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
@@ -243,9 +245,25 @@ class Link:
                 keep=keep,
                 guest=guest,
             ),
-            packed.attachments,
+            attachments,
         )
         return call
+
+    def _pack_arguments(
+        self, arguments: dict[str, Any] | bytes, request: bytes | None
+    ) -> tuple[dict[str, Any], list[str], list[bytes]]:
+        """Return the arguments in a call's message, or where they are in the JSON beside it.
+
+        A client's request is sent as it came if it is not short: to write the arguments anew would
+        take longer.
+        """
+        if isinstance(arguments, bytes):
+            if not self._welcome.attached_arguments:
+                raise CallError(_TOO_LARGE.format(name=self.record.name))
+            return {}, [], [arguments]
+        if request is not None and self._welcome.finds_arguments:
+            return {}, [*_ARGUMENTS_AT], [request]
+        return arguments, [], []
 
     def follow_task(self, make_message: Callable[[int], task_messages.FollowTask]) -> RunningCall:
         """Wait for a task as for a call; `make_message` gets the id.
@@ -291,16 +309,17 @@ class Link:
         if isinstance(message, _OF_CALLS):
             self._tell_call(message, attachments)
         match message:
-            case messages.Resources() | messages.Contents():
-                self.resources.take_reply(message, attachments)
-            case messages.Consent():
-                self.consent.take_answer(message)
-            case task_messages.TaskState():
-                self.tasks.take_state(message, attachments)
             case messages.Tools():
                 self._on_tools(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
+            case (
+                messages.Resources()
+                | messages.Contents()
+                | messages.Consent()
+                | task_messages.TaskState()
+            ):
+                self.requests.take(message, attachments)
 
     def _tell_call(self, message: _OfCall, attachments: list[bytes]) -> None:
         if (call := self._calls.get(message.id)) is not None:

@@ -7,7 +7,6 @@ that clients see has changed.
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -15,7 +14,6 @@ import anyio.abc
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.kernels.listed_names import announce_change, find_listed_names
 from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
@@ -65,7 +63,7 @@ class Links:
         self.replicas = Replicas(catalog)
         """The kernels that run the same notebook."""
         self._links: dict[str, Link] = {}
-        self._on_change = partial(announce_change, on_change, catalog, self._links, self.replicas)
+        self._tell_change = on_change
         self._last_place = 0
         self._pending: set[str] = set()
         """Ids of the kernels that a task tries to link."""
@@ -116,7 +114,7 @@ class Links:
         """Cancel and answer all open calls and requests: the bridge is being stopped."""
         for link in self.open_links:
             link.end_calls(_BRIDGE_ENDED)
-            link.resources.end(_NOT_READ)
+            link.requests.end_reads(_NOT_READ)
 
     async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
         """Keep links to the kernels of these records, as they come and go."""
@@ -202,13 +200,13 @@ class Links:
         """Return the content of a kernel's resource.
 
         Raises:
-            CallError: It cannot be read; see `ResourceRequests.read_resource`.
+            CallError: It cannot be read; see `KernelRequests.read_resource`.
         """
         kernel_id = resource_uris.find_kernel_id(uri)
         link = self._links.get(kernel_id or "")
         if link is None:
             raise UnknownResource(uri, kernel_id and _LOST_RESOURCE.format(uri=uri))
-        return await link.resources.read_resource(uri, most)
+        return await link.requests.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
         # Its notebook may have another name by then.
@@ -217,9 +215,9 @@ class Links:
         self._last_place += 1
         link.place = self._last_place
         self._links[record.id] = link
-        link.notices.send_clients(self.clients)
-        names = find_listed_names(self._catalog)
-        link.notices.send_names(names.get(self.replicas.find_entry_id(record.id), ()))
+        link.tell_clients(self.clients)
+        names = self._catalog.find_listed_names()
+        link.tell_names(names.get(self.replicas.find_entry_id(record.id), ()))
         self._on_resources(record.id)
         return link
 
@@ -231,6 +229,13 @@ class Links:
         link.record = link.record.model_copy(update=changes)
         if self._catalog.rename_kernel(record.id, record.name):
             self._on_change()
+
+    def _on_change(self) -> None:
+        """Say that the list of tools has changed, and tell kernels the names in it."""
+        self._tell_change()
+        names = self._catalog.find_listed_names()
+        for kernel_id, link in self._links.items():
+            link.tell_names(names.get(self.replicas.find_entry_id(kernel_id), ()))
 
     async def _link_when_ready(self, record: Record) -> None:
         """Link a live kernel, trying again while it lives and does not answer."""

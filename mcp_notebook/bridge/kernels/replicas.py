@@ -19,18 +19,21 @@ says that is no replica goes to the catalogue as it is. For the replicas of a no
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.kernels.pins import Pins
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.missing_tools import DroppedTool
 from mcp_notebook.wire import messages, task_messages
 
+MAX_PINNED = 10_000
+"""Names whose kernel is remembered; those that have not been used for longest are forgotten."""
 _NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 
 
@@ -75,7 +78,7 @@ class Replicas:
         self._notebook_of: dict[str, _Notebook] = {}
         """By the ids of kernels."""
         self._calls = 0
-        self._pins = Pins()
+        self._pins = _Pins()
         self._forgetting: dict[str, asyncio.TimerHandle] = {}
         """What forgets where a call went that has ended, by its key."""
 
@@ -267,6 +270,44 @@ class Replicas:
         # Otherwise it is of an older declaration, and the kernel says so.
         is_listed = notebook.tools[name].revision == revision
         return notebook.replicas[kernel_id].tools[name].revision if is_listed else revision
+
+
+class _Pins:
+    """Which kernel of a notebook somebody's calls go to, once one of them has gone there.
+
+    A client is a session, forgotten with it, or the name of a caller; names are limited in number.
+    """
+
+    def __init__(self) -> None:
+        self._of_sessions: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+        self._of_names: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def find(self, who: Any, notebook_id: str) -> str | None:
+        """Return the id of a kernel; None if there is none."""
+        if not isinstance(who, str):
+            return self._of_sessions.get(who, {}).get(notebook_id)
+        if (key := (who, notebook_id)) in self._of_names:
+            self._of_names.move_to_end(key)
+        return self._of_names.get(key)
+
+    def set(self, who: Any, notebook_id: str, kernel_id: str) -> None:
+        """Remember a kernel.
+
+        Args:
+            who: A session, which is not kept alive by this, or a name.
+            notebook_id: The id of the notebook.
+            kernel_id: The id of the kernel.
+        """
+        if not isinstance(who, str):
+            self._of_sessions.setdefault(who, {})[notebook_id] = kernel_id
+            return
+        self._of_names[who, notebook_id] = kernel_id
+        if len(self._of_names) > MAX_PINNED:
+            self._of_names.popitem(last=False)
+
+    def forget(self, name: str, notebook_id: str) -> None:
+        """Forget the kernel of a name."""
+        self._of_names.pop((name, notebook_id), None)
 
 
 def _explain_absence(entry: CatalogEntry) -> KernelGone:

@@ -204,7 +204,7 @@ class ResourceRequests:
             after = number if link.place == place else 0
             resources: list[messages.ResourceInfo] = []
             while len(resources) <= self._page_size:
-                batch = await link.resources.list_resources(after, self._page_size + 1)
+                batch = await link.requests.list_resources(after, self._page_size + 1)
                 resources += [info for info in batch if self._owners.may_see(caller, info.uri)]
                 if len(batch) <= self._page_size:
                     break

@@ -147,4 +147,4 @@ def tell_kernels(links: Links, clients: Sequence[messages.ClientCount]) -> None:
     """Tell all kernels, also those to come, which clients the bridge has now."""
     links.clients = clients
     for link in links.open_links:
-        link.notices.send_clients(clients)
+        link.tell_clients(clients)

@@ -12,13 +12,13 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from mcp_notebook.bridge.kernels.kernel_requests import TASK_LIMIT, KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.kernels.task_requests import ANSWER_LIMIT, KernelTask, TaskRequests
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import task_ids, task_messages
 
-AskKernel: TypeAlias = Callable[[TaskRequests], Awaitable[KernelTask | None]]
+AskKernel: TypeAlias = Callable[[KernelRequests], Awaitable[KernelTask | None]]
 """Asks a kernel about one of its tasks."""
 MAX_REMEMBERED = 1_000
 """Tasks that run, as far as the bridge knows, and that it can tell from those that never were."""
@@ -40,7 +40,7 @@ _ELSEWHERE = (
     "again in a moment, or where the task was started."
 )
 _SILENT = (
-    f"The kernel of {{notebook!r}} did not say within {ANSWER_LIMIT:g} s where the task {{id!r}} "
+    f"The kernel of {{notebook!r}} did not say within {TASK_LIMIT:g} s where the task {{id!r}} "
     "is: its process is suspended, or code in C keeps Python from answering. Ask again."
 )
 
@@ -73,9 +73,9 @@ class TaskFinder:
         if link is None and self._ready is not None:
             await self._ready()
             link = self.find_link(task_id)
-        if link is not None and link.tasks.are_possible:
+        if link is not None and link.requests.has_tasks:
             try:
-                task = await request(link.tasks)
+                task = await request(link.requests)
             except KernelGone:
                 pass
             except TimeoutError:

@@ -23,9 +23,9 @@ from mcp_types.methods import serialize_server_result
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
-from mcp_notebook.bridge.kernels.task_requests import KernelTask, TaskRequests
 from mcp_notebook.bridge.lists import meta_tools
 from mcp_notebook.bridge.protocol.accommodations import find_accommodation
 from mcp_notebook.bridge.protocol.client_request import ClientRequest, read_request
@@ -196,7 +196,9 @@ class Tasks:
         """
         owner = request.caller.owns
         try:
-            task = await self.finder.ask(owner, task_id, lambda tasks: tasks.find(task_id, owner))
+            task = await self.finder.ask(
+                owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
+            )
         except MCPError as error:
             raise CallError(error.error.message) from None
         link = self.finder.find_link(task_id)
@@ -247,7 +249,9 @@ class Tasks:
 
     async def _update(self, ctx: ServerRequestContext[Any], params: UpdateParams) -> TaskForm:
         owner, task_id = self._check(ctx, params).caller.owns, params.task_id
-        task = await self.finder.ask(owner, task_id, lambda tasks: tasks.find(task_id, owner))
+        task = await self.finder.ask(
+            owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
+        )
         if isinstance(task, KernelTask):
             answers = {
                 key: _read_answer(key, params.input_responses[key], question.form)
@@ -255,13 +259,13 @@ class Tasks:
                 if key in params.input_responses
             }
             await self.finder.ask(
-                owner, task_id, lambda tasks: tasks.answer(task_id, owner, answers)
+                owner, task_id, lambda kernel: kernel.answer_task(task_id, owner, answers)
             )
         return {}
 
     async def _cancel(self, ctx: ServerRequestContext[Any], params: TaskParams) -> TaskForm:
         owner, task_id = self._check(ctx, params).caller.owns, params.task_id
-        await self.finder.ask(owner, task_id, lambda tasks: tasks.cancel(task_id, owner))
+        await self.finder.ask(owner, task_id, lambda kernel: kernel.cancel_task(task_id, owner))
         return {}
 
     def _check(self, ctx: ServerRequestContext[Any], params: TaskParams) -> ClientRequest:
@@ -367,9 +371,9 @@ def _keep_result(_request: ClientRequest, result: Result) -> Result:
 
 
 def _find(
-    tasks: TaskRequests, *, task_id: str, owner: str, after: int | None
+    kernel: KernelRequests, *, task_id: str, owner: str, after: int | None
 ) -> Awaitable[KernelTask | None]:
-    return tasks.find(task_id, owner, after=after)
+    return kernel.find_task(task_id, owner, after=after)
 
 
 def _differ(form: TaskForm, other: TaskForm) -> bool:

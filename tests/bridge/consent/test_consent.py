@@ -665,7 +665,7 @@ async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, ow
     notes = Notes()
     async with serving(kernel, observers=[notes]) as (server, links):
         (link,) = links.open_links
-        link.consent.is_possible = False
+        link.requests.can_ask_consent = False
         link.record = link.record.model_copy(update={"owner": owner})
         async with Client(server.mcp, mode=era) as client:
             result = await client.call_tool("drop", {"year": 45})

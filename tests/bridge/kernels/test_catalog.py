@@ -502,3 +502,20 @@ def test_a_kernel_that_never_had_tools_is_not_remembered():
     catalog.remove_kernel("1")
     with pytest.raises(UnknownTool):
         catalog.find("sales.top")
+
+
+def test_a_tool_under_its_own_name_is_not_mentioned():
+    catalog = Catalog()
+    catalog.set_kernel("k", notebook="sales", tools=tools("rain", "snow"))
+    assert catalog.find_listed_names() == {}
+
+
+def test_both_notebooks_that_have_a_tool_of_one_name_are_told_why_and_what_to_do():
+    catalog = Catalog()
+    catalog.set_kernel("a", notebook="sales", tools=tools("rain", "snow"))
+    catalog.set_kernel("b", notebook="stock", tools=tools("rain"))
+    names = catalog.find_listed_names()
+    ((first,), (second,)) = names["a"], names["b"]
+    assert (first.tool, first.name, second.name) == ("rain", "sales_rain", "stock_rain")
+    assert first.reason == "Another notebook also has a tool 'rain'."
+    assert "Rename one of them" in first.next_step

@@ -203,8 +203,8 @@ async def test_what_is_asked_at_the_moment_of_a_kernels_death_ends_like_what_was
             for call in calls:
                 call.leave()
                 tasks.start_soon(expect_end, call.follow(NO_LISTENER))
-            tasks.start_soon(expect_end, link.tasks.find("t", "ann"))
-            tasks.start_soon(expect_end, link.resources.read_resource("notebook://k/1"))
+            tasks.start_soon(expect_end, link.requests.find_task("t", "ann"))
+            tasks.start_soon(expect_end, link.requests.read_resource("notebook://k/1"))
 
         tasks.start_soon(listen)
         await anyio.wait_all_tasks_blocked()

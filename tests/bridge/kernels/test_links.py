@@ -392,3 +392,22 @@ async def test_what_is_no_kernels_uri_is_unknown(uri, reason):
     async with Links(Catalog(), on_change=int) as links:
         with pytest.raises(UnknownResource, match=reason):
             await links.read_resource(uri)
+
+
+async def test_a_kernel_is_told_when_the_names_change_and_only_then(home):
+    answer = welcome("rain").model_copy(update={"clients": True})
+    catalog = Catalog()
+    async with (
+        peer(home, answer) as sales,
+        peer(home, answer, name="stock") as stock,
+        Links(catalog, on_change=lambda: None) as links,
+    ):
+        sales.may_answer.set()
+        stock.may_answer.set()
+        await links.connect(sales.record)
+        await links.connect(stock.record)
+        await sales.names_came.wait()
+        await stock.names_came.wait()
+        for kernel, name in ((sales, "sales_rain"), (stock, "stock_rain")):
+            (said,) = [said for said in kernel.heard if said.type == "clients"]
+            assert [(listed.tool, listed.name) for listed in said.names] == [("rain", name)]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from mcp_notebook.bridge.kernels import pins as pins_module
+from mcp_notebook.bridge.kernels import replicas
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.pins import Pins
 from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
@@ -236,8 +235,8 @@ def test_a_session_that_has_ended_is_forgotten():
 
 
 def test_names_are_limited_in_number_and_the_one_not_used_for_longest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(pins_module, "MAX_NAMES", 2)
-    pins = Pins()
+    monkeypatch.setattr(replicas, "MAX_PINNED", 2)
+    pins = replicas._Pins()
     pins.set("a", "notebook", "1")
     pins.set("b", "notebook", "2")
     assert pins.find("a", "notebook") == "1"

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from task_client import TasksExtension, ask_task, start_task
 
 from mcp_notebook.bridge.access.caller import OWNER
-from mcp_notebook.bridge.kernels import task_requests
+from mcp_notebook.bridge.kernels import kernel_requests
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
@@ -78,7 +78,7 @@ async def heard(kernel, kind):
 
 
 async def test_a_task_whose_kernel_does_not_answer_now_is_as_it_was(home, monkeypatch):
-    monkeypatch.setattr(task_requests, "ANSWER_LIMIT", 0.05)
+    monkeypatch.setattr(kernel_requests, "TASK_LIMIT", 0.05)
     async with asked(home) as (client, _, kernel):
         task_id = await make_task(client, kernel)
         state = await ask_task(client, "tasks/get", task_id)

@@ -1,0 +1,264 @@
+"""What a bridge asks one kernel for besides calls: its resources and tasks, a person's consent.
+
+Runs on the bridge's event loop. Each request has a number and awaits the reply with that number. A
+`Link` hands over the replies, and ends the requests when the kernel is gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, get_args
+
+from mcp_notebook.content import Resource, Result
+from mcp_notebook.errors import FrameError, KernelGone, ResourceFailed, UnknownResource
+from mcp_notebook.wire import content_blocks, messages, task_messages
+
+logger = logging.getLogger(__name__)
+
+LIST_LIMIT = 2.0
+"""Seconds that a kernel has to list its resources; its link thread does so immediately."""
+READ_LIMIT = 60.0
+"""Seconds that a kernel has to make the content of a resource and send it."""
+TASK_LIMIT = 10.0
+"""Seconds that a kernel has to answer about a task. Its link thread does so immediately, unless
+code in C holds the interpreter's lock."""
+
+_OfResources: TypeAlias = messages.ListResources | messages.ReadResource
+_Request: TypeAlias = _OfResources | messages.AskConsent | task_messages.TaskRequest
+Reply: TypeAlias = (
+    messages.Resources | messages.Contents | messages.Consent | task_messages.TaskState
+)
+"""What a kernel answers."""
+
+
+@dataclass(frozen=True)
+class KernelTask:
+    """A task as its kernel has it."""
+
+    info: task_messages.TaskInfo
+    result: Result | None = None
+    """Of a task that has ended."""
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A request that has no reply yet."""
+
+    request: _Request
+    reply: asyncio.Future[tuple[Reply, list[bytes]]]
+
+
+class KernelRequests:
+    """The requests to one kernel.
+
+    Args:
+        notebook: The notebook's name, for messages.
+        next_id: Returns a number that no other request of the conversation has.
+        send: Sends a message to the kernel, if it is still connected.
+    """
+
+    def __init__(
+        self,
+        notebook: str,
+        next_id: Callable[[], int],
+        send: Callable[[messages.AnyMessage], None],
+    ) -> None:
+        self._notebook = notebook
+        self._next_id = next_id
+        self._send = send
+        self._pending: dict[int, _Pending] = {}
+        """By number."""
+        self.has_resources = False
+        """Whether the kernel is connected and answers requests for resources."""
+        self.has_tasks = False
+        """Whether it is connected and has tasks."""
+        self.can_ask_consent = False
+        """Whether it is connected, and its notebook has somebody to ask."""
+
+    def open(self, welcome: messages.Welcome) -> None:
+        """Make the requests possible that the kernel can answer, as its welcome says."""
+        self.has_resources = welcome.resources
+        self.has_tasks = welcome.tasks
+        self.can_ask_consent = welcome.consent
+
+    def take(self, reply: Reply, attachments: list[bytes]) -> None:
+        """Take a reply of the kernel; nothing happens if nobody waits for it."""
+        pending = self._pending.get(reply.id)
+        if pending is not None and not pending.reply.done():
+            pending.reply.set_result((reply, attachments))
+
+    def end_reads(self, reason: str) -> None:
+        """End the requests for resources without a reply, for this reason."""
+        self._end(reason, get_args(_OfResources))
+
+    def close(self, reason: str) -> None:
+        """End all requests: the kernel is gone, for this reason."""
+        self.has_resources = self.has_tasks = self.can_ask_consent = False
+        self.end_reads(
+            f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the tool "
+            "again when the notebook's cells have run again."
+        )
+        self._end(reason)
+
+    # -- resources ---------------------------------------------------------------------------------
+
+    async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
+        """Return the resources that can be read now; none if the kernel does not answer in time.
+
+        Args:
+            after: Return only resources with a higher number.
+            limit: The greatest number of resources to return.
+        """
+        message = messages.ListResources(id=self._next_id(), after=after, limit=limit)
+        try:
+            reply, _ = await self._ask_for_resource(message, LIST_LIMIT)
+        except (KernelGone, TimeoutError) as error:
+            logger.warning(
+                "The resources of %s are left out of the list: %r", self._notebook, error
+            )
+            return []
+        assert isinstance(reply, messages.Resources)
+        return reply.resources
+
+    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
+        """Return the content of a resource.
+
+        Args:
+            uri: Of the resource.
+            most: The most bytes to return; None for as many as the kernel sends.
+
+        Raises:
+            UnknownResource: No such resource exists, or it has expired.
+            ResourceFailed: Its content cannot be made or sent.
+            KernelGone: The kernel is gone, and the resource with it.
+        """
+        message = messages.ReadResource(id=self._next_id(), uri=uri, most=most)
+        try:
+            reply, attachments = await self._ask_for_resource(message, READ_LIMIT)
+        except TimeoutError:
+            raise ResourceFailed(
+                f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
+                "Read another form of it, or ask the tool for less."
+            ) from None
+        assert isinstance(reply, messages.Contents)
+        if reply.error is not None:
+            raise (
+                UnknownResource(uri, reply.error) if reply.unknown else ResourceFailed(reply.error)
+            )
+        try:
+            return content_blocks.unpack_resource(reply, attachments)
+        except FrameError as error:
+            raise ResourceFailed(f"The resource {uri!r} could not be read: {error}") from error
+
+    async def _ask_for_resource(
+        self, message: _OfResources, seconds: float
+    ) -> tuple[Reply, list[bytes]]:
+        if not self.has_resources:
+            raise KernelGone(f"The kernel of {self._notebook!r} has no resources.")
+        return await self._ask(message, seconds)
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    async def find_task(
+        self, task: str, owner: str, *, after: int | None = None
+    ) -> KernelTask | None:
+        """Return a task; None if the kernel has no such task of this owner.
+
+        Args:
+            task: Its id.
+            owner: Whose it is.
+            after: Wait for a while until the task has another version than this one.
+
+        Raises:
+            KernelGone: The kernel is gone, and the task with it.
+            TimeoutError: The kernel has not answered in time.
+        """
+        message = task_messages.AskTask(id=self._next_id(), task=task, owner=owner, after=after)
+        wait = 0.0 if after is None else task_messages.MAX_WAIT
+        return await self._ask_for_task(message, TASK_LIMIT + wait)
+
+    async def answer_task(
+        self, task: str, owner: str, answers: Mapping[str, task_messages.TaskAnswer]
+    ) -> KernelTask | None:
+        """Answer a task's open questions; otherwise as `find_task`.
+
+        Args:
+            task: Its id.
+            owner: Whose it is.
+            answers: By the questions' keys; others are ignored.
+        """
+        message = task_messages.AnswerTask(
+            id=self._next_id(), task=task, owner=owner, answers=dict(answers)
+        )
+        return await self._ask_for_task(message, TASK_LIMIT)
+
+    async def cancel_task(self, task: str, owner: str) -> KernelTask | None:
+        """Stop a task, which may end a moment later; otherwise as `find_task`."""
+        message = task_messages.CancelTask(id=self._next_id(), task=task, owner=owner)
+        return await self._ask_for_task(message, TASK_LIMIT)
+
+    async def _ask_for_task(
+        self, message: task_messages.TaskRequest, seconds: float
+    ) -> KernelTask | None:
+        if not self.has_tasks:
+            raise KernelGone(f"The kernel of {self._notebook!r} has no tasks.")
+        state, attachments = await self._ask(message, seconds)
+        assert isinstance(state, task_messages.TaskState)
+        if state.task is None:
+            return None
+        result = state.result
+        unpacked = None if result is None else content_blocks.unpack_result(result, attachments)
+        return KernelTask(state.task, unpacked)
+
+    # -- consent -----------------------------------------------------------------------------------
+
+    async def ask_consent(
+        self, tool: str, text: str, *, seconds: float, scope: str
+    ) -> messages.ConsentDecision:
+        """Show a question in the notebook until it is answered, and return the answer.
+
+        When the task is cancelled, the question is withdrawn.
+
+        Args:
+            tool: The tool's name.
+            text: The question.
+            seconds: How long the caller will wait, who then cancels the task.
+            scope: What a permission for longer allows besides this call.
+
+        Raises:
+            KernelGone: The kernel is gone.
+        """
+        message = messages.AskConsent(
+            id=self._next_id(), tool=tool, text=text, seconds=seconds, scope=scope
+        )
+        try:
+            reply, _ = await self._ask(message, None)
+        except asyncio.CancelledError:
+            self._send(messages.WithdrawConsent(id=message.id))
+            raise
+        assert isinstance(reply, messages.Consent)
+        return reply.decision
+
+    # -- all of them -------------------------------------------------------------------------------
+
+    async def _ask(self, request: _Request, seconds: float | None) -> tuple[Reply, list[bytes]]:
+        """Send a request, and return its reply and the attachments.
+
+        Raises:
+            KernelGone: The kernel is gone.
+            TimeoutError: It has not answered in time; what it says later is ignored.
+        """
+        pending = _Pending(request, asyncio.get_running_loop().create_future())
+        self._pending[request.id] = pending
+        try:
+            self._send(request)
+            async with asyncio.timeout(seconds):
+                return await pending.reply
+        finally:
+            del self._pending[request.id]
+
+    def _end(self, reason: str, kinds: tuple[type, ...] = (object,)) -> None:
+        for pending in self._pending.values():
+            if isinstance(pending.request, kinds) and not pending.reply.done():
+                pending.reply.set_exception(KernelGone(reason))
