@@ -12,7 +12,6 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli.audit import EXAMPLE as AUDIT_EXAMPLE
 from mcp_notebook.cli.audit import audit
 from mcp_notebook.cli.bridges import run_http_bridge, run_stdio_bridge
-from mcp_notebook.cli.cache import cache
 from mcp_notebook.cli.call import EXAMPLE as CALL_EXAMPLE
 from mcp_notebook.cli.call import call
 from mcp_notebook.cli.config import EXAMPLE as CONFIG_EXAMPLE
@@ -47,8 +46,6 @@ from mcp_notebook.cli.options import (
     Watch,
     explain_extra_notebook,
 )
-from mcp_notebook.cli.replay import EXAMPLE as REPLAY_EXAMPLE
-from mcp_notebook.cli.replay import replay
 from mcp_notebook.cli.runner import exit_with_messages, run_command
 from mcp_notebook.cli.stop import EXAMPLE as STOP_EXAMPLE
 from mcp_notebook.cli.stop import stop
@@ -208,8 +205,6 @@ app.command(cls=Command, epilog=DOCTOR_EXAMPLE)(doctor)
 app.command(cls=Command, epilog=STOP_EXAMPLE)(stop)
 app.command(cls=Command, epilog=CONNECT_EXAMPLE)(connect)
 app.command(cls=Command, epilog=AUDIT_EXAMPLE)(audit)
-app.command(cls=Command, epilog=REPLAY_EXAMPLE)(replay)
-app.add_typer(cache, name="cache")
 app.add_typer(token, name="token")
 
 

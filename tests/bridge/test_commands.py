@@ -385,3 +385,17 @@ async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monke
     call = ToolCall(tool="leave", notebook=home / "sums.ipynb")
     with pytest.raises(KernelGone, match="'sums' ended with exit status 3, and the call was lost"):
         await call_tool(Settings(home=home / "state"), call)
+
+
+@pytest.mark.usefixtures("forked_kernels")
+async def test_a_notebook_that_is_run_leaves_its_schemas_for_the_next_start(home):
+    path = home / "sums.ipynb"
+    tool = '%%mcp_tool\ndef add(a: int, b: int = 2):\n    "Add."\n    return a + b'
+    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", tool)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    settings = Settings(home=home / ".mcp-notebook")
+    await list_tools(settings, path)
+    (schema,) = settings.schemas_folder.iterdir()
+    built = schema.stat().st_ino
+    await list_tools(settings, path)
+    assert [file.stat().st_ino for file in settings.schemas_folder.iterdir()] == [built]

@@ -145,7 +145,7 @@ def test_wrong_usage_is_answered_with_what_to_write(arguments, sentence):
     assert sentence in answer.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], *([verb] for verb in VERBS), ["cache", "warm"]])
+@pytest.mark.parametrize("arguments", [[], *([verb] for verb in VERBS), ["token", "add"]])
 def test_help_shows_no_types_of_python_and_no_braces(arguments):
     answer = CliRunner().invoke(main.app, [*arguments, "-h"], env=WIDE)
     help_, _, _ = answer.output.partition("Example")
@@ -156,10 +156,10 @@ def test_help_shows_no_types_of_python_and_no_braces(arguments):
     assert not re.search(r"[^\s.:] *\n +\S", about.partition("\n")[2])
 
 
-def test_the_example_of_the_cache_is_a_line_of_its_own():
-    answer = CliRunner().invoke(main.app, ["cache", "-h"], env=WIDE)
+def test_the_example_of_the_tokens_is_a_line_of_its_own():
+    answer = CliRunner().invoke(main.app, ["token", "-h"], env=WIDE)
     lines = [line.strip() for line in answer.output.splitlines()]
-    assert "Example: mcp-notebook cache warm notebooks/weather.ipynb" in lines
+    assert any(line.startswith("Example: mcp-notebook token add ci") for line in lines)
 
 
 def test_help_and_completion_load_nothing_heavy():
@@ -266,7 +266,6 @@ def test_a_failing_cell_ends_with_1_and_its_traceback(home, client):
         ["stdio"],
         ["list", "--notebook"],
         ["call", "add", "--notebook"],
-        ["cache", "warm"],
     ],
     ids=" ".join,
 )
@@ -339,7 +338,6 @@ def test_a_reader_that_has_gone_is_no_error(sales):
         pytest.param(["list", "--notebook"], signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param(["call", "add", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
-        pytest.param(["cache", "warm"], signal.SIGTERM, 130, marks=pytest.mark.slow),
         pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
         pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),

@@ -30,7 +30,6 @@ NOT_RUN = {
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
     r"mcp-notebook (un)?install .*": "changes a client's settings; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
-    r"mcp-notebook replay .*": "needs a recording; tests/bridge/test_replay_command.py makes one",
     r"mcp-notebook stop .+": "needs a call that runs; tests/bridge/test_stop_command.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"python tests/benchmarks/.*": "takes minutes, and reads the network at first",

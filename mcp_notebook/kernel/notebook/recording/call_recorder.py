@@ -300,8 +300,7 @@ def _make_title(notebook: str) -> Cell:
     of = f" of {notebook}" if notebook else ""
     text = (
         f"# Calls{of}\n\nRecorded by mcp-notebook: each cell is a call of a tool by an assistant, "
-        "with what the assistant got. Run `mcp-notebook replay` with this file to make the calls "
-        "again and compare."
+        "with what the assistant got. In the kernel of the tools, the cells make the calls again."
     )
     return {"cell_type": "markdown", "id": _make_id(), "metadata": {}, "source": text}
 
