@@ -12,8 +12,8 @@ from bridges import INITIALIZE, LIMIT, TOKEN, ask
 from kernel_stand_ins import Peer, peer, welcome
 from live import TIMEOUT
 
-from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.access.tokens import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer

@@ -33,7 +33,7 @@ _PROBES = "bridge/transports/test_probes.py"
 _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
 _TRACES = "bridge/calls/test_trace_headers.py"
-_TOKENS = "bridge/access/test_named_tokens.py"
+_TOKENS = "bridge/access/test_tokens.py"
 _FORK = "kernel/calls/test_fork_runner.py"
 _COPY = "kernel/fork/test_forked_child.py"
 _CANCELS = "kernel/calls/test_cancels.py"
@@ -776,19 +776,19 @@ CHANGES = (
         "e2e/test_tokens.py",
     ),
     Change(
-        "bridge/access/named_tokens.py",
+        "bridge/access/tokens.py",
         "        if owner.is_void:\n",
         "        if False:\n",
         _TOKENS,
     ),
     Change(
-        "bridge/access/named_tokens.py",
+        "bridge/access/tokens.py",
         "        if owner.has_expired():\n",
         "        if False:\n",
         _TOKENS,
     ),
     Change(
-        "bridge/access/named_tokens.py",
+        "bridge/access/tokens.py",
         "owner.permissions if owner.exclusive else self._hide(owner.permissions)",
         "owner.permissions",
         _TOKENS,
@@ -1187,28 +1187,28 @@ CHANGES = (
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/authentication.py",
+        "bridge/access/tokens.py",
         "Limited(oauth.authenticator, tokens.limit_others)",
         "oauth.authenticator",
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/authentication.py",
-        "[Limited(authenticator, lambda: limits) for authenticator in authenticators]",
-        "authenticators",
+        "bridge/access/tokens.py",
+        "    if not limits.is_everything():\n",
+        "    if limits.is_everything():\n",
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/oauth/access_tokens.py",
+        "bridge/access/oauth/resource_server.py",
         'name=_make_name(str(claims.get("iss", "")), subject),',
         'name=_make_name(str(claims.get("iss", "")), str(alias or subject)),',
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/oauth/access_tokens.py",
+        "bridge/access/oauth/resource_server.py",
         'name = f"oauth:{issuer}#{subject}"',
         'name = f"oauth:{issuer}{subject}"',
-        "bridge/access/oauth/test_access_tokens.py",
+        "bridge/access/oauth/test_resource_server.py",
     ),
     Change(
         "bridge/access/oauth/signed_tokens.py",
@@ -1371,7 +1371,7 @@ CHANGES = (
         "bridge/access/token_store.py",
         "        if self.metrics:\n            return NOTHING\n",
         "",
-        "bridge/access/test_named_tokens.py",
+        "bridge/access/test_tokens.py",
     ),
     Change(
         "bridge/telemetry/metrics.py",
@@ -1567,13 +1567,13 @@ CHANGES = (
         "e2e/test_tasks.py",
     ),
     Change(
-        "bridge/access/named_tokens.py",
+        "bridge/access/tokens.py",
         "            self._next_notes.clear()\n",
         "",
         _TOKENS,
     ),
     Change(
-        "bridge/access/named_tokens.py",
+        "bridge/access/tokens.py",
         "        self.update()\n        if not caller",
         "        if not caller",
         _TOKENS,

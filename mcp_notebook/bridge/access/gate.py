@@ -9,7 +9,9 @@ response or a URL; whose it is, an `Authenticator` knows. What is refused is one
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,7 +20,6 @@ from mcp.server.auth.provider import AccessToken
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.authenticator import Authenticator, Refusal
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
@@ -26,17 +27,54 @@ GUESTS_AT_ONCE = 4
 """Requests of guests that begin in one turn of the event loop, so that all others have theirs."""
 WATCH_INTERVAL = 1.0
 """Seconds between two checks whether what callers have open has to end."""
-_NO_TOKEN = Refusal("the bearer token is missing")
-_WRONG_TOKEN = Refusal("the bearer token is wrong")
 _MESSAGES = {
     401: "The bearer token is missing or wrong.",
     403: "This access token allows nothing here.",
-    503: "Whose access token this is cannot be found out now. Try again later.",
+    503: "The issuer of this access token cannot be asked now. Try again later.",
 }
-_TOKEN_ENDED = Refusal("the bearer token has become void meanwhile")
 _MAX_ADDRESS = 512
 """Characters of a Host or an Origin; names of hosts have 253 at most."""
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A token that was good once, or would be elsewhere."""
+
+    reason: str
+    """For the log, after "refused a request ...:". It quotes nothing of the request."""
+    status: int = 401
+    """The status of the answer: 401 (get another token), 403 (this one allows nothing here), or 503
+    (nobody can tell now)."""
+    challenge: str | None = None
+    """What ``WWW-Authenticate`` says in place of the authenticator's own challenge."""
+
+
+class Authenticator(Protocol):
+    """Tells whose a bearer token is."""
+
+    @property
+    def challenge(self) -> str:
+        """What ``WWW-Authenticate`` says to those who have no right token."""
+
+    async def authenticate(self, token: str) -> Caller | Refusal | None:
+        """Return whose token this is, why it is refused, or None if another may know it.
+
+        Called once for each request.
+        """
+
+    def has_ended(self, caller: Caller) -> bool:
+        """Return whether a caller of this authenticator has lost its right.
+
+        Asked once a second for each caller with an open request, such as a stream or a long call.
+        That request and the caller's sessions then end. A token that expires after its request has
+        begun need not count.
+        """
+
+
+_NO_TOKEN = Refusal("the bearer token is missing")
+_WRONG_TOKEN = Refusal("the bearer token is wrong")
+_TOKEN_ENDED = Refusal("the bearer token has become void meanwhile")
 
 
 def is_loopback(host: str) -> bool:

@@ -1,10 +1,11 @@
 """The tokens that the user has given names and permissions, in a file: read, add, remove, rotate.
 
-Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`named_tokens`).
+Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`tokens`).
 The file has no token but the SHA-256 of each. A slow hash is for passwords, which can be guessed:
-a token is 256 random bits. Whoever can write the file can come in, so one that others have a part
-in is not read at all. Writers take turns, and readers see all of a change or nothing. When a token
-was last used is the time of an empty file of its own, which costs bridges less and locks nothing.
+a token is 256 random bits. Write access to the file grants access to the tools, so a file that
+others can read or write is rejected. Writers take turns, and readers see all of a change or
+nothing. When a token was last used is the time of an empty file of its own, which costs bridges
+less and locks nothing.
 """
 
 import contextlib

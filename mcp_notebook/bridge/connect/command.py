@@ -7,7 +7,7 @@ client shows what a command prints.
 
 import anyio
 
-from mcp_notebook.bridge.access.token_file import read_token
+from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.connect.addresses import (
     Address,
     BinderRepository,

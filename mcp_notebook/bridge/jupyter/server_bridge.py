@@ -31,10 +31,10 @@ from mcp_notebook.bridge.protocol import sdk_import  # noqa: F401
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.token_file import read_token
+from mcp_notebook.bridge.access.tokens import OwnToken
 from mcp_notebook.bridge.jupyter.notebook_view import NotebookView
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log

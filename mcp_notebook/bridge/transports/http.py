@@ -15,9 +15,8 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.authenticator import Authenticator
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.gate import Gate
+from mcp_notebook.bridge.access.gate import Authenticator, Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading

@@ -10,7 +10,7 @@ port is the business of `port_owner`.
 import contextlib
 from collections.abc import Sequence
 
-from mcp_notebook.bridge.access.token_file import renew_token
+from mcp_notebook.bridge.access.own_token_file import renew_token
 from mcp_notebook.bridge.access.token_store import TokenStore, hash_token
 from mcp_notebook.bridge.transports.port_owner import PortUse, find_port_use
 from mcp_notebook.errors import SettingsError, TokenError

@@ -8,9 +8,9 @@ from bridges import TOKEN, ask, bridge, http_bridge
 from live import TIMEOUT
 
 from mcp_notebook.bridge.access import gate
-from mcp_notebook.bridge.access.authenticator import OwnToken, Refusal
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.access.gate import Gate, is_loopback
+from mcp_notebook.bridge.access.gate import Gate, Refusal, is_loopback
+from mcp_notebook.bridge.access.tokens import OwnToken
 
 OWN = [OwnToken(TOKEN)]
 

@@ -14,8 +14,8 @@ from mcp import Client, MCPError
 from mcp_types import INVALID_PARAMS
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
-from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.access.tokens import NamedTokens
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists import resources

@@ -19,11 +19,10 @@ import pytest
 from bridges import FEW_DESCRIPTORS, INITIALIZE, LIMIT, PING, TOKEN, ask, bridge
 from endpoints import call, called, modern, served
 
-from mcp_notebook.bridge.access.authenticator import OwnToken
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
-from mcp_notebook.bridge.access.named_tokens import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.access.tokens import NamedTokens, OwnToken
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.bridge.transports.connections import MAX_HEAD, MAX_HEADERS

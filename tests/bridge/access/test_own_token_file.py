@@ -8,8 +8,8 @@ import pytest
 from bridges import NEEDS_TWO_USERS, TOKEN, bridge
 from live import kernel_env
 
-from mcp_notebook.bridge.access import token_file
-from mcp_notebook.bridge.access.token_file import read_token, renew_token
+from mcp_notebook.bridge.access import own_token_file
+from mcp_notebook.bridge.access.own_token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.private_files import write_private
 from mcp_notebook.settings.settings import Settings
@@ -73,7 +73,7 @@ def test_folders_of_a_named_file_are_made(home):
 STARTER = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from mcp_notebook.bridge.access.token_file import read_token\n"
+    "from mcp_notebook.bridge.access.own_token_file import read_token\n"
     "from mcp_notebook.settings.settings import Settings\n"
     "print('ready', flush=True)\n"
     "sys.stdin.readline()\n"
@@ -226,7 +226,7 @@ def test_a_token_may_come_out_of_a_pipe_of_the_shell(home):
 
 @DESCRIPTORS
 def test_a_pipe_of_the_shell_that_nobody_writes_is_not_waited_for_for_ever(home, monkeypatch):
-    monkeypatch.setattr(token_file, "PATIENCE", 0.05, raising=False)
+    monkeypatch.setattr(own_token_file, "PATIENCE", 0.05, raising=False)
     reader, writer = os.pipe()
     try:
         with pytest.raises(SettingsError, match="nothing more came out of the pipe"):

@@ -1,18 +1,20 @@
-"""What a caller may do with an access token: what any of its scopes allows."""
+"""What OAuth adds to the endpoint: what a token allows, and where clients get one."""
 
 import itertools
 import time
 
 import pytest
+from httpx2 import ASGITransport, AsyncClient
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oauth_issuer import serve_issuer
+from starlette.responses import PlainTextResponse
 
-from mcp_notebook.bridge.access.authenticator import Refusal
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
-from mcp_notebook.bridge.access.oauth import access_tokens
-from mcp_notebook.bridge.access.oauth.access_tokens import AccessTokens
+from mcp_notebook.bridge.access.gate import Refusal
+from mcp_notebook.bridge.access.oauth import resource_server
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration
+from mcp_notebook.bridge.access.oauth.resource_server import AccessTokens, activate_oauth
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
 from mcp_notebook.bridge.telemetry import audit_records
 
@@ -88,7 +90,7 @@ async def test_users_stay_who_they_are_whatever_they_call_themselves(issuer, aut
 @example([("https://a.example", "x" * 300), ("https://a.example", "x" * 301)])
 @example([("https://a.example", "/b#u"), ("https://a.example/b", "u")])
 def test_no_two_users_have_the_same_name_and_none_is_longer_than_the_audit_log_keeps(users):
-    names = {access_tokens._make_name(*user) for user in users}
+    names = {resource_server._make_name(*user) for user in users}
     assert len(names) == 2
     assert max(map(len, names)) <= audit_records.MAX_NAME
 
@@ -132,7 +134,7 @@ async def test_a_good_token_is_checked_once_until_it_expires(issuer, authenticat
 
 
 async def test_only_so_many_tokens_are_remembered(issuer, authenticator, monkeypatch):
-    monkeypatch.setattr(access_tokens, "MAX_TOKENS", 2)
+    monkeypatch.setattr(resource_server, "MAX_TOKENS", 2)
     access = authenticator()
     for number in range(5):
         await access.authenticate(issuer.make_token(aud=RESOURCE, scope="all", jti=str(number)))
@@ -147,3 +149,47 @@ async def test_an_issuer_that_cannot_be_asked_is_no_reason_to_get_another_token(
     )
     assert refusal.status == 503
     assert "127.0.0.1:9" in refusal.reason
+
+
+# -- where clients get a token, before they have one -----------------------------------------------
+
+PUBLIC = "https://notebooks.example.com/team/mcp"
+ADDRESS = "https://notebooks.example.com/.well-known/oauth-protected-resource/team/mcp"
+
+
+@pytest.fixture
+def oauth(tmp_path):
+    path = tmp_path / "oauth.toml"
+    path.write_text(
+        f'issuer = "https://login.example.com"\nresource = "{PUBLIC}"\n'
+        "[scopes.read]\nread_only = true\n[scopes.all]\n"
+    )
+    return activate_oauth(path, "http://127.0.0.1:8791/mcp")
+
+
+@pytest.fixture
+def client(oauth):
+    app = oauth.publish(PlainTextResponse("behind it", 401))
+    return AsyncClient(transport=ASGITransport(app), base_url="https://notebooks.example.com")
+
+
+async def test_it_names_the_endpoint_the_issuer_and_the_scopes(client):
+    answer = await client.get(ADDRESS, headers={"Origin": "https://inspector.example"})
+    assert answer.json() == {
+        "resource": PUBLIC,
+        "authorization_servers": ["https://login.example.com"],  # exactly as it writes itself
+        "scopes_supported": ["read", "all"],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "mcp-notebook",
+    }
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp", "/.well-known/oauth-protected-resource/"])
+async def test_everything_else_goes_to_the_application(client, path):
+    assert (await client.get(path)).text == "behind it"
+
+
+async def test_the_challenge_says_where_it_is(oauth):
+    challenge = f'Bearer resource_metadata="{ADDRESS}", scope="read all"'
+    assert oauth.authenticator.challenge == challenge

@@ -4,13 +4,15 @@ import time
 import pytest
 from held_items import count_items
 
-from mcp_notebook.bridge.access import named_tokens, token_store
-from mcp_notebook.bridge.access.authenticator import Refusal
+from mcp_notebook.bridge.access import token_store
+from mcp_notebook.bridge.access import tokens as bearer_tokens
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Permissions
-from mcp_notebook.bridge.access.named_tokens import NamedTokens
+from mcp_notebook.bridge.access.gate import Refusal
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.access.tokens import Limited, NamedTokens, OwnToken
 
 pytestmark = pytest.mark.anyio
+TOKEN = "0123456789abcdef-token"
 
 
 @pytest.fixture
@@ -135,8 +137,8 @@ async def test_the_use_of_a_token_is_noted_but_not_at_each_request(store, monkey
     for presented in (token, "wrong", token, token):
         await tokens.authenticate(presented)
     assert noted == [ci]
-    now = time.monotonic() + named_tokens.NOTE_INTERVAL
-    monkeypatch.setattr(named_tokens.time, "monotonic", lambda: now)
+    now = time.monotonic() + bearer_tokens.NOTE_INTERVAL
+    monkeypatch.setattr(bearer_tokens.time, "monotonic", lambda: now)
     await tokens.authenticate(token)
     assert noted == [ci, ci]
 
@@ -173,3 +175,44 @@ async def test_what_was_exclusive_stays_hidden_while_the_file_cannot_be_used(sto
     store.path.write_text("{")
     assert tokens.limit_others() == Permissions(hidden=("ops.*",))
     assert NamedTokens(store).limit_others() == Permissions(hidden=("*",))
+
+
+# -- the own token ---------------------------------------------------------------------------------
+
+
+async def test_the_own_token_is_the_owners():
+    assert await OwnToken(TOKEN).authenticate(TOKEN) is OWNER
+
+
+@pytest.mark.parametrize("token", ["", TOKEN[:-1], f"{TOKEN}0", TOKEN.upper(), "ü", "\ud800"])
+async def test_any_other_is_nobodys(token):
+    assert await OwnToken(TOKEN).authenticate(token) is None
+
+
+async def test_the_token_is_compared_in_constant_time(monkeypatch):
+    compared = []
+
+    def compare(presented, expected):
+        compared.append(presented)
+        return presented == expected
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    for token in ("a", f"{TOKEN}0", ""):
+        assert await OwnToken(TOKEN).authenticate(token) is None
+    assert len(compared) == 3
+
+
+async def test_the_owner_never_ends():
+    assert not OwnToken(TOKEN).has_ended(OWNER)
+
+
+async def test_limits_apply_as_they_are_at_each_request():
+    limits = Permissions(read_only=True)
+    limited = Limited(OwnToken(TOKEN), lambda: limits)
+    caller = await limited.authenticate(TOKEN)
+    assert (caller.name, caller.permissions) == ("owner", limits)
+    limits = Permissions()
+    assert await limited.authenticate(TOKEN) == OWNER
+    assert await limited.authenticate("wrong") is None
+    assert limited.challenge == "Bearer"
+    assert not limited.has_ended(caller)

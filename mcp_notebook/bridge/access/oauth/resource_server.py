@@ -1,0 +1,199 @@
+"""The endpoint as an OAuth resource server: what its file turns on, and what a token allows.
+
+Runs on the bridge's event loop; `activate_oauth` runs before it serves anything. The bridge imports
+this only if there is such a file, as PyJWT and an HTTP client come with it.
+
+A verifier (`signed_tokens`, `hub_tokens`) says whose an access token is; here it becomes a caller
+that may do what any of the token's scopes allows. Good tokens are remembered until they expire,
+because clients send them with every request. Clients without a token learn where to get one from
+the protected resource metadata (RFC 9728), which everybody may read.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
+from mcp.shared.auth import ProtectedResourceMetadata
+from pydantic import AnyHttpUrl
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_notebook.bridge.access.caller import Caller, Permissions
+from mcp_notebook.bridge.access.gate import Refusal
+from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration, read_configuration
+from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
+from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.errors import IssuerUnreachable
+
+MAX_TOKENS = 1_000
+"""Good tokens that are remembered; the least recently used ones are checked again."""
+MAX_NAME = 200
+"""Characters of a caller's name, as in the audit log."""
+_FORBIDDEN, _UNAVAILABLE = 403, 503
+
+
+class AccessTokens:
+    """Tells whose an access token is; an `Authenticator`.
+
+    Args:
+        verifier: Checks tokens.
+        configuration: What each scope allows, and who may come in.
+        challenge: What ``WWW-Authenticate`` says to those who have no right token: the scheme and
+            its parameters, the scopes among them.
+    """
+
+    def __init__(
+        self, verifier: TokenVerifier, configuration: OAuthConfiguration, challenge: str
+    ) -> None:
+        self._verifier = verifier
+        self._configuration = configuration
+        self.challenge = challenge
+        self._callers: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        """By the token's hash, with the time at which the token expires."""
+
+    async def authenticate(self, token: str) -> Caller | Refusal | None:
+        """Return whose this token is, why it is refused, or None if the issuer does not know it."""
+        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        caller, expiry = self._callers.get(digest, (None, 0.0))
+        if caller is not None:
+            if time.time() < expiry:
+                self._callers.move_to_end(digest)
+                return caller
+            del self._callers[digest]
+        try:
+            access = await self._verifier.verify_token(token)
+        except IssuerUnreachable as error:
+            return Refusal(str(error), status=_UNAVAILABLE)
+        if access is None:
+            return None
+        answer = self._admit(access)
+        if isinstance(answer, Caller):
+            assert access.expires_at is not None
+            self._callers[digest] = (answer, access.expires_at)
+            if len(self._callers) > MAX_TOKENS:
+                self._callers.popitem(last=False)
+        return answer
+
+    def has_ended(self, caller: Caller) -> bool:  # noqa: ARG002 - tokens expire between requests
+        """Return False."""
+        return False
+
+    def _admit(self, access: AccessToken) -> Caller | Refusal:
+        claims = access.claims or {}
+        subject = access.subject or ""
+        users = self._configuration.users
+        if users and subject not in users:
+            return Refusal("its user is not among those to let in", status=_FORBIDDEN)
+        grants = self._configuration.scopes
+        allowed = [grants[scope].to_permissions() for scope in access.scopes if scope in grants]
+        if not allowed:
+            return Refusal(
+                "its access token has none of the scopes that allow a tool",
+                status=_FORBIDDEN,
+                challenge=f'{self.challenge}, error="insufficient_scope"',
+            )
+        alias = claims.get("preferred_username")
+        return Caller(
+            name=_make_name(str(claims.get("iss", "")), subject),
+            alias=alias if isinstance(alias, str) else "",
+            permissions=Permissions.allow_any(allowed),
+        )
+
+
+def _make_name(issuer: str, subject: str) -> str:
+    """Return what identifies a user: only the issuer chooses it, and no two users share it."""
+    name = f"oauth:{issuer}#{subject}"  # an issuer's address has no "#"
+    if len(name) <= MAX_NAME:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+    return f"{name[: MAX_NAME - len(digest) - 3]}...{digest}"
+
+
+@dataclass(frozen=True)
+class OAuth:
+    """What OAuth adds to the HTTP endpoint."""
+
+    authenticator: AccessTokens
+    """For the gate."""
+    publish: Callable[[ASGIApp], ASGIApp]
+    """Adds what is outside the gate."""
+
+
+def activate_oauth(path: Path, url: str) -> OAuth:
+    """Return what the file turns on.
+
+    Args:
+        path: The file.
+        url: The endpoint's address, if the file does not say how clients write it.
+
+    Raises:
+        SettingsError: The file cannot be used.
+    """
+    configuration = read_configuration(path)
+    scopes = tuple(configuration.scopes)
+    if configuration.issuer is None:
+        assert configuration.jupyterhub is not None
+        # A hub has no metadata that clients could follow: users copy a token from its page.
+        challenge = f'Bearer scope="{" ".join(scopes)}"'
+        verifier = HubTokens(configuration.jupyterhub)
+        return OAuth(AccessTokens(verifier, configuration, challenge), lambda app: app)
+    issuer, resource = configuration.issuer, configuration.resource or url
+
+    def publish(app: ASGIApp) -> ASGIApp:
+        return _publish_metadata(app, resource=resource, issuer=issuer, scopes=scopes)
+
+    return OAuth(
+        AccessTokens(
+            SignedTokens(issuer, configuration.audience or resource),
+            configuration,
+            _format_challenge(resource, scopes),
+        ),
+        publish,
+    )
+
+
+def _format_challenge(resource: str, scopes: Iterable[str]) -> str:
+    """Return what ``WWW-Authenticate`` says to clients without a right token."""
+    return f'Bearer resource_metadata="{_find_address(resource)}", scope="{" ".join(scopes)}"'
+
+
+def _publish_metadata(
+    app: ASGIApp, *, resource: str, issuer: str, scopes: Iterable[str]
+) -> ASGIApp:
+    """Answer requests for the metadata; everything else goes to the application.
+
+    Args:
+        app: The application, which begins with the gate.
+        resource: The endpoint's address, as clients write it.
+        issuer: Who issues tokens.
+        scopes: The scopes that allow anything.
+    """
+    # From texts: a URL object would add a slash to an issuer without a path, and clients compare.
+    metadata = ProtectedResourceMetadata.model_validate(
+        {
+            "resource": resource,
+            "authorization_servers": [issuer],
+            "scopes_supported": list(scopes),
+            "resource_name": "mcp-notebook",
+        }
+    )
+    answer = cors_middleware(ProtectedResourceMetadataHandler(metadata).handle, ["GET", "OPTIONS"])
+    path = urlsplit(_find_address(resource)).path
+
+    async def publishing_app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == path:
+            await answer(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return publishing_app
+
+
+def _find_address(resource: str) -> str:
+    return str(build_resource_metadata_url(AnyHttpUrl(resource)))
