@@ -246,7 +246,7 @@ class Converter:
         self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
     ) -> Result:
         collected = value
-        # A result is read twice if a program gets it, too.
+        # A result that a program gets as well is read twice.
         if is_iterator(value) or (output is not None and is_result(value)):
             most = self._limit_items(output)
             collected = run_guarded(lambda: collect_items(value, most), _Failure)
@@ -313,7 +313,7 @@ def _assemble(
     is_error: bool = False,
 ) -> Result:
     """Put what a call printed and displayed before its value, and fit all of it to the budget."""
-    # Called only now: rendering the value may have printed and displayed something, too.
+    # Called only now, because rendering the value may have printed and displayed something.
     all_outputs = outputs() if callable(outputs) else outputs
     blocks = fit_pieces([*render_outputs(all_outputs, budget), *pieces], budget)
     is_refused = any(piece.is_refusal for piece in pieces)

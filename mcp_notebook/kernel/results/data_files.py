@@ -136,7 +136,7 @@ def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     # Not in chunks, in which a column may change its type, with a warning. `NA` is a text.
     options = {"sep": delimiter, "encoding": encoding, "low_memory": False, "index_col": False}
     options |= {"keep_default_na": False, "na_values": [""]}
-    # Raises where rows have more fields than the header, of which the table would have no more.
+    # Raises where rows have more fields than the header; the table would lose them.
     pandas.read_csv(file, **options, header=None, nrows=2)
     file.seek(0)
     options["nrows"] = MAX_ROWS
@@ -280,7 +280,7 @@ def _detect_encoding(file: BinaryIO, info: FileInfo) -> str:
     encoding = detect_encoding(beginning, file.read(_SAMPLE_BYTES))
     file.seek(0)
     if encoding is None:
-        raise ValueError("it is no text")
+        raise ValueError("it is not text")
     return encoding
 
 

@@ -68,13 +68,13 @@ MAX_SPECIFICATION = 5_000
 MAX_MEDIA = 100
 """Pictures and sounds that are taken out of one HTML display, and videos and pages in it."""
 MUCH_DROPPED = 100_000
-"""Characters of scripts, styles and media: with more, HTML is kept whole, too."""
+"""Above this many characters of scripts, styles and media, the whole HTML is kept as well."""
 _MAX_BESIDE = 1_000
 """Characters of the plain text that comes with LaTeX."""
 _PYGMENTS = "\\begin{Verbatim}[commandchars"
 """How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
 _TABULAR = re.compile(r"\\begin\{(?:long)?tab(?:le|ular)")
-"""In the LaTeX of a table, which is no formula: other forms of it are easier to read."""
+"""Marks the LaTeX of a table; its other forms are easier to read."""
 _ONLY_A_NAME = re.compile(
     r"<(?:[^<>\n]|<locals>)* object(?: at 0x[0-9a-fA-F]+)?>"
     r"|<(?:[\w.]|<locals>)+ at 0x[0-9a-fA-F]+>|<class '(?:[\w.]|<locals>)+'>"
@@ -208,7 +208,7 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
     if data.get("application/javascript"):
         return Piece(Text("[JavaScript, which only a notebook runs]"))
     text = clean_text(join_lines(data.get("text/plain") or ""))
-    # IPython's name for it, `<IPython.core.display.HTML object>`, is no text of what it shows.
+    # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe what it shows.
     is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
     return make_text_piece(text) if is_shown else None
 

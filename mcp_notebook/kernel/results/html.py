@@ -352,7 +352,7 @@ _LONG_GAP = re.compile(r"([ \t\r\n]{200})[ \t\r\n]++")
 
 
 class HtmlTree(BeautifulSoup):
-    """A document of which at most `MAX_DEPTH` elements are within each other.
+    """A document whose elements are nested at most `MAX_DEPTH` deep.
 
     The methods are those that BeautifulSoup's parser calls.
     """

@@ -115,13 +115,13 @@ def count_groups(value: Any) -> list[Any]:
     """Return how many rows each group has of a ``GroupBy`` or ``Resampler``."""
     is_pandas = hasattr(value, "size")
     sizes = value.size() if is_pandas else value.agg(sys.modules["polars"].len())
-    title = f"{type(value).__name__}, of which nothing is computed yet. Its groups:"
+    title = f"{type(value).__name__}, not computed yet. Its groups:"
     return [title, sizes.rename("rows") if getattr(sizes, "ndim", 2) == 1 else sizes]
 
 
 def list_windowed(value: Any) -> list[Any]:
     """Return what a window of pandas is, such as ``Rolling``, and the rows that it goes over."""
-    return [f"{value!r}, of which nothing is computed yet. Its rows:", value.obj]
+    return [f"{value!r}, not computed yet. Its rows:", value.obj]
 
 
 def is_of_statsmodels(value: Any) -> bool:

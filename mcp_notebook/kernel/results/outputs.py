@@ -27,4 +27,4 @@ class Displayed:
 
 Output: TypeAlias = Printed | Displayed
 Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
-"""The outputs, or a function that returns them: converting a value may print and display, too."""
+"""The outputs, or a function that returns them, since converting a value may print and display."""

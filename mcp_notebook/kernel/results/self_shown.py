@@ -41,7 +41,7 @@ def may_show_picture_or_markdown(value: Any) -> bool:
     """Tell whether a table may have a method by which it shows itself other than as a table.
 
     IPython would ask the object for each. What the tables of pandas look through then, their
-    columns, are no methods, so their classes and own attributes say it at a small part of the cost.
+    columns, are not methods, so looking at classes and instance attributes is enough and cheaper.
     """
     kind = type(value)
     if kind.__module__.partition(".")[0] != "pandas":

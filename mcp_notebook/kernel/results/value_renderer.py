@@ -202,7 +202,7 @@ class ValueRenderer:
         """Render a table of some library."""
         data = format_registered(self.format, value)
         if data is None and may_show_picture_or_markdown(value):
-            # Not all types: the library's own HTML would be made, too.
+            # Not all types, or the library would also build its own HTML.
             data, _ = self.format(value, _RICH)
         if data:
             return render_mime_bundle(data, self.budget)

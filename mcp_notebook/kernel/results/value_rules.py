@@ -39,13 +39,13 @@ class Rule(Generic[_Renderer]):
     render: Callable[[_Renderer, Any, Position], list[Piece] | None] = field(repr=False)
     """Makes the content; returns None if a later row applies after all."""
     libraries: frozenset[str] = frozenset()
-    """Top-level modules, of one of which a class of the value must be; none for any value."""
+    """Top-level modules that must define one of the value's classes; empty for any value."""
     accepts: Callable[[Any], bool] = field(default=lambda _: True, repr=False)
     """Tells whether the row applies to a value of these libraries."""
     is_rich: bool = False
     """Whether a list or dict with such a value in it is rendered item by item."""
     replaces_display: bool = False
-    """Whether such a value is rendered when it is displayed, too, not only when it is returned."""
+    """Whether such a value is also rendered when it is displayed, not only when it is returned."""
 
 
 def match_rules(rules: Iterable[Rule[_Renderer]], value: Any) -> Iterator[Rule[_Renderer]]:

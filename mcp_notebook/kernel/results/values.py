@@ -105,7 +105,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     Rule(
         values="generator, async generator, `map`, `zip`...",
         content="the list of its items, at most the first 1,000",
-        # Never here: a program's data needs the items, too, so `converter` has collected them.
+        # Never reached: `converter` has collected the items, which a program's data needs as well.
         accepts=lambda _: False,
         render=ValueRenderer.render_nothing,
     ),
@@ -233,7 +233,7 @@ RULES: tuple[Rule[ValueRenderer], ...] = (
     ),
     Rule(
         values="geometry of shapely; molecule of RDKit",
-        content="its coordinates as WKT, its SMILES; by itself a picture, too, if it shows one",
+        content="its coordinates as WKT, its SMILES; on its own also its picture, if it has one",
         libraries=frozenset({"shapely", "rdkit"}),
         accepts=lambda value: _is_any(value, *_PICTURED),
         render=library_values.render_with_picture,

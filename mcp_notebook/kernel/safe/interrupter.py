@@ -105,7 +105,7 @@ class Interrupter(ABC):
         self._is_open = True
 
     def close(self) -> bool:
-        """Let interrupts raise no more.
+        """Stop interrupts from raising.
 
         Returns:
             Whether one came while it closed, or was held; it is not raised.
@@ -140,7 +140,7 @@ class Interrupter(ABC):
         raise self._error
 
     def _shut(self, *, is_held: bool) -> bool:
-        """Let interrupts raise no more, and return whether one came meanwhile."""
+        """Stop interrupts from raising, and return whether one came meanwhile."""
         was_interrupted = False
         other: BaseException | None = None
         while self._is_open:

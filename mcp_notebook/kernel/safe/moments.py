@@ -2,8 +2,8 @@
 
 Runs in the user's kernel, wherever values are read or written. Pure. pandas' `Timestamp` and
 `Timedelta` have nanoseconds; polars and numpy give Python's types for theirs, without them. The
-classes here are subclasses of Python's with the same attributes as pandas', so that code that knows
-nothing of nanoseconds works with them, too.
+classes here are subclasses of Python's with the same attributes as pandas', so that code
+unaware of nanoseconds works with them.
 """
 
 import datetime as dt

@@ -44,14 +44,14 @@ def is_pandas_text(value: Any) -> bool:
 
 
 def is_plain_table(value: Any) -> bool:
-    """Tell whether a value is a table without an index, of which `list_records` makes rows."""
+    """Tell whether a value is a table without an index, which `list_records` turns into rows."""
     paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch", _RELATION)
     is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
     return bool(is_structured) or any(is_instance(value, path) for path in paths)
 
 
 def is_plain_series(value: Any) -> bool:
-    """Tell whether a value is a series without an index, of which `list_elements` makes a list."""
+    """Tell whether a value is a series without an index, which `list_elements` makes a list."""
     paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
     return any(is_instance(value, path) for path in (*paths, *_PANDAS_ARRAYS))
 
@@ -59,8 +59,8 @@ def is_plain_series(value: Any) -> bool:
 def list_elements(array: Any) -> Any:
     """Return the nested lists of an array or series; moments and durations are Python's.
 
-    They have their nanoseconds (`safe.moments`), of which the libraries' own lists have none, or
-    make bare ints; and floats have no more digits than theirs (`shorten_floats`).
+    Moments keep their nanoseconds (`safe.moments`), which the libraries' own lists drop or turn
+    into bare ints, and floats keep only the digits of their type (`shorten_floats`).
     """
     if is_instance(array, "polars.Series"):
         return shorten_floats(_list_polars(array), array.dtype)
@@ -88,7 +88,7 @@ def shorten_floats(values: Any, dtype: Any) -> Any:
 def _find_float_code(dtype: Any) -> str | None:
     """Return the letter of `struct` for the floats of a type, None if they are of 64 bits or none.
 
-    Lists of vectors are of such a type, too, unless there are other floats beside them.
+    Lists of vectors count as such a type as well, unless other floats stand beside them.
     """
     kind = getattr(dtype, "kind", None)  # of numpy and pandas
     if kind is not None:

@@ -75,7 +75,7 @@ def test_columns_of_the_same_name_are_told_apart(to_text, select):
 def test_groups_are_counted(to_text, pandas):
     frame = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "mm": [1, 2, 3]})
     text = to_text(frame.groupby("city"))
-    assert text.startswith("DataFrameGroupBy, of which nothing is computed yet. Its groups:\n")
+    assert text.startswith("DataFrameGroupBy, not computed yet. Its groups:\n")
     assert table_of(text) == ["city,rows", "Oslo,1", "Rome,2"]
     assert table_of(to_text(frame.groupby("city").mm)) == ["city,rows", "Oslo,1", "Rome,2"]
     assert "Oslo,1" in to_text(frame.groupby("city", as_index=False))
@@ -94,7 +94,7 @@ def test_rows_of_a_resampler_are_counted(to_text, pandas):
     days = pandas.date_range("2020-01-01", periods=3, freq="12h", name="day")
     for value in (pandas.DataFrame({"mm": [1, 2, 3]}, days), pandas.Series([1, 2, 3], days)):
         text = to_text(value.resample("D"))
-        assert text.startswith("DatetimeIndexResampler, of which nothing is computed yet.")
+        assert text.startswith("DatetimeIndexResampler, not computed yet.")
         assert table_of(text) == ["day,rows", "2020-01-01,2", "2020-01-02,1"]
 
 
@@ -103,7 +103,7 @@ def test_a_window_shows_its_settings_and_its_rows(to_text, pandas):
     for window in (frame.rolling(2), frame.mm.expanding(), frame.ewm(1)):
         text = to_text(window)
         assert text.startswith(f"{type(window).__name__} [")
-        assert "], of which nothing is computed yet. Its rows:\n" in text
+        assert "], not computed yet. Its rows:\n" in text
         assert table_of(text) == ["mm", "1", "2"]
 
 

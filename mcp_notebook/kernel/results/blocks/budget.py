@@ -45,7 +45,7 @@ class Budget:
     picture_side: int
     """Pixels on the longer side of a picture."""
     picture_bytes: int
-    """Bytes of one encoded picture; of a sound or document, too."""
+    """Maximum bytes of one encoded picture, sound or document."""
     result_bytes: int
     """Bytes of all pictures, sounds and documents of one result together."""
     table_rows: int

@@ -86,7 +86,7 @@ def is_short_text(piece: Piece, chars: int) -> bool:
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:
     """Cut the longest texts of a result, so that all of them keep to a number of characters.
 
-    Links count, too. After each text that was cut, or was a part only, comes a link to the whole;
+    Links count. After each text that was cut, or was a part only, comes a link to the whole;
     with too many of these, the link to the wholes of the others comes last.
 
     Args:

@@ -27,7 +27,7 @@ MAX_CELL = 200
 """Characters of the text of one cell."""
 _CUT = re.compile(r" \[\+(?:[\d,]+|more)\]$")
 _MAX_ARRAY = 1_000
-"""Elements of an array of which numpy's own text leaves none out."""
+"""Size up to which numpy prints an array without leaving elements out."""
 _MIDNIGHT = " 00:00:00"
 _MAX_DECIMAL = 1e15
 """Above this, the decimals of a float are noise."""
@@ -37,7 +37,7 @@ _LARGEST_EXACT = 2**53
 _PRECISION = 6
 """Decimals of a float above 1, and digits of others, unless pandas' options say otherwise."""
 _MOST_DIGITS = 15
-"""Digits of a float that are no noise."""
+"""Significant digits of a float; the rest is rounding noise."""
 _LIKE_MISSING = frozenset(
     {"", "nan", "-nan", "none", "null", "nat", "<na>", "na", "n/a", "#na", "#n/a"}
 )

@@ -49,7 +49,7 @@ def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
 
 
 def describe_array(array: Any) -> Original:
-    """Describe the whole of an array that is no table: its elements as JSON, and numpy's file."""
+    """Describe a whole array that cannot be a table: its elements as JSON, and numpy's file."""
     is_live = array.nbytes > MAX_COPY
     kept = array if is_live else array.copy()
     formats = [FileFormat(".json", "application/json", lambda: _write_elements(kept))]
