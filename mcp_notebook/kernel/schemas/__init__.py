@@ -16,8 +16,8 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `recursion`: what clients get of a schema that contains itself
 - `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
 - `finite_numbers`: what of an answer JSON does not have
-- `validation_messages`: values and problems in words; `schema_words`: schemas; `docstrings`: how
-  long descriptions may be; `schema_parts`: what references lead to
+- `validation_messages`: values and problems in words; `schema_words`: schemas in words, and their
+  parts; `docstrings`: how long descriptions may be
 
 Threads: schemas are made at definition, on the thread that declares the tool; validation and
 conversion run wherever the call runs. Nothing here changes after it is made, so that calls on

@@ -21,8 +21,8 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
-from mcp_notebook.kernel.schemas.core_schemas import rewrite
-from mcp_notebook.kernel.schemas.validation_steps import count_recursion
+from mcp_notebook.kernel.schemas.comparison_limit import count_recursion
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite
 
 _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 

@@ -126,8 +126,8 @@ def _hash_sources() -> bytes:
         sys.version,
     )
     code = hashlib.sha256(repr(versions).encode())
-    # All modules of this room: what a schema is may be decided in any of them.
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    # All modules of this room and the rooms in it: what a schema is may be decided in any of them.
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         with contextlib.suppress(OSError):  # in an archive, say: then the version alone counts
             code.update(path.read_bytes())
     return code.digest()

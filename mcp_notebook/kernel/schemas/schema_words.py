@@ -1,4 +1,4 @@
-"""What a JSON Schema allows, in a few words: ``integer from 1 to 10``.
+"""What a JSON Schema allows, in a few words: ``integer from 1 to 10``; and what is at a path of it.
 
 Runs in the user's kernel: on cards, and when a value is refused. Pure.
 """
@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_notebook.kernel.schemas.schema_parts import Part, Schema, resolve
-
+Schema = Mapping[str, Any]
+Part = Schema | bool
+"""Part of a schema: True says nothing."""
 MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
 MAX_FIELDS = 8
@@ -198,3 +199,49 @@ def join_items(items: Sequence[str], separator: str, limit: int) -> str:
     """
     rest = f"{separator}... ({len(items)} in all)" if len(items) > limit else ""
     return separator.join(items[:limit]) + rest
+
+
+# -- parts of a schema -----------------------------------------------------------------------------
+
+
+def resolve(schema: Part, root: Schema) -> Schema:
+    """Return the schema that a reference in this one leads to, or the very schema."""
+    if isinstance(schema, bool):
+        return {}
+    if "$ref" not in schema:
+        return schema
+    section, _, name = schema["$ref"].rpartition("/")
+    definition = root.get("$defs", {}).get(name) if section == "#/$defs" else None
+    return definition if isinstance(definition, dict) else {}
+
+
+def list_options(schema: Part, root: Schema) -> list[Schema]:
+    """Return the schema, and those that it offers a choice of."""
+    target = resolve(schema, root)
+    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
+    return [target, *(option for choice in choices for option in list_options(choice, root))]
+
+
+def find_part(path: Sequence[int | str], root: Schema) -> Schema:
+    """Return the schema of what is at a path; {} if nothing is said of it."""
+    schema = root
+    for part in path:
+        # Each once: a type that contains itself several times would double them with each level.
+        options = list({id(option): option for option in list_options(schema, root)}.values())
+        if isinstance(part, int):  # an item, unless there is no array: a key of a dict of Python's
+            options = [item for item in options if item.get("type") == "array"] or options
+        children = [child for option in options if (child := _find_child(option, part))]
+        if not children:
+            return {}
+        schema = children[0] if len(children) == 1 else {"anyOf": children}
+    return schema
+
+
+def _find_child(schema: Schema, part: int | str) -> Schema:
+    child: Any = None
+    if isinstance(part, int):
+        fixed = schema.get("prefixItems", [])
+        child = fixed[part] if part < len(fixed) else schema.get("items")
+    if child is None:
+        child = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
+    return child if isinstance(child, dict) else {}

@@ -5,8 +5,9 @@ what came, and what the published schema allows, whatever words pydantic has for
 """
 
 import datetime as dt
+import math
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from itertools import islice
@@ -15,14 +16,16 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, core_schema, from_json, to_jsonable_python
 
-from mcp_notebook.kernel.schemas.schema_parts import (
+from mcp_notebook.kernel.schemas.schema_words import (
+    MAX_VALUES,
     Part,
     Schema,
+    describe_schema,
     find_part,
-    is_allowed,
+    join_items,
     list_options,
+    resolve,
 )
-from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, describe_schema, join_items
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 from mcp_notebook.text.wording import count, suggest
@@ -355,3 +358,85 @@ def _name_type(value: Any) -> str:
     """Return JSON's word for the type of a value, Python's for what JSON has none for."""
     plain = value is None or type(value) in (bool, int, float, str, list, dict)
     return name_json_type(value) if plain else type(value).__name__
+
+
+# -- whether the words for a schema allow a value that was refused ---------------------------------
+
+
+def is_allowed(value: Any, schema: Part, root: Schema) -> bool:
+    """Tell whether a value is what the words for a schema allow, though it was refused.
+
+    Args:
+        value: As a client sent it, or a function returned it.
+        schema: The schema of its place.
+        root: The whole schema, for its ``$defs``.
+    """
+    target = resolve(schema, root)
+    if "const" in target or "enum" in target:
+        listed = target.get("enum", [target.get("const")])
+        return any(value == item and type(value) is type(item) for item in listed)
+    if options := target.get("anyOf") or target.get("oneOf"):
+        return any(is_allowed(value, option, root) for option in options)
+    if target.get("format") == "duration":
+        return _is_duration(value)
+    kinds = target.get("type")
+    names = [kinds] if isinstance(kinds, str) else kinds or list(_KINDS)
+    return any(_KINDS[name](value) for name in names if name in _KINDS) and _is_within(
+        value, target
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "array": lambda value: isinstance(value, (list, tuple)),
+    "object": lambda value: isinstance(value, dict),
+}
+_FORMATS: Mapping[str, Callable[[str], Any]] = {
+    "date": dt.date.fromisoformat,
+    "date-time": dt.datetime.fromisoformat,
+    "time": dt.time.fromisoformat,
+}
+
+
+def _is_duration(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, str) and value.lstrip("+-").startswith("P"))
+
+
+def _is_within(value: Any, target: Schema) -> bool:
+    if isinstance(value, str):
+        return _has_length(value, target, "Length") and _has_format(value, target)
+    if isinstance(value, (list, tuple)):
+        return _has_length(value, target, "Items")
+    if not _is_number(value) or value != value:  # noqa: PLR0124 - NaN; `isnan` fails for large integers
+        return True
+    step = target.get("multipleOf")
+    return (
+        value >= target.get("minimum", -math.inf)
+        and value <= target.get("maximum", math.inf)
+        and not ("exclusiveMinimum" in target and value <= target["exclusiveMinimum"])
+        and not ("exclusiveMaximum" in target and value >= target["exclusiveMaximum"])
+        # Whether it is a multiple is pydantic's to say, who rounds.
+        and step is None
+    )
+
+
+def _has_length(value: Any, target: Schema, of: str) -> bool:
+    return bool(target.get(f"min{of}", 0) <= len(value) <= target.get(f"max{of}", math.inf))
+
+
+def _has_format(value: str, target: Schema) -> bool:
+    if "pattern" in target:
+        return False  # the words repeat it
+    try:
+        _FORMATS.get(target.get("format", ""), str)(value)
+    except ValueError:
+        return False
+    return True

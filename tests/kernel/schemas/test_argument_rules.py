@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.core_schemas import build_alone
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
 
 
 class Access(enum.IntFlag):

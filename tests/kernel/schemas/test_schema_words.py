@@ -2,7 +2,12 @@
 
 import pytest
 
-from mcp_notebook.kernel.schemas.schema_words import MAX_VALUES, PLAIN_WORDS, describe_schema
+from mcp_notebook.kernel.schemas.schema_words import (
+    MAX_VALUES,
+    PLAIN_WORDS,
+    describe_schema,
+    find_part,
+)
 
 
 def test_many_allowed_values_are_cut():
@@ -41,3 +46,26 @@ TEXT, NUMBER = {"type": "string"}, {"type": "number"}
 )
 def test_people_who_know_python_read_plain_words(schema, said):
     assert describe_schema(schema, schema, PLAIN_WORDS) == said
+
+
+ROOT = {
+    "properties": {
+        "tree": {"$ref": "#/$defs/Tree"},
+        "pair": {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"const": 1}},
+    },
+    "$defs": {"Tree": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        (("tree", "n"), {"type": "integer", "minimum": 1}),
+        (("pair", 0), {"type": "integer"}),
+        (("pair", 1), {"const": 1}),
+        (("tree", "m"), {}),
+        ((), ROOT),
+    ],
+)
+def test_a_path_leads_to_the_schema_of_its_place(path, part):
+    assert find_part(path, ROOT) == part

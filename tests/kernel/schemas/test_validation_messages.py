@@ -37,6 +37,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     MAX_SHOWN,
     format_value,
+    is_allowed,
 )
 
 
@@ -393,3 +394,34 @@ def test_no_message_allows_just_the_type_that_was_sent(hint, value):
                 sent, allowed = match.groups()
                 assert sent not in allowed.split(" | "), line
                 assert (sent, allowed) != ("integer", "number"), line
+
+
+_ROOT = {
+    "properties": {
+        "tree": {"$ref": "#/$defs/Tree"},
+        "pair": {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"const": 1}},
+    },
+    "$defs": {"Tree": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "yes", "no"),
+    [
+        ({"type": "string"}, "a", 5),
+        ({"type": "integer", "minimum": 1}, 1, 0),
+        ({"type": "integer"}, 1.0, 1.5),
+        ({"type": "number"}, 10**400, True),
+        ({"type": ["number", "null"]}, None, "x"),
+        ({"exclusiveMaximum": 5, "type": "number"}, 4, 5),
+        ({"type": "string", "format": "date"}, "2024-01-01", "today"),
+        ({"type": "string", "format": "duration"}, 90, "soon"),
+        ({"type": "array", "maxItems": 1}, [1], [1, 2]),
+        ({"enum": ["a", 1]}, 1, True),
+        ({"anyOf": [{"const": "a"}, {"$ref": "#/$defs/Tree"}]}, {}, "b"),
+        ({}, "anything", object()),
+    ],
+)
+def test_the_words_allow_what_they_say(schema, yes, no):
+    assert is_allowed(yes, schema, _ROOT)
+    assert not is_allowed(no, schema, _ROOT)

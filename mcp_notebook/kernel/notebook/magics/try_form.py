@@ -12,8 +12,12 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from mcp_notebook.kernel.schemas.schema_parts import list_options, resolve
-from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
+from mcp_notebook.kernel.schemas.schema_words import (
+    PLAIN_WORDS,
+    describe_schema,
+    list_options,
+    resolve,
+)
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.redaction import has_secrets
 

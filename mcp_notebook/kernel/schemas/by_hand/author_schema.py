@@ -17,6 +17,7 @@ from pydantic_core import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand import json_schema, json_validator
+from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
 from mcp_notebook.kernel.schemas.docstrings import shorten_description
 from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding
 from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
@@ -41,7 +42,6 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     get_part,
     shorten_message,
 )
-from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
 from mcp_notebook.text.redaction import MASK, redact_arguments
 
 _EXPLAINED = frozenset(

@@ -34,8 +34,8 @@ from mcp_notebook.kernel.safe.tabular_data import (
 )
 from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import to_structured
-from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
-from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, drop_infinite
 
 MAX_ITEMS = 1_000_000
 """Elements of one part that is not annotated; `output_schema` bounds the whole far below."""

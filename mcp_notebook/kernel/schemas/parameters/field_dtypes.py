@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.schemas.annotations import FIELD_HINTS
-from mcp_notebook.kernel.schemas.core_schemas import rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
 from mcp_notebook.kernel.schemas.tables.data_types import DTYPE, ArrayDtype, keep_dtypes
 
 _CLASSES = frozenset({"model", "dataclass", "typed-dict", "named-tuple", "call"})

@@ -17,6 +17,7 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
 from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
 from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding, read_binding
 from mcp_notebook.kernel.schemas.parameters.docstring_types import (
@@ -61,7 +62,6 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
 )
-from mcp_notebook.kernel.schemas.validation_steps import TooManySteps, run_limited
 
 _MAX_STEPS = 50_000
 """Comparisons with types that contain themselves; a tenth of a second."""

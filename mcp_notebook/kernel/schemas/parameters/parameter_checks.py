@@ -20,8 +20,7 @@ from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.parameters.parameters import Parameter, build_schema
 from mcp_notebook.kernel.schemas.parameters.signatures import format_hint
-from mcp_notebook.kernel.schemas.schema_parts import find_part
-from mcp_notebook.kernel.schemas.schema_words import describe_schema
+from mcp_notebook.kernel.schemas.schema_words import describe_schema, find_part
 from mcp_notebook.kernel.schemas.validation_messages import (
     format_value,
     join_lines,

@@ -19,10 +19,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.core_schemas import build_alone
 from mcp_notebook.kernel.schemas.parameters.field_dtypes import keep_field_dtypes
 from mcp_notebook.kernel.schemas.parameters.sentinels import drop_sentinel
-from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, clean_schema
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
+from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, clean_schema
 from mcp_notebook.kernel.schemas.tables.data_types import (
     keep_dtypes,
     offer_data_types,

@@ -19,8 +19,8 @@ from pydantic_core import SchemaValidator
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.core_schemas import build_alone
-from mcp_notebook.kernel.schemas.schema_generator import SchemaGenerator, drop_infinite
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
+from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, drop_infinite
 from mcp_notebook.kernel.schemas.tables.column_shapes import Shape, read_shape
 from mcp_notebook.kernel.schemas.tables.dtypes import (
     find_dtype_name,

@@ -26,7 +26,12 @@ from pydantic_core import (
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.core_schemas import VALUE_KEYS, build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import (
+    VALUE_KEYS,
+    build_alone,
+    rewrite,
+    walk_schemas,
+)
 from mcp_notebook.kernel.schemas.tables.columns import Columns
 from mcp_notebook.kernel.schemas.tables.dtypes import (
     LARGEST_FLOATS,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError, core_schema
 
-from mcp_notebook.kernel.schemas.core_schemas import rewrite
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite
 
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("u?int", int),

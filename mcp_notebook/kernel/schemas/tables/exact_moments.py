@@ -19,7 +19,7 @@ from mcp_notebook.kernel.safe.moments import (
     read_nanosecond,
     restore_nanoseconds,
 )
-from mcp_notebook.kernel.schemas.core_schemas import rewrite
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite
 
 NANOSECONDS = range(-(2**63) + 1, 2**63)
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}

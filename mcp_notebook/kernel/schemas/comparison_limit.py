@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic_core import core_schema
 
-from mcp_notebook.kernel.schemas.core_schemas import rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
 
 _Values = TypeVar("_Values")
 
@@ -48,7 +48,7 @@ class _Steps:
             raise TooManySteps
 
 
-_steps: ContextVar[_Steps | None] = ContextVar("mcp_notebook_validation_steps", default=None)
+_steps: ContextVar[_Steps | None] = ContextVar("mcp_notebook_comparisons", default=None)
 
 
 def run_limited(

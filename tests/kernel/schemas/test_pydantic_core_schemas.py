@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 from pydantic_core import SchemaValidator
 
-from mcp_notebook.kernel.schemas.core_schemas import build_alone, rewrite, walk_schemas
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone, rewrite, walk_schemas
 
 
 def test_every_schema_is_found_and_no_value():

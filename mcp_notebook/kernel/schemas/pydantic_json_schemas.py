@@ -6,6 +6,7 @@ Runs in the user's kernel, at definition. Pure.
 import base64
 import json
 import math
+from collections.abc import Mapping
 from enum import Flag
 from functools import reduce
 from operator import or_
@@ -18,7 +19,6 @@ from mcp_notebook.kernel.safe.moments import write_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
-from mcp_notebook.kernel.schemas.schema_bounds import settle_bounds
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
 
 MAX_DEFAULT = 1_000
@@ -42,8 +42,7 @@ class SchemaGenerator(GenerateJsonSchema):
         """Return a schema whose descriptions are kept to a length, and whose bounds are JSON's."""
         plain = super().generate(schema, mode)
         drop_secret_defaults(plain)
-        _settle_descriptions(plain)
-        settle_bounds(plain)
+        _settle(plain)
         return plain
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
@@ -145,19 +144,25 @@ def clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {}, **plain}
 
 
-def _settle_descriptions(root: Any) -> None:
+def _settle(root: Any) -> None:
+    """Shorten descriptions, and put bounds into the words of JSON Schema, at any depth."""
     waiting = [root]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
-            if sums := item.pop(_SUMS, None):
-                item["description"] = " ".join(filter(None, [item.get("description"), sums]))
-            text = item.get("description")
-            if isinstance(text, str) and len(text) > MAX_DESCRIPTION:
-                item["description"] = shorten_text(text, MAX_DESCRIPTION)
+            _settle_description(item)
+            _settle_bounds(item)
             waiting += [part for key, part in item.items() if key not in _VALUES]
         elif isinstance(item, list):
             waiting += item
+
+
+def _settle_description(schema: dict[str, Any]) -> None:
+    if sums := schema.pop(_SUMS, None):
+        schema["description"] = " ".join(filter(None, [schema.get("description"), sums]))
+    text = schema.get("description")
+    if isinstance(text, str) and len(text) > MAX_DESCRIPTION:
+        schema["description"] = shorten_text(text, MAX_DESCRIPTION)
 
 
 def drop_infinite(value: Any) -> Any:
@@ -171,3 +176,55 @@ def drop_infinite(value: Any) -> Any:
 
 def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
+
+
+# -- bounds that pydantic writes by Python's names -------------------------------------------------
+
+
+_NUMBERS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_LENGTHS = {
+    "array": {"minLength": "minItems", "maxLength": "maxItems"},
+    "object": {"minLength": "minProperties", "maxLength": "maxProperties"},
+}
+
+
+def _settle_bounds(schema: dict[str, Any]) -> None:
+    # Of a type that pydantic does not know, as those of the data libraries are, it writes `ge`, and
+    # calls every length that of a text. What JSON Schema has no word for is left out.
+    options = [option for option in schema.get("anyOf", ()) if isinstance(option, dict)]
+    options = options or [schema]
+    for key, name in _NUMBERS.items():
+        # A property of this name is an object, or true.
+        if not isinstance(schema.get(key, {}), (dict, bool)):
+            value = schema.pop(key)
+            for option in options:
+                if option.get("type") in ("integer", "number"):
+                    _bound(option, name, value)
+    for key in ("minLength", "maxLength"):
+        is_bound = type(schema.get(key)) is int and schema.get("type", "array") != "string"
+        value = schema.pop(key) if is_bound else None
+        for option in options if is_bound else ():
+            if (length := _find_length(option, key)) is not None:
+                _bound(option, length, value)
+
+
+def _find_length(option: Mapping[str, Any], key: str) -> str | None:
+    """Return the keyword for the length of what an option allows, None if it has none."""
+    if option.get("type") == "string":
+        return key
+    # The length of a table is not that of an object of its columns.
+    if option.get("type") == "object" and option.keys() & {"properties", "additionalProperties"}:
+        return None
+    return _LENGTHS.get(str(option.get("type")), {}).get(key)
+
+
+def _bound(option: dict[str, Any], name: str, value: Any) -> None:
+    """Write a bound, unless the dtype's own is narrower."""
+    narrower = max if name.startswith(("min", "exclusiveMin")) else min
+    option[name] = narrower(option[name], value) if name in option else value
