@@ -45,10 +45,10 @@ from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
-from mcp_notebook.kernel.notebook.recording.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes

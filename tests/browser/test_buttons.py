@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.panel.stop_button import render_button
+from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON
+from mcp_notebook.kernel.notebook.panel.panel_view import render_button
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 
 pytestmark = pytest.mark.browser

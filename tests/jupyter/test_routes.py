@@ -22,7 +22,7 @@ from mcp import MCPError
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.jupyter.mcp_handler import McpHandler
 from mcp_notebook.jupyter.routes import ROUTES
-from mcp_notebook.kernel.notebook.panel.stop_button import ROUTE
+from mcp_notebook.kernel.notebook.panel.panel_view import ROUTE
 
 pytestmark = pytest.mark.anyio
 

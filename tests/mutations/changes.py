@@ -429,16 +429,16 @@ CHANGES = (
         "kernel/tools/test_tool_registry.py",
     ),
     Change(
-        "kernel/tools/dropped_tools.py",
+        "kernel/tools/tool_registry.py",
         " if name not in tools}",
         "}",
-        "kernel/tools/test_dropped_tools.py kernel/tools/test_tool_registry.py",
+        "kernel/tools/test_tool_registry.py",
     ),
     Change(
-        "kernel/tools/dropped_tools.py",
+        "kernel/tools/tool_registry.py",
         "entry.cell is not None and entry.cell == drop.cell",
         "False",
-        "kernel/tools/test_dropped_tools.py",
+        "kernel/tools/test_tool_registry.py",
     ),
     Change(
         "kernel/calls/invoker.py",
@@ -555,7 +555,7 @@ CHANGES = (
         "discovery/departures.py",
         "< KEEP  # a clock",
         "< 9 * KEEP  # a clock",
-        "discovery/test_departures.py kernel/tools/test_dropped_tools.py",
+        "discovery/test_departures.py kernel/tools/test_tool_registry.py",
     ),
     Change(
         "bridge/kernels/former_tools.py",
@@ -1480,7 +1480,7 @@ CHANGES = (
         "kernel/notebook/panel/panel_source.py",
         "            self._thumbnails.pop(number, None)\n",
         "            pass\n",
-        "kernel/notebook/panel/test_thumbnails.py",
+        "kernel/notebook/panel/test_panel_source.py",
     ),
     Change(
         "bridge/transports/fast_path/http_exchange.py",

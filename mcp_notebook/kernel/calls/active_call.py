@@ -21,7 +21,7 @@ from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
-from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.text.redaction import MASK, redact_arguments
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from mcp_notebook.kernel.fork.fork_safety import find_danger_in_copy, find_fork_
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
-from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.open_questions import Elicitations
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -34,7 +34,7 @@ from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
-from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.options import RunMode
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings

@@ -15,7 +15,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.safe.libraries import find_imported
-from mcp_notebook.kernel.tools.trace import Trace
+from mcp_notebook.kernel.tools.context import Trace
 from mcp_notebook.span_export import close_provider, open_provider
 
 if TYPE_CHECKING:

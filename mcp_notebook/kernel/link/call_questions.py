@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from mcp_notebook.kernel.tools.elicitation import Elicitation, Withdrawal
+from mcp_notebook.kernel.tools.open_questions import Elicitation, Withdrawal
 from mcp_notebook.wire import messages
 
 

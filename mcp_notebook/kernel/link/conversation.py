@@ -29,13 +29,12 @@ from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.link.unsent_results import make_failure
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.context import Client, ClientProgram
-from mcp_notebook.kernel.tools.elicitation import (
+from mcp_notebook.kernel.tools.context import Client, ClientProgram, Trace
+from mcp_notebook.kernel.tools.open_questions import (
     Elicitations,
     Reply,
     refuse_undeclared,
 )
-from mcp_notebook.kernel.tools.trace import Trace
 from mcp_notebook.wire import content_blocks, frames, messages, task_messages
 from mcp_notebook.wire.frame_protocol import FrameProtocol
 

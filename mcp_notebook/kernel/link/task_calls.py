@@ -20,7 +20,7 @@ from mcp_notebook.kernel.link.task_followers import TaskFollower, describe_end
 from mcp_notebook.kernel.link.unsent_results import make_failure
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import content_blocks, frames, messages, task_messages
 
 _CANCELLED = "The client cancelled the task."

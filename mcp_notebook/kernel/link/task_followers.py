@@ -10,7 +10,7 @@ from typing import Any
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.task import Task
-from mcp_notebook.kernel.tools.elicitation import Reply
+from mcp_notebook.kernel.tools.open_questions import Reply
 from mcp_notebook.wire import content_blocks, messages, task_messages
 
 _LEFT = "The client no longer waits for this call, which goes on: the same call again finds it."

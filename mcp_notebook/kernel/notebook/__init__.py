@@ -10,12 +10,12 @@ them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and `cards`
 shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
-`background_bridge` starts and stops the process behind ``%mcp serve``, and `result_display` shows
-the result of ``%mcp call``. `option_help` puts together what ``%%mcp_tool?`` and ``mcp_tool?``
-explain. `consent_prompts` shows questions whether calls may run, which ``%mcp allow`` and ``%mcp
-deny`` answer. `panel` is the room of ``%mcp panel``, and `absent_tools` says why clients miss
-tools. `try_form` is the form of ``%mcp try``. `live_display` is an output that is shown anew from
-any thread. `recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
+`background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` puts together
+what ``%%mcp_tool?`` and ``mcp_tool?`` explain. `consent_prompts` shows questions whether calls may
+run, which ``%mcp allow`` and ``%mcp deny`` answer. `panel` is the room of ``%mcp panel``.
+`try_form` is the form of ``%mcp try``, and `call_table` the table of ``%mcp log``. `live_display`
+is an output that is shown anew from any thread, `output_html` what outputs have in common as HTML.
+`recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
 `client_config` is ``%mcp config``, and `public_address` says where Binder and a JupyterHub are
 reached. `verb_line` reads what follows these verbs.
 

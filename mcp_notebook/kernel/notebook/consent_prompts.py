@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp_notebook.errors import NoSuchQuestion
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
-from mcp_notebook.kernel.notebook.message_html import render_box, render_code
+from mcp_notebook.kernel.notebook.output_html import render_box, render_code
 from mcp_notebook.wire import messages
 
 _LINE = (

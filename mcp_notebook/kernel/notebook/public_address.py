@@ -12,8 +12,7 @@ from html import escape
 from typing import Literal
 from urllib.parse import urlsplit
 
-from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.message_html import render_box, render_code
+from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON, render_box, render_code
 from mcp_notebook.settings.settings import SERVER_PATH
 from mcp_notebook.text.wording import make_printable
 

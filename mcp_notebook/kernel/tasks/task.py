@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.call import Call, CallState
-from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import messages, task_messages
 
 Watcher: TypeAlias = Callable[[], None]

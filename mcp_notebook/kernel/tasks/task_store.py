@@ -14,7 +14,7 @@ from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.calls.logged_call import measure_result
 from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
 from mcp_notebook.kernel.tasks.task import Task
-from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.wire import messages, task_ids, task_messages
 
 MAX_ENDED = 1_000

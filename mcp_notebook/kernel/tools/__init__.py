@@ -11,8 +11,8 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
-- `context`: `Context`, `Client`, log levels; `elicitation`: questions of a call and their answers
-- `trace.Trace`: where a call belongs in a trace
+- `context`: `Context`, `Client`, `Trace`, log levels
+- `open_questions`: questions of a call to its client's user, and their answers
 
 Threads: tools are declared on the thread of the cell or tool that declares them; the registry is
 safe on any thread and calls its subscriber on the thread of the change. A `Context` is used on the

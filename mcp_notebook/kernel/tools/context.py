@@ -1,4 +1,4 @@
-"""``Context``: how a running tool reports progress, sends log messages, and asks the user.
+"""``Context``: how a running tool reports progress, logs, asks the user, and knows its trace.
 
 Runs in the user's kernel, on whichever thread the tool uses it from. A parameter annotated with
 `Context` is hidden from clients and gets the context of the call. Progress and log messages that
@@ -15,16 +15,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.safe.interrupter import Shield
-from mcp_notebook.kernel.tools.elicitation import Accepted, Answer, Elicitations, NotAccepted, Reply
-from mcp_notebook.kernel.tools.trace import NO_TRACE, Trace
+from mcp_notebook.kernel.tools.open_questions import (
+    Accepted,
+    Answer,
+    Elicitations,
+    NotAccepted,
+    Reply,
+)
 from mcp_notebook.text.wording import make_printable
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.tools.elicitation_forms import ElicitationForm
+    from mcp_notebook.kernel.tools.question_forms import ElicitationForm
+
 
 _T = TypeVar("_T")
 
@@ -52,6 +58,37 @@ LEVELS: dict[LogLevel, int] = {
     "emergency": 70,
 }
 """The number of each level in Python's ``logging``."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The W3C trace context of a call; empty if its client sent none and nothing is traced.
+
+    ::
+
+        requests.get(url, headers=ctx.trace.headers)
+    """
+
+    traceparent: str | None = None
+    """Trace and span that the call belongs to: ``00-<trace id>-<span id>-<flags>``."""
+    tracestate: str | None = None
+    """More about the trace, for the tracing systems that it went through."""
+    baggage: str | None = None
+    """Names and values that travel along. Clients choose them: they are no more trustworthy than
+    the arguments of the call."""
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> Self:
+        """Return the trace that these headers say; others are ignored."""
+        return cls(headers.get("traceparent"), headers.get("tracestate"), headers.get("baggage"))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is known, as HTTP headers for requests that the tool makes."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+NO_TRACE = Trace()
 
 
 @dataclass(frozen=True)
@@ -372,7 +409,7 @@ def _refuse_coroutine() -> None:
 
 def _make_form(kind: object, default: Any) -> "ElicitationForm":
     # Late: it loads pydantic, which most tools' contexts do without.
-    from mcp_notebook.kernel.tools.elicitation_forms import make_form  # noqa: PLC0415
+    from mcp_notebook.kernel.tools.question_forms import make_form  # noqa: PLC0415
 
     return make_form(kind) if default is _NO_DEFAULT else make_form(kind, default)
 

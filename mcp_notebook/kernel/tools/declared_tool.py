@@ -5,11 +5,14 @@ one from any callable; the mark that ``@mcp_tool`` leaves on a function is read 
 """
 
 import inspect
+import linecache
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
@@ -21,12 +24,12 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options, note_long_name
-from mcp_notebook.kernel.tools.source_hash import hash_source
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.schemas.by_hand.author_schema import AuthorSchema
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -315,3 +318,27 @@ def find_marked(
         # Not `read_mark`: a lazy proxy would load.
         if read_own_mark(value) is not None:
             yield name, value
+
+
+# -- the hash of a tool's source -------------------------------------------------------------------
+
+
+def hash_source(function: Callable[..., Any]) -> str | None:
+    """Return the SHA-256 of a function's source, as hexadecimal digits; None if it has none.
+
+    It is the same as long as the code is, whatever happens to the function's data. The source comes
+    from ``linecache``, where IPython keeps the cells, or from the function's file.
+    """
+    try:
+        text = _read_cell_source(function) or inspect.getsource(inspect.unwrap(function))
+    except Exception:  # noqa: BLE001 - a builtin or an instance has none; a proxy may raise anything
+        return None
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _read_cell_source(function: Callable[..., Any]) -> str | None:
+    """Return the cell that is a tool as a whole, without any ``def``: all of it is the function."""
+    if not isinstance(function, FunctionType) or function.__code__.co_firstlineno != 1:
+        return None
+    lines = linecache.getlines(function.__code__.co_filename)
+    return "".join(lines) if lines and lines[0].startswith("%%mcp_tool") else None

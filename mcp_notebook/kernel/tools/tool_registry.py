@@ -1,7 +1,8 @@
 """The registry of a notebook's tools: declared, replaced, removed, and kept in step with variables.
 
 Runs in the user's kernel, on any thread: cells declare tools, and so do tools that run in threads.
-Readers get snapshots that never change.
+Readers get snapshots that never change. For some minutes, the registry knows what became of a tool
+that is gone.
 
 A tool follows a variable only if that held the tool's function when the tool's cell ended. Until
 then the variable is a guess, made from the function's name: a loop declares several functions of
@@ -10,11 +11,13 @@ one name, and ``functools.wraps`` copies names.
 
 import operator
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import describe_error
@@ -25,8 +28,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     make_tool,
     read_mark,
 )
-from mcp_notebook.kernel.tools.dropped_tools import Drop, DroppedTools
-from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool
+from mcp_notebook.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""
@@ -34,6 +36,83 @@ MAX_ICON_CHARS = 16 * 2**20
 _MAX_DECORATORS = 100
 
 _Tools = Mapping[str, DeclaredTool]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Tools that go together, for one reason."""
+
+    tools: Sequence[DeclaredTool]
+    reason: str
+    """Why they go, as a sentence."""
+    next_step: str = DEFINE_AGAIN
+    """What the user can do, as a sentence."""
+    new_tools: Sequence[DeclaredTool] = ()
+    """Those that came with the same change, and may be the same under new names."""
+    cell: str | None = None
+    """The cell whose run this is; its reason replaces those of the cell's earlier runs."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    dropped: DroppedTool
+    cell: str | None
+    """The cell that had declared the tool."""
+
+
+class DroppedTools:
+    """What became of the tools that went in the last minutes; `ToolRegistry` writes under its lock.
+
+    What became of a tool's successor, or of its cell's next run, is what became of the tool.
+
+    Args:
+        clock: Returns the time in seconds since the epoch.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._entries: Mapping[str, _Entry] = {}
+
+    def read(self) -> dict[str, DroppedTool]:
+        """Return what became of the tools, by their names."""
+        return {name: entry.dropped for name, entry in _select_recent(self._entries).items()}
+
+    def update(self, drops: Iterable[Drop], tools: Mapping[str, DeclaredTool]) -> None:
+        """Take what has just gone, and forget those whose names are tools again.
+
+        Args:
+            drops: The tools that went.
+            tools: Those that there are now.
+        """
+        entries = dict(_select_recent(self._entries))
+        for drop in drops:
+            for name, entry in entries.items():
+                if entry.cell is not None and entry.cell == drop.cell:
+                    changes = replace(entry.dropped, reason=drop.reason, next_step=drop.next_step)
+                    entries[name] = replace(entry, dropped=changes)
+            new = {tool.name: _Entry(self._make(tool, drop), tool.cell) for tool in drop.tools}
+            for name, entry in entries.items():
+                successor = new.get(entry.dropped.new_name or "")
+                if successor is not None:
+                    dropped = replace(successor.dropped, at=entry.dropped.at)
+                    entries[name] = replace(entry, dropped=dropped)
+            entries |= new
+        self._entries = {name: entry for name, entry in entries.items() if name not in tools}
+
+    def _make(self, tool: DeclaredTool, drop: Drop) -> DroppedTool:
+        same = [
+            other.name
+            for other in drop.new_tools
+            if other.info.description
+            and other.info.description == tool.info.description
+            and other.info.input_schema == tool.info.input_schema
+        ]
+        new_name = same[0] if len(same) == 1 else None
+        return DroppedTool(drop.reason, self._clock(), drop.next_step, new_name)
+
+
+def _select_recent(entries: Mapping[str, _Entry]) -> dict[str, _Entry]:
+    return {name: entry for name, entry in entries.items() if is_recent(entry.dropped.at)}
 
 
 class ToolRegistry:

@@ -24,7 +24,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.declared_tool import make_tool
-from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
 

@@ -10,7 +10,7 @@ import pytest
 from live import Link, record_of
 
 from mcp_notebook.kernel.calls.spans import CallSpans
-from mcp_notebook.kernel.tools.trace import Trace
+from mcp_notebook.kernel.tools.context import Trace
 from mcp_notebook.wire import messages
 
 pytest.importorskip("opentelemetry.sdk.trace")

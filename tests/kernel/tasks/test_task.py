@@ -5,7 +5,7 @@ import pytest
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.task import Task
-from mcp_notebook.kernel.tools.elicitation import Elicitations, Reply
+from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import messages
 
 

@@ -12,7 +12,7 @@ from mcp_notebook.errors import CannotElicit
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks import task_store
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.elicitation import Elicitations
+from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.wire import messages, task_ids, task_messages
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 from mcp_notebook import Context, ToolError
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
-from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
+from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Trace, Update
 
 
 @pytest.fixture
@@ -97,3 +97,21 @@ def test_clients_do_not_see_the_parameter():
 
 def test_cancelled_is_no_error_that_tools_use():
     assert not issubclass(Cancelled, ToolError)
+
+
+# -- the trace -------------------------------------------------------------------------------------
+
+
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def test_a_tool_can_send_the_headers_of_its_trace_along():
+    headers = {"traceparent": PARENT, "baggage": "user=ada"}
+    trace = Trace.from_headers({**headers, "other": "left out"})
+    assert trace == Trace(traceparent=PARENT, baggage="user=ada")
+    assert Context("top", trace=trace).trace.headers == headers
+
+
+def test_a_call_without_a_trace_has_no_headers():
+    assert Context().trace.traceparent is None
+    assert Context().trace.headers == {}

@@ -1,12 +1,11 @@
 """What a notebook shows of its tools: a card below the cell that declares them, and a table.
 
-Face: `ToolCards` (`tool_cards`) shows the cards and keeps them true, `tool_table` builds the list
-of ``%mcp list``.
+Face: `ToolCards` (`tool_cards`) shows the cards and keeps them true; `tool_view` builds the list of
+``%mcp list``, and `tool_state` says why clients miss tools.
 
-`tool_facts` gathers what a card says of a tool, and `card_html` and `card_text` write it, as HTML
-and as plain text; `signatures` writes a tool as its author declared it. `tool_state` finds what has
-become of a tool: is it live, gone, renamed, or declared again elsewhere, and under which name do
-clients see it? These are pure.
+`tool_facts` gathers what a card says of a tool, and `tool_view` writes it as HTML and as plain
+text. `tool_state` finds what has become of a tool: is it live, gone, renamed, or declared again
+elsewhere, and under which name do clients see it? These are pure.
 
 What a card shows is stored with the notebook, and looked at after a restart, on GitHub and in
 editors without scripts. So a card says when and in which kernel it was made, folds without

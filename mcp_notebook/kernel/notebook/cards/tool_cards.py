@@ -14,8 +14,6 @@ from typing import Any
 
 from IPython.display import display
 
-from mcp_notebook.kernel.notebook.cards.card_html import render_html
-from mcp_notebook.kernel.notebook.cards.card_text import render_text
 from mcp_notebook.kernel.notebook.cards.tool_facts import ToolFacts, gather_facts
 from mcp_notebook.kernel.notebook.cards.tool_state import (
     ToolState,
@@ -25,6 +23,7 @@ from mcp_notebook.kernel.notebook.cards.tool_state import (
     describe_removed_tool,
     describe_unloaded_tool,
 )
+from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
@@ -104,7 +103,7 @@ class ToolCards:
         )
         with self._lock:
             others = self._take_over(card, tools)
-            card.bundle = _render(card)
+            _refresh_bundle(card)
         # As a part of the cell: after all that it has printed.
         display(card.bundle, raw=True, display_id=card.output.id)
         self._send(others)
@@ -207,13 +206,8 @@ class ToolCards:
 
 def _refresh_bundle(card: Card) -> bool:
     """Render a card, and return whether it says something else than before."""
-    before, card.bundle = card.bundle, _render(card)
+    before = card.bundle
+    card.bundle = build_card(
+        tuple(card.facts.values()), card.states, card.stamp, is_remote=card.is_remote
+    )
     return card.bundle != before
-
-
-def _render(card: Card) -> dict[str, Any]:
-    facts, is_remote = tuple(card.facts.values()), card.is_remote
-    return {
-        "text/html": render_html(facts, card.states, card.stamp, is_remote=is_remote),
-        "text/plain": render_text(facts, card.states, card.stamp, is_remote=is_remote),
-    }

@@ -1,11 +1,21 @@
-"""What has become of a tool since its card was made: live, gone, renamed, or declared again.
+"""What has become of a tool: live, gone, renamed, or declared again; and why clients miss it.
 
 Runs on any thread. Pure.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp_notebook.missing_tools import RUN_AGAIN, DroppedTool, format_time
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.missing_tools import (
+    META_TOOLS,
+    READ_RESOURCE,
+    RUN_AGAIN,
+    DroppedTool,
+    explain_dropped,
+    explain_reserved_name,
+    format_time,
+)
 from mcp_notebook.wire import messages
 
 
@@ -78,3 +88,24 @@ def describe_unloaded_tool(at: float) -> ToolState:
         f"The notebook unloaded mcp_notebook at {format_time(at)}. To offer the tool again, run "
         "`%load_ext mcp_notebook`, and then this cell.",
     )
+
+
+def explain_absent_tools(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
+    """Yield a sentence or two for each tool that clients miss.
+
+    Args:
+        registry: The notebook's tools.
+        refusal: Why the last bridge was refused, if it was.
+    """
+    missing = [
+        explain_dropped("", name, dropped, registry.find_new_name(dropped))
+        for name, dropped in registry.dropped.items()
+    ]
+    missing += [
+        explain_reserved_name("", name, f"<notebook>_{name}")
+        for name in (*META_TOOLS, READ_RESOURCE)
+        if registry.get(name) is not None
+    ]
+    yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)
+    if refusal is not None:
+        yield f"all tools, for a client whose bridge was refused: {refusal}"

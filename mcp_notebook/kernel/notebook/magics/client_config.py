@@ -13,8 +13,7 @@ from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.clients.servers import build_server
 from mcp_notebook.clients.snippets import Snippet, render_snippet
-from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON, render_code
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.verb_line import read_name
 from mcp_notebook.settings.settings import Settings

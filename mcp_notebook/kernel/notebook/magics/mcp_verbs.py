@@ -8,26 +8,29 @@ import json
 import os
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from typing import Any, Literal
 
 from IPython.core.error import UsageError
+from IPython.display import Audio as Player
 from IPython.display import display
 
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
-from mcp_notebook.kernel.notebook.cards.tool_table import build_table
+from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools
+from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.magics.client_config import build_config
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
-from mcp_notebook.kernel.notebook.magics.result_display import show_result
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.public_address import describe_access, find_public_address
@@ -202,7 +205,7 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
 
 def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None:
     refused = notebook.refused_files.count
-    show_result(notebook.invoker.run_here(name, arguments))
+    _show_result(notebook.invoker.run_here(name, arguments))
     for reason in notebook.refused_files.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
 
@@ -407,3 +410,33 @@ def _split(text: str, *, quotes: bool) -> list[str]:
         raise UsageError(
             f"{error}{where}: close the quote, or put it between quotes of the other kind."
         ) from None
+
+
+# -- the result of a call --------------------------------------------------------------------------
+
+
+def _show_result(result: Result) -> None:
+    """Print the texts of a result, and display its images and audio."""
+    if result.is_error:
+        print_output("The client would get an error:")
+    for block in result.content:
+        _show_block(block)
+
+
+def _show_block(block: ContentBlock) -> None:
+    match block:
+        case Text():
+            print_output(block.text)
+        case Image():
+            display({block.mime_type: b64encode(block.data).decode()}, raw=True)
+        case ResourceLink():
+            print_output(f"{block.about}: {block.uri}")
+        case Audio():
+            player = Player(data=block.data)
+            # It guesses only those of files, and writes them into its HTML as they are.
+            player.mimetype = escape(block.mime_type)
+            display(player)
+        case Resource(data=str(text)):
+            print_output(f"{block.uri} ({block.mime_type}):\n{text}")
+        case Resource():
+            print_output(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)")

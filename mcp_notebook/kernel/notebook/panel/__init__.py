@@ -4,9 +4,9 @@ Face: `LivePanel` (`live_panel`) shows and follows, `PanelSource` (`panel_source
 is to show.
 
 `panel_source` reads the notebook's parts and makes a `panel_state.PanelState` of them, in which all
-is text; `panel_view` turns that into HTML and plain text, with what each call returned in small
-(`thumbnails`) and a button for each open call (`stop_button`). `live_panel` waits for changes and
-publishes them, not more often than `update_rate` allows. All but these two are pure.
+is text, with what each call returned in small; `panel_view` turns that into HTML and plain text,
+with a button for each open call. `live_panel` waits for changes and publishes them, some times a
+second at most. The other modules are pure.
 
 Threads: one daemon thread, which is started with the first panel. Changes are noted on any thread,
 and cost next to nothing there.

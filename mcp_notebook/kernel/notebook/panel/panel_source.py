@@ -1,25 +1,30 @@
 """Where the live panel's values come from: the notebook's tools, its log of calls, its bridges.
 
 Runs on any thread; changes nothing. What it reads may change meanwhile: each value is right for
-itself, and the next update has the rest.
+itself, and the next update has the rest. What a call returned becomes a thumbnail: a line of text,
+and a picture of a few kilobytes. PIL is never imported for that; where the notebook has not loaded
+it, only a picture that is small already is shown.
 """
 
+import io
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from mcp_notebook.call_cells import describe_call
-from mcp_notebook.content import Result, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.logged_call import LoggedCall
-from mcp_notebook.kernel.notebook.absent_tools import explain_absent_tools
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
 from mcp_notebook.kernel.notebook.call_table import MAX_CALL, format_seconds, format_time
+from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -28,18 +33,31 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     Thumbnail,
     ToolLine,
 )
-from mcp_notebook.kernel.notebook.panel.thumbnails import make_thumbnail
 from mcp_notebook.kernel.notebook.public_address import find_public_address
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.tools.context import ClientProgram
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
+from mcp_notebook.text.wording import count, strip_escapes
 from mcp_notebook.wire import messages
+
+logger = logging.getLogger(__name__)
 
 LAST_CALLS = 8
 """Calls that have ended, in the panel."""
 _LONG_WAIT = 1.0
 """Seconds that a call waits before its line says so."""
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
+MAX_TEXT = 80
+"""Characters of a thumbnail's text."""
+MAX_BYTES = 6_000
+"""Bytes of a thumbnail's picture."""
+MAX_PIXELS = 50_000_000
+"""Pixels of a picture that is decoded for its thumbnail."""
+SIDES = (128, 64)
+"""Width and height of a thumbnail's picture, at most, in pixels."""
+_SMALLER = (1.0, 0.75, 0.5)
+"""Factors of the sides that are tried until the bytes fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +174,8 @@ def find_server_address(env: Mapping[str, str]) -> str | None:
 def _join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, ...]:
     """Return the clients of all bridges, each program once."""
     numbers: Counter[str] = Counter()
-    for count in counts:
-        numbers[ClientProgram(count.name, count.version).label] += count.number
+    for client in counts:
+        numbers[ClientProgram(client.name, client.version).label] += client.number
     return tuple(ClientLine(name=name, number=number) for name, number in sorted(numbers.items()))
 
 
@@ -189,3 +207,75 @@ def _describe_outcome(call: LoggedCall) -> str:
 
 def _find_end(call: LoggedCall) -> float:
     return call.came + call.queue_seconds + call.run_seconds
+
+
+# -- what a call returned, in small ----------------------------------------------------------------
+
+
+def make_thumbnail(result: Result) -> Thumbnail:
+    """Return a result in small."""
+    text = _summarize(result)
+    picture = next((block for block in result.content if isinstance(block, Image)), None)
+    if picture is None or result.is_error:
+        return Thumbnail(text)
+    data = _shrink(picture.data)
+    return Thumbnail(text) if data is None else Thumbnail(text, *data)
+
+
+def _summarize(result: Result) -> str:
+    """Return the first line of text, and the number of other things."""
+    texts = [block.text for block in result.content if isinstance(block, Text)]
+    lines = (line.strip() for text in texts for line in strip_escapes(text[:2_000]).splitlines())
+    first = next(filter(None, lines), "")
+    others = [block for block in result.content if not isinstance(block, Text)]
+    kinds = dict.fromkeys(map(_name_kind, others))
+    counts = [count(sum(_name_kind(block) == kind for block in others), kind) for kind in kinds]
+    return ", ".join(filter(None, [*counts, _shorten(first)]))
+
+
+def _name_kind(block: ContentBlock) -> str:
+    match block:
+        case Image():
+            return "picture"
+        case Audio():
+            return "sound"
+        case ResourceLink():
+            return "link"
+        case Resource():
+            return "document"
+    return "text"
+
+
+def _shorten(text: str, limit: int = MAX_TEXT) -> str:
+    """Return a text of one line that is not longer than that."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _shrink(data: Any) -> tuple[bytes, str] | None:
+    """Return an encoded picture that is small, and its type; None if it cannot be made."""
+    if not isinstance(data, bytes):
+        return None
+    pil = find_imported("PIL.Image")
+    if pil is None:
+        is_small_png = data.startswith(b"\x89PNG") and len(data) <= MAX_BYTES
+        return (data, "image/png") if is_small_png else None
+    try:
+        with pil.open(io.BytesIO(data)) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None  # decoded, it would take a hundred times the memory of its file
+            return _encode(image.convert("RGBA"))
+    except Exception:  # a picture of a kind that this PIL cannot read
+        logger.debug("a picture has no thumbnail", exc_info=True)
+        return None
+
+
+def _encode(image: Any) -> tuple[bytes, str] | None:
+    for factor in _SMALLER:
+        small = image.copy()
+        small.thumbnail(tuple(int(side * factor) for side in SIDES))
+        buffer = io.BytesIO()
+        small.save(buffer, format="PNG", optimize=True)
+        if len(buffer.getvalue()) <= MAX_BYTES:
+            return buffer.getvalue(), "image/png"
+    return None

@@ -4,11 +4,12 @@ Runs on any thread. Pure: a state goes in, a MIME bundle comes out. All text is 
 with light and dark themes, and nothing but the stop buttons needs scripts.
 """
 
+import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from mcp_notebook.kernel.notebook.message_html import render_box, render_code
+from mcp_notebook.kernel.notebook.output_html import render_box, render_code
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -17,7 +18,6 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     Thumbnail,
     ToolLine,
 )
-from mcp_notebook.kernel.notebook.panel.stop_button import format_command, render_button
 from mcp_notebook.text.wording import count, make_printable
 
 MAX_TOOLS = 30
@@ -39,6 +39,34 @@ _STANDS_STILL = (
     "`%mcp panel` again."
 )
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+ROUTE = "mcp-notebook/calls/stop"
+"""Of the server extension, below the server's base URL."""
+
+# It becomes one line, so that each statement needs its semicolon or braces. What a page without
+# Jupyter Server forbids (its cookies, say) ends in `catch`. `onmousedown`: when the panel shows
+# something new between the two halves of a click, there is no click. `onclick` is for the keyboard.
+# `event.button`: the other buttons of a mouse open a menu, and stop nothing.
+_SCRIPT = """
+if (this.disabled || event.button) return; this.disabled = true;
+var b = this; b.textContent = 'stopping';
+Promise.resolve().then(function () {
+  var s = {}, h = {'Content-Type': 'application/json'};
+  try { s = JSON.parse(document.getElementById('jupyter-config-data').textContent) } catch (e) {}
+  var x = /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie);
+  if (x) h['X-XSRFToken'] = decodeURIComponent(x[1]);
+  if (s.token) h.Authorization = 'token ' + s.token;
+  var u = (s.baseUrl || document.body.dataset.baseUrl || '/').replace(/\\/?$/, '/');
+  return fetch(u + b.dataset.route, {method: 'POST', headers: h,
+    body: JSON.stringify({kernel: b.dataset.kernel, call: Number(b.dataset.call)})});
+}).then(function (r) {
+  if (r.status == 409) { b.textContent = 'not stopped: it may have ended' }
+  else if (!r.ok) { throw r }
+}).catch(function () { b.textContent = 'run ' + b.dataset.command + ' in a terminal' });
+"""
+_BUTTON = (
+    "color:inherit;background:#8882;border:1px solid #8888;border-radius:3px;"
+    "padding:0 .6em;font:inherit;cursor:pointer"
+)
 
 
 def build_panel(state: PanelState, stamp: str) -> dict[str, str]:
@@ -240,3 +268,38 @@ def _describe_caller(client: str) -> str:
 
 def _indent(title: str, lines: Sequence[str], empty: str) -> list[str]:
     return [f"{title}:", *(f"    {line}" for line in [*filter(None, lines)] or [empty])]
+
+
+# -- the button that stops a call ------------------------------------------------------------------
+#
+# A click reaches the page's own server, where the extension of `mcp_notebook.jupyter` stops calls
+# even while the kernel is busy. In a page without that server (VS Code, an older installation), the
+# button names the command that does it instead. A notebook that is not trusted, and a page without
+# scripts, show no button at all: the panel has the command beside it.
+
+
+def format_command(notebook: str, number: int) -> str:
+    """Return the command that stops a call, for a terminal.
+
+    Args:
+        notebook: Its name.
+        number: Of the call.
+    """
+    return f"mcp-notebook stop {shlex.quote(f'{notebook}:{number}')}"
+
+
+def render_button(kernel: str, number: int, command: str) -> str:
+    """Return a button as HTML.
+
+    Args:
+        kernel: The id of the kernel's record.
+        number: Of the call.
+        command: What stops it in a terminal.
+    """
+    script = escape(" ".join(_SCRIPT.split()))
+    return (
+        f"<button type='button' style='{_BUTTON}' data-route='{ROUTE}' "
+        f"data-kernel='{escape(kernel)}' data-call='{number}' "
+        f"data-command='{escape(command)}' "
+        f'onmousedown="{script}" onclick="{script}">stop</button>'
+    )

@@ -13,7 +13,14 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     Thumbnail,
     ToolLine,
 )
-from mcp_notebook.kernel.notebook.panel.panel_view import MAX_OPEN, MAX_TOOLS, build_panel
+from mcp_notebook.kernel.notebook.panel.panel_view import (
+    MAX_OPEN,
+    MAX_TOOLS,
+    ROUTE,
+    build_panel,
+    format_command,
+    render_button,
+)
 
 STAMP = "2026-11-22 11:42:08, kernel 4711"
 EMPTY = PanelState(notebook="weather", kernel="k7")
@@ -186,3 +193,38 @@ def test_a_tool_whose_calls_are_not_counted_has_been_called_all_the_same():
     for text in read(replace(FULL, tools=(tool,)))[:2]:
         assert "last: 11:42:07, done in 0.4 s" in text
         assert "not called yet" not in text
+
+
+# -- the stop button -------------------------------------------------------------------------------
+
+
+COMMAND = "mcp-notebook stop weather:12"
+
+
+def test_a_button_says_which_call_of_which_kernel_it_stops():
+    (button,) = BeautifulSoup(render_button("k7", 12, COMMAND), "html.parser").find_all("button")
+    assert button.text == "stop"
+    assert button["type"] == "button"  # it submits no form that it may be in
+    assert (button["data-kernel"], button["data-call"]) == ("k7", "12")
+    assert button["data-route"] == ROUTE
+    assert button["data-command"] == COMMAND
+
+
+def test_what_a_button_runs_is_the_same_for_all_and_holds_no_value():
+    one, other = (
+        BeautifulSoup(render_button(*values), "html.parser").button["onclick"]
+        for values in (("k7", 12, COMMAND), ("'><script>alert(1)</script>", 3, "'x"))
+    )
+    assert one == other
+    assert "k7" not in one
+    assert "//" not in one  # a comment would end it: it is one line
+
+
+def test_the_id_of_a_kernel_is_text():
+    html = render_button("'><script>alert(1)</script>", 3, COMMAND)
+    assert "<script" not in html
+
+
+def test_the_command_can_be_pasted_into_a_terminal():
+    assert format_command("weather", 12) == COMMAND
+    assert format_command("my rain; rm *", 12) == "mcp-notebook stop 'my rain; rm *:12'"

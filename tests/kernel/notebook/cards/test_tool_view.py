@@ -1,4 +1,4 @@
-"""What a card says of its tools, as HTML and as plain text."""
+"""What a card and the table of ``%mcp list`` say of tools, as HTML and as plain text."""
 
 import enum
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +13,13 @@ from pydantic import Field, SecretStr, WithJsonSchema
 
 from mcp_notebook import Hidden, Secret
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.cards.card_html import MAX_UNFOLDED, render_html
-from mcp_notebook.kernel.notebook.cards.card_text import render_text
 from mcp_notebook.kernel.notebook.cards.tool_facts import gather_facts
 from mcp_notebook.kernel.notebook.cards.tool_state import LIVE, ToolState, describe_moved_tool
-from mcp_notebook.kernel.notebook.cards.tool_table import build_table
+from mcp_notebook.kernel.notebook.cards.tool_view import (
+    MAX_UNFOLDED,
+    build_card,
+    build_table,
+)
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -29,17 +31,14 @@ def rain(city: str, limit: Annotated[int, Hidden] = 10):
 STAMP = "Made on 2026-11-22 11:53 in kernel 99."
 
 
-def build_card(tools, names, state=LIVE):
+def build(tools, names, state=LIVE):
     facts = [gather_facts(tool, lambda name: name in names) for tool in tools]
     states = {tool.name: state for tool in tools}
-    return {
-        "text/html": render_html(facts, states, STAMP),
-        "text/plain": render_text(facts, states, STAMP),
-    }
+    return build_card(facts, states, STAMP)
 
 
 def shown(names=(), **options):
-    bundle = build_card([make_tool(rain, ToolOptions(**options))], names)
+    bundle = build([make_tool(rain, ToolOptions(**options))], names)
     assert set(bundle) == {"text/html", "text/plain"}
     return bundle.values()
 
@@ -62,7 +61,7 @@ def test_a_card_without_options_says_nothing_of_them():
 def test_a_card_says_which_parameters_are_required_and_what_the_others_are_without():
     def snow(city: str, year: int = 2012, *, days: list[int] | None = None): ...
 
-    html, text = build_card([make_tool(snow)], ()).values()
+    html, text = build([make_tool(snow)], ()).values()
     assert "- city: text, required" in text
     assert "- year: whole number, default 2012" in text
     assert "- days: list of whole numbers or None, default None" in text
@@ -73,13 +72,13 @@ def test_a_card_says_which_parameters_are_required_and_what_the_others_are_witho
 
 
 def test_a_tool_without_parameters_says_so():
-    html, _ = build_card([make_tool(lambda: 1, ToolOptions(name="one"))], ()).values()
+    html, _ = build([make_tool(lambda: 1, ToolOptions(name="one"))], ()).values()
     assert "No parameters." in html
 
 
 def test_a_card_of_a_tool_that_is_not_live_says_why_and_neither_how_to_call_nor_to_remove_it():
     state = describe_moved_tool("rain")
-    for text in build_card([make_tool(rain)], (), state).values():
+    for text in build([make_tool(rain)], (), state).values():
         assert "replaced" in text
         assert "Another cell has declared" in text
         assert "Rain per year." in text
@@ -90,8 +89,8 @@ def test_a_card_of_a_tool_that_is_not_live_says_why_and_neither_how_to_call_nor_
 
 def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
     tools = [make_tool(rain, ToolOptions(name=f"rain_{n}")) for n in range(MAX_UNFOLDED + 1)]
-    few, _ = build_card(tools[:MAX_UNFOLDED], ()).values()
-    many, text = build_card(tools, ()).values()
+    few, _ = build(tools[:MAX_UNFOLDED], ()).values()
+    many, text = build(tools, ()).values()
     page = BeautifulSoup(many, "html.parser")
     folded = [fold.summary.text for fold in page("details")[:-1]]
     assert folded == [f"rain_{n} \N{BLACK CIRCLE} live Rain per year." for n in range(len(folded))]
@@ -168,10 +167,10 @@ def test_a_default_that_is_a_secret_is_on_no_card_and_in_no_list():
         }
     )
     tools = [make_tool(log_in), make_tool(lambda **key: key, options, variable="by_hand")]
-    for text in (*build_card(tools, ()).values(), *build_table(tools).values()):
+    for text in (*build(tools, ()).values(), *build_table(tools).values()):
         assert "hunter2" not in text
         assert "4711" not in text
-    _, text = build_card(tools, ()).values()
+    _, text = build(tools, ()).values()
     assert "log_in(key: SecretStr = ..., pin: Secret[int] = ..., " in text
     assert "by_hand(key=...)" in text
     assert "- key: secret text, optional" in text
@@ -189,7 +188,7 @@ def double(n: int = 2) -> list[int]:
 
 
 def test_a_card_shows_defaults_and_what_the_structured_result_is():
-    _, text = build_card([make_tool(double)], ()).values()
+    _, text = build([make_tool(double)], ()).values()
     assert "    [live \N{MIDDLE DOT} structured result: list of whole numbers]" in text
     assert "    - n: whole number, default 2" in text
 
@@ -212,7 +211,7 @@ def test_an_array_is_shown_as_its_author_wrote_it():
     def mean(x: npt.NDArray[np.float64], y: npt.NDArray[np.int8] | None = None):
         """Mean."""
 
-    _, text = build_card([make_tool(mean)], ()).values()
+    _, text = build([make_tool(mean)], ()).values()
     assert "mean(x: NDArray[float64], y: NDArray[int8] | None = None)" in text
 
 
@@ -265,7 +264,7 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
     script = BeautifulSoup(next(iter(harmless)), "html.parser").script
     many = [replace(tool, info=tool.info.model_copy(update={"name": f"e{n}"})) for n in range(6)]
     state = ToolState("gone", f"`{EVIL}` {EVIL}")
-    cards = [build_card([tool], [EVIL]), build_card(many, ()), build_card([tool], (), state)]
+    cards = [build([tool], [EVIL]), build(many, ()), build([tool], (), state)]
     for bundle in (*cards, build_table([tool])):
         page = BeautifulSoup(bundle["text/html"], "html.parser")
         tags = {tag.name for tag in page.find_all()}
@@ -284,3 +283,9 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
 def test_an_icon_is_no_script(address):
     with pytest.raises(DefinitionError):
         make_tool(rain, ToolOptions(icons=[address]))
+
+
+def test_a_table_has_a_line_for_each_tool():
+    html, text = build_table([make_tool(rain), make_tool(double)]).values()
+    assert text == "rain(city: str)     Rain per year.\ndouble(n: int = 2)  Twice."
+    assert html.count("<tr>") == 2

@@ -15,7 +15,7 @@ from mcp_types._v2026_07_28 import PrimitiveSchemaDefinition
 from pydantic import BaseModel, Field, Secret, SecretStr, TypeAdapter
 
 from mcp_notebook.errors import InvalidAnswer
-from mcp_notebook.kernel.tools.elicitation_forms import make_form
+from mcp_notebook.kernel.tools.question_forms import make_form
 
 PRIMITIVE = TypeAdapter(PrimitiveSchemaDefinition)
 

@@ -1,8 +1,18 @@
-"""A button that copies the line before it, for HTML in outputs.
+"""What outputs have in common as HTML: messages with code in them, a box, and a button to copy.
 
 Runs on any thread. Pure.
 """
 
+import re
+from html import escape
+
+_BOX = (
+    "border:1px solid #8884;border-left:4px solid {};border-radius:4px;padding:.6em 1em;"
+    "margin:.3em 0;max-width:60em;line-height:1.45"
+)
+_OURS = "#f37726"
+
+_CODE = re.compile(r"`([^`]+)`")
 COPY_BUTTON = (
     "<script>(() => {"
     "const line = document.currentScript.previousElementSibling;"
@@ -22,3 +32,13 @@ COPY_BUTTON = (
     "})();</script>"
 )
 """Puts a button behind the line before it. Where scripts do not run, a click selects the line."""
+
+
+def render_code(text: str) -> str:
+    """Return a message as HTML: text between backquotes becomes code, all else is escaped."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def render_box(html: str, color: str = _OURS) -> str:
+    """Return HTML in a box whose side, by default in Jupyter's orange, says that it is ours."""
+    return f"<div style='{_BOX.format(color)}'>{html}</div>"

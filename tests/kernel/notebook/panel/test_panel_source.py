@@ -11,8 +11,14 @@ from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, T
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.notebook.panel.panel_source import LAST_CALLS, PanelSource
-from mcp_notebook.kernel.notebook.panel.thumbnails import MAX_BYTES, MAX_TEXT, SIDES, make_thumbnail
+from mcp_notebook.kernel.notebook.panel.panel_source import (
+    LAST_CALLS,
+    MAX_BYTES,
+    MAX_TEXT,
+    SIDES,
+    PanelSource,
+    make_thumbnail,
+)
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 

@@ -1,4 +1,4 @@
-"""The forms of elicitation: a type becomes a form, and the user's answer a value of that type.
+"""The forms of questions: a type becomes a form, and the user's answer a value of that type.
 
 Runs in the user's kernel, on the thread of the tool that asks. MCP's forms are flat: an object
 whose properties are texts, numbers, booleans, dates, a choice of texts, or a list of such choices.

@@ -1,23 +1,26 @@
-"""A card as HTML, for a notebook's frontend, light or dark, with or without scripts and styles.
+"""What a notebook shows of its tools: a card, and the table of ``%mcp list``; HTML and plain text.
 
-Runs on any thread. Pure.
+Runs on any thread. Pure: facts go in, a MIME bundle comes out.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 
-from mcp_notebook.kernel.notebook.cards.card_uses import Use, list_uses
 from mcp_notebook.kernel.notebook.cards.tool_facts import (
     DESTRUCTIVE,
     READ_ONLY,
     ParameterFacts,
     ToolFacts,
+    format_signature,
 )
 from mcp_notebook.kernel.notebook.cards.tool_state import ToolState
-from mcp_notebook.kernel.notebook.copy_button import COPY_BUTTON
-from mcp_notebook.kernel.notebook.message_html import render_box, render_code
+from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON, render_box, render_code
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.wording import count, make_printable
+from mcp_notebook.wire import messages
 
 MAX_UNFOLDED = 5
 """Tools that a card shows in full; of more, each is folded to a line."""
@@ -37,31 +40,78 @@ _MAX_NOWRAP = 40
 _TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
 
 
-def render_html(
+_DOT = " \N{MIDDLE DOT} "
+_CLIENT = "claude-code"
+"""The client whose line stands for those of all; ``%mcp config`` lists the others."""
+
+
+def build_card(
     tools: Sequence[ToolFacts],
     states: Mapping[str, ToolState],
     stamp: str,
     *,
     is_remote: bool = False,
-) -> str:
-    """Return a card as HTML.
+) -> dict[str, str]:
+    """Return the MIME bundle of a card.
 
     Args:
         tools: What it says of each tool.
         states: What has become of each, by name.
         stamp: When and where the card was made.
-        is_remote: Whether the notebook is on Binder or a JupyterHub.
+        is_remote: Whether the notebook is on Binder or a JupyterHub, and its clients elsewhere.
     """
+    live = [facts.name for facts in tools if states[facts.name].is_live]
+    uses = _list_uses(live, is_remote=is_remote) if live else ()
+    return {
+        "text/html": make_printable(_render_html(tools, states, uses, stamp)),
+        "text/plain": make_printable(_render_text(tools, states, uses, stamp)),
+    }
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A line to copy, and what it is for."""
+
+    purpose: str
+    """What it does: "Remove it"."""
+    line: str
+    note: str
+    """Where to run it, or what else to know."""
+
+
+def _list_uses(names: Sequence[str], *, is_remote: bool) -> tuple[_Use, ...]:
+    """Return the lines to copy for these tools."""
+    connect = (
+        _Use(
+            "Connect a client",
+            f"%mcp config {_CLIENT}",
+            "In a cell, for your computer.",
+        )
+        if is_remote
+        else _Use("Connect a client", f"mcp-notebook install {_CLIENT}", "In a terminal, once.")
+    )
+    it, one = ("it", "it") if len(names) == 1 else ("them", "one")
+    return (
+        _Use(f"Try {one}", f"%mcp try {names[0]}", "A form, in a cell."),
+        connect,
+        _Use(f"Remove {it}", f"%mcp remove {' '.join(names)}", "Deleting the cell does not."),
+    )
+
+
+# -- HTML: light or dark, with or without scripts and styles ---------------------------------------
+
+
+def _render_html(
+    tools: Sequence[ToolFacts], states: Mapping[str, ToolState], uses: Sequence[_Use], stamp: str
+) -> str:
     if len(tools) > MAX_UNFOLDED:
         folded = "".join(_render_folded(facts, states[facts.name]) for facts in tools)
         body = f"<div><b>{count(len(tools), 'MCP tool')}</b></div>{folded}"
     else:
         sections = [_render_unfolded(facts, states[facts.name]) for facts in tools]
         body = f"<div style='{_RULE}'></div>".join(sections)
-    live = [facts.name for facts in tools if states[facts.name].is_live]
-    uses = _render_uses(list_uses(live, is_remote=is_remote)) if live else ""
     end = f"<div style='{_SMALL}'>{escape(stamp)}</div>"
-    return make_printable(render_box(f"{body}{uses}{end}"))
+    return render_box(f"{body}{_render_uses(uses)}{end}")
 
 
 def _render_unfolded(facts: ToolFacts, state: ToolState) -> str:
@@ -104,7 +154,7 @@ def _render_body(facts: ToolFacts, state: ToolState) -> str:
     description = description.replace("\n- ", "<br>- ")
     if not state.is_live:
         return f"{why}<div style='{_SOFT}'>{description}</div>"
-    details = " \N{MIDDLE DOT} ".join(facts.details)
+    details = _DOT.join(facts.details)
     details = f"<div style='{_SOFT}'>{escape(details)}</div>" if details else ""
     warnings = "".join(
         f"<div><span style='color:#d4700f'>&#9888;</span> {render_code(warning)}</div>"
@@ -147,7 +197,9 @@ def _render_presence(parameter: ParameterFacts) -> str:
     return f"<span style='{_SOFT}'>{escape(parameter.presence)}</span>"
 
 
-def _render_uses(uses: Sequence[Use]) -> str:
+def _render_uses(uses: Sequence[_Use]) -> str:
+    if not uses:
+        return ""
     rows = "".join(
         _render_row(
             escape(use.purpose),
@@ -162,3 +214,71 @@ def _render_uses(uses: Sequence[Use]) -> str:
         f"{escape(purposes.capitalize())}</summary>"
         f"<table style='{_TABLE}'><tbody>{rows}</tbody></table></details>"
     )
+
+
+# -- plain text ------------------------------------------------------------------------------------
+
+
+def _render_text(
+    tools: Sequence[ToolFacts], states: Mapping[str, ToolState], uses: Sequence[_Use], stamp: str
+) -> str:
+    sections = [_render_tool(facts, states[facts.name]) for facts in tools]
+    width = max((len(use.purpose) for use in uses), default=0)
+    lines = [f"{use.purpose:<{width}}  {use.line}  ({use.note})" for use in uses]
+    return "\n\n".join([*sections, "\n".join([*lines, stamp])])
+
+
+def _render_tool(facts: ToolFacts, state: ToolState) -> str:
+    title = f" - {facts.title}" if facts.title else ""
+    lines = [f"MCP tool {facts.signature}{title}"]
+    options = [", ".join([state.word, *facts.badges]), *facts.details]
+    lines.append(f"    [{_DOT.join(options)}]")
+    if state.explanation:
+        lines.append(f"    {state.explanation}")
+    lines += [f"    {line}".rstrip() for line in facts.description.splitlines()]
+    if state.is_live:
+        lines += map(_render_parameter, facts.parameters)
+        lines += [f"    Warning: {warning}" for warning in facts.warnings]
+    return "\n".join(lines)
+
+
+def _render_parameter(parameter: ParameterFacts) -> str:
+    description = f". {parameter.description}" if parameter.description else ""
+    return f"    - {parameter.name}: {parameter.allowed}, {parameter.presence}{description}"
+
+
+# -- the table of `%mcp list` ----------------------------------------------------------------------
+
+
+_LEFT = "<td style='text-align:left'>"  # notebooks align cells to the right
+
+
+def build_table(
+    tools: Sequence[DeclaredTool], names: Mapping[str, messages.ListedName] = MappingProxyType({})
+) -> dict[str, str]:
+    """Return the MIME bundle that lists tools, one per line.
+
+    Args:
+        tools: The tools, in order.
+        names: Those that clients see under other names, by their own.
+    """
+    rows = [
+        (
+            _write_signature(tool, names.get(tool.name)),
+            tool.info.description.strip().partition("\n")[0],
+        )
+        for tool in tools
+    ]
+    width = max((len(signature) for signature, _ in rows), default=0)
+    body = "".join(
+        f"<tr>{_LEFT}<code>{escape(signature)}</code></td>{_LEFT}{escape(summary)}</td></tr>"
+        for signature, summary in rows
+    )
+    html = f"<table><tbody>{body}</tbody></table>"
+    text = "\n".join(f"{signature:<{width}}  {summary}".rstrip() for signature, summary in rows)
+    return {"text/html": make_printable(html), "text/plain": make_printable(text)}
+
+
+def _write_signature(tool: DeclaredTool, listed: messages.ListedName | None) -> str:
+    signature = format_signature(tool)
+    return signature if listed is None else listed.name + signature.removeprefix(tool.name)

@@ -7,7 +7,7 @@ import pytest
 from live import live_kernel, record_of, tools_of
 
 from mcp_notebook.discovery.departures import Departure
-from mcp_notebook.kernel.notebook.recording.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from live import TIMEOUT, Link, record_of, text_of
 
 from mcp_notebook import CannotElicit, Context
 from mcp_notebook.errors import Cancelled, InvalidAnswer
-from mcp_notebook.kernel.tools.elicitation import (
+from mcp_notebook.kernel.tools.open_questions import (
     MAX_OPEN,
     Accepted,
     Elicitation,

@@ -1,6 +1,6 @@
 """Messages as HTML."""
 
-from mcp_notebook.kernel.notebook.message_html import render_code
+from mcp_notebook.kernel.notebook.output_html import render_code
 
 
 def test_text_between_backquotes_is_code_and_nothing_is_markup():
