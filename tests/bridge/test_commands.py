@@ -10,8 +10,7 @@ from live import Link, kernel_env, live_kernel, record_of
 from mcp_notebook._version import __version__
 from mcp_notebook.cli import commands as shell
 from mcp_notebook.cli.commands import ToolCall, call_tool, list_tools
-from mcp_notebook.discovery.record_ids import make_id
-from mcp_notebook.discovery.records import Record, list_live_records, write_record
+from mcp_notebook.discovery.records import Record, list_live_records, make_id, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,
     ConsentDenied,

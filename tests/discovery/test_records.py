@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.discovery import record_ids
 from mcp_notebook.discovery import records as discovery
 from mcp_notebook.discovery.departures import list_departures
-from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record
+from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record, make_id
 from mcp_notebook.errors import LinkError
 from mcp_notebook.private_files import MAX_SIZE, write_private
 
@@ -26,7 +25,7 @@ from mcp_notebook.private_files import MAX_SIZE, write_private
 def make_record(**changed):
     pid = changed.get("pid", os.getpid())
     values = {
-        "id": record_ids.make_id(),
+        "id": make_id(),
         "pid": pid,
         "started": discovery.read_start_time(pid) or 0.0,
         "host": socket.gethostname(),

@@ -23,7 +23,7 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.supervisor import Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.settings.values import Count

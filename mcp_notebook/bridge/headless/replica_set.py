@@ -30,7 +30,7 @@ from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
