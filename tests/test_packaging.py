@@ -84,8 +84,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "ipywidgets",  # used where it is installed: a tool's form
         "jwt",  # pyjwt
         "distributed",  # what runs on a worker of Dask's asks it who it is
-        "ruamel",  # ruamel.yaml, which is imported from within it
-        "keyring",  # of an extra; what is missing is said
+        *("keyring", "yaml"),  # of an extra; what is missing is said
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
         *("opentelemetry", "prometheus-client"),  # of an extra; what is missing is said
@@ -95,7 +94,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
     }
     graph = grimp.build_graph("mcp_notebook", include_external_packages=True)
     imported = {_normal(name.partition(".")[0]) for name in graph.modules}
-    assert {"ipython", "mcp", "opentelemetry", "ruamel"} < imported
+    assert {"ipython", "mcp", "opentelemetry", "yaml"} < imported
     assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
 
 

@@ -86,12 +86,13 @@ def config(  # noqa: PLR0913 - one for each option
         program, settings = find_client(words[0]), Settings.from_environment()
         server = build_server(program, settings, notebooks, options, http=http, remote=remote)
         snippet = render_snippet(program, server, Machine.current(), name)
-        _print_snippet(snippet)
+        print_snippet(snippet)
     else:
         typer.echo(context.get_help())
 
 
-def _print_snippet(snippet: "Snippet") -> None:
+def print_snippet(snippet: "Snippet") -> None:
+    """Print what to paste, and beside it where to and what else to do."""
     print_output(snippet.text.rstrip("\n"))
     notes = [f"This belongs into {snippet.file}.", *snippet.steps]
     if snippet.link:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mcp_notebook.cli.config import print_snippet
 from mcp_notebook.cli.options import (
     ClientName,
     Http,
@@ -63,14 +64,15 @@ def install(  # noqa: PLR0913 - one for each option
     """Connect a client to your notebooks: write what it needs into its settings.
 
     Notebooks and options of `stdio` may follow CLIENT. Without CLIENT, list those that are on this
-    machine. Comments and the order of the settings stay, and the file before is kept.
+    machine. Comments and the order of the settings stay, and the file before is kept. For Goose and
+    Continue, whose settings are in YAML, print what to paste, with exit status 1.
     """
     from mcp_notebook.clients.installation import (  # noqa: PLC0415 - only if called
         apply_change,
         plan_installation,
     )
     from mcp_notebook.clients.servers import build_server  # noqa: PLC0415
-    from mcp_notebook.clients.snippets import list_steps  # noqa: PLC0415
+    from mcp_notebook.clients.snippets import list_steps, render_snippet  # noqa: PLC0415
 
     settings = Settings.from_environment()
     if client is None:
@@ -81,6 +83,10 @@ def install(  # noqa: PLR0913 - one for each option
     place = _find_file(program, file)
     remote = parse_remote(context, url, token_file, token_env, token_keyring)
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
+    if program.is_pasted:
+        print_snippet(render_snippet(program, server, Machine.current(), name, place))
+        print_note("Nothing was written: settings in YAML are yours to change.")
+        raise typer.Exit(1)
     change = plan_installation(program, place, name, server, replace=replace)
     if not change.is_needed:
         print_output(f"{program.title} is connected already: {place} has this server.")

@@ -123,7 +123,7 @@ class Client:
     required: Mapping[str, str] | None = None
     """Members that a new file needs besides."""
     former_file: str | None = None
-    """The name of former settings beside them, which it ignores once these are there."""
+    """The name of former settings beside them, which it ignores once these exist."""
     make_entry: Callable[[Server], Entry]
     """Returns what stands there for a server."""
     header_from: HeaderSource = "variable"
@@ -144,6 +144,11 @@ class Client:
     """Returns a link that opens it and adds an entry; gets the server's name, too."""
     next_step: str
     """What to do once the entry is there, as a sentence."""
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether its users paste the lines: nothing changes YAML and keeps its layout."""
+        return self.syntax == "yaml"
 
     def find_trace(self, machine: Machine) -> Path:
         """Return the folder that is there where the client has run."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook.clients.client import Client, Entry, Machine, Server
-from mcp_notebook.clients.rendering import name_entry
 from mcp_notebook.clients.settings_text import (
     add_entry,
     find_entry,
@@ -83,6 +82,7 @@ def read_entries(client: Client, file: Path) -> dict[str, Entry]:
 
     Raises:
         ClientError: The file cannot be read, or is not valid.
+        MissingLibrary: It is in YAML, and no library reads it.
     """
     text = _read(client, file)
     try:
@@ -97,7 +97,7 @@ def plan_installation(
     """Return what installing a server changes.
 
     Args:
-        client: Whose settings are changed.
+        client: Whose settings are changed; not one whose users paste the lines.
         file: Where they are.
         name: The server's name in the client.
         server: What the client is told.
@@ -107,14 +107,7 @@ def plan_installation(
         ClientError: The file cannot be read or changed, or has another server of that name.
     """
     before = _read(client, file)
-    former = file.with_name(client.former_file) if client.former_file else None
-    if before is None and former is not None and former.exists():
-        raise ClientError(
-            f"{client.title} still has its settings in {former}, and would ignore them if {file} "
-            "were there, so nothing was written. Move them there first, as its documentation "
-            f"says, or copy the lines of `mcp-notebook config {client.name}`."
-        )
-    entry = name_entry(client, client.make_entry(server), name)
+    entry = client.make_entry(server)
     try:
         there = find_entry(client, before or "", name)
         if there is not None and there != entry and not replace:
@@ -138,8 +131,13 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
         settings: Where backups are.
 
     Raises:
-        ClientError: The file cannot be read or changed, or has no server of that name.
+        ClientError: The file cannot be read or changed, has no server of that name, or is in YAML.
     """
+    if client.is_pasted:
+        raise ClientError(
+            f"{client.title}'s settings, {file}, are in YAML, which this command does not change. "
+            f"Remove the server {name!r} from `{client.section}` there."
+        )
     before = _read(client, file)
     try:
         entry = None if before is None else find_entry(client, before, name)

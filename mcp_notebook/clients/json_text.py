@@ -1,8 +1,9 @@
 """Changes one member of JSON that may have comments and trailing commas, and nothing else.
 
 Pure functions on texts, in the process of the command. Python's own decoder reads texts and
-numbers; what is around them is read here, because every library that keeps comments writes the
-document anew, or needs Node.js. That the result means what it should is checked by `settings_text`.
+numbers; what is around them is read here. Libraries that keep comments read JSON5, so they take
+what clients refuse, need forty times as long, and say little of what is wrong (json-five 1.1.2).
+That the result means what it should is checked by `settings_text`.
 """
 
 import json
@@ -11,14 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mcp_notebook.clients.client import Entry
-from mcp_notebook.clients.lines import (
-    find_break,
-    find_indent,
-    find_line_break,
-    find_line_end,
-    is_line_start,
-)
 
+_INDENT = re.compile(r"[ \t]*")
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SAME_LINE = re.compile(r"(?:[ \t]*(?:/\*.*?\*/|//[^\r\n]*))*", re.DOTALL)
 """Comments that begin on the line of what is before them, without what is after the last one."""
@@ -70,7 +65,7 @@ def put_json(text: str, section: str, name: str, entry: Entry) -> str:
     member = _find(holder.node, name)
     if member is None:
         return _insert(text, holder.node, name, entry, unit)
-    indent = find_indent(text, member.start)
+    indent = _find_indent(text, member.start)
     value = _render(text, entry, unit if indent is not None else None, indent or "")
     return text[: member.node.start] + value + text[member.node.end :]
 
@@ -86,8 +81,8 @@ def cut_json(text: str, section: str, name: str) -> str:
     assert member is not None
     comma = _find_comma(text, member.node.end)
     end = comma or member.node.end
-    if is_line_start(text, member.start):
-        start = find_line_break(text, member.start)
+    if _is_line_start(text, member.start):
+        start = _find_line_break(text, member.start)
     else:
         start = member.start
         blank = text[end : end + 1] == " " if members[0] is member else text[start - 1] == " "
@@ -113,8 +108,8 @@ def _find(node: _Node, key: str) -> _Member | None:
 
 def _find_unit(text: str, root: _Node) -> str:
     """Return what each level is indented by."""
-    outer = find_indent(text, root.start, leading=True) or ""
-    inside = find_indent(text, root.members[0].start) if root.members else None
+    outer = _find_indent(text, root.start, leading=True) or ""
+    inside = _find_indent(text, root.members[0].start) if root.members else None
     return (inside or "").removeprefix(outer) or "  "
 
 
@@ -123,36 +118,36 @@ def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
     name = json.dumps(key, ensure_ascii=False)
     inside = node.end - 1
     if not node.members:
-        outer = find_indent(text, node.start, leading=True) or ""
+        outer = _find_indent(text, node.start, leading=True) or ""
         comments = text[node.start + 1 : inside]
         comments = (
             comments.rstrip(" \t").removesuffix("\n").removesuffix("\r") if comments.strip() else ""
         )
         member = f"{name}: {_render(text, value, unit, outer + unit)}"
-        lines = find_break(text) + outer + unit + member + find_break(text) + outer
+        lines = _find_break(text) + outer + unit + member + _find_break(text) + outer
         return text[: node.start + 1] + comments + lines + text[inside:]
     last = node.members[-1]
     comma = _find_comma(text, last.node.end)
     end = comma or last.node.end
     before = text[: last.node.end] + ("" if comma else ",") + text[last.node.end : end]
-    indent = find_indent(text, last.start)
+    indent = _find_indent(text, last.start)
     if indent is None and "\n" not in text[end:inside]:
         member = f" {name}: {_render(text, value, None, '')}"
         return before + member + ("," if comma else "") + text[end:]
     if indent is None:
-        indent = (find_indent(text, node.end, leading=True) or "") + unit
+        indent = (_find_indent(text, node.end, leading=True) or "") + unit
     same_line = _SAME_LINE.match(text, end)
     assert same_line is not None
     place = same_line.end()
     member = f"{name}: {_render(text, value, unit, indent)}"
     after = "," if comma else ""
-    return before + text[end:place] + find_break(text) + indent + member + after + text[place:]
+    return before + text[end:place] + _find_break(text) + indent + member + after + text[place:]
 
 
 def _render(text: str, value: Any, unit: str | None, indent: str) -> str:
     """Return a value as it is written at an indent; on one line without a unit."""
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
-    return (find_break(text) + indent).join(lines)
+    return (_find_break(text) + indent).join(lines)
 
 
 def _find_comma(text: str, position: int) -> int | None:
@@ -243,8 +238,55 @@ def _skip_comma(text: str, position: int, closing: str) -> int:
 
 def _fail(text: str, position: int) -> NoReturn:
     line = text.count("\n", 0, position) + 1
-    end = find_line_end(text, position)
+    end = _find_line_end(text, position)
     rest = text[position:end][:20]
     raise ValueError(
         f"line {line}: {f'{rest!r} was not expected' if rest else 'it ends too early'}"
     )
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def _find_break(text: str) -> str:
+    """Return what ends the lines of a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _find_line_start(text: str, position: int) -> int:
+    """Return where the line of a position begins."""
+    return text.rfind("\n", 0, position) + 1
+
+
+def _find_line_end(text: str, position: int) -> int:
+    """Return where the line of a position ends, before its break."""
+    end = text.find("\n", position)
+    if end < 0:
+        return len(text)
+    return end - 1 if end > position and text[end - 1] == "\r" else end
+
+
+def _find_line_break(text: str, position: int) -> int:
+    """Return where the break before the line of a position begins; 0 on the first line."""
+    start = _find_line_start(text, position)
+    return start - 2 if text[max(start - 2, 0) : start] == "\r\n" else max(start - 1, 0)
+
+
+def _is_line_start(text: str, position: int) -> bool:
+    """Return whether nothing but an indent is before a position on its line."""
+    return not text[_find_line_start(text, position) : position].strip(" \t")
+
+
+def _find_indent(text: str, position: int, *, leading: bool = False) -> str | None:
+    """Return the indent of what stands at a position; None if it is not the first on its line.
+
+    Args:
+        text: The text.
+        position: Of a word in it.
+        leading: Whether to return that of the line, whatever else is before the position.
+    """
+    if not leading and not _is_line_start(text, position):
+        return None
+    match = _INDENT.match(text, _find_line_start(text, position))
+    assert match is not None
+    return match[0]

@@ -1,7 +1,8 @@
 """Adds, finds and removes a server in the text of a client's settings, and changes nothing else.
 
-Pure functions on texts, in the process of the command. Each format has a module that makes the
-change; here it is checked that the new text means what it should, and nothing else.
+Pure functions on texts, in the process of the command. JSON and TOML have a module each that makes
+the change; here the new text is read again and compared with what it should mean. YAML is only
+read: its users paste the lines themselves.
 """
 
 import copy
@@ -12,12 +13,29 @@ from mcp_notebook.clients.client import Client, Entry, Syntax
 from mcp_notebook.clients.json_text import cut_json, put_json, read_json
 from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.toml_text import cut_toml, put_toml, read_toml
-from mcp_notebook.clients.yaml_text import cut_yaml, put_yaml, read_yaml
+from mcp_notebook.errors import MissingLibrary
+
+
+def _read_yaml(text: str) -> Any:
+    """Return what a text means; an empty one is an empty object."""
+    try:
+        import yaml  # noqa: PLC0415 - optional
+    except ImportError:
+        raise MissingLibrary("Reading settings in YAML needs", "PyYAML", "yaml") from None
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise ValueError(f"{where}{problem}") from None
+    return {} if value is None else value
+
 
 _READERS: dict[Syntax, Callable[[str], Any]] = {
     "json": read_json,
     "toml": read_toml,
-    "yaml": read_yaml,
+    "yaml": _read_yaml,
 }
 _MARK = "\ufeff"
 """What some editors put before a text."""
@@ -33,8 +51,9 @@ def find_entry(client: Client, text: str, name: str) -> Entry | None:
 
     Raises:
         ValueError: They are not valid; the end of a sentence says what is wrong.
+        MissingLibrary: They are in YAML, and no library reads it.
     """
-    return _find(client, _read_servers(client, _read(client, text)), name)
+    return list_entries(client, text).get(name)
 
 
 def list_entries(client: Client, text: str) -> dict[str, Entry]:
@@ -61,7 +80,7 @@ def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     """Return settings with a server, in the place of one that has its name.
 
     Args:
-        client: Whose settings they are.
+        client: Whose settings they are; not in YAML.
         text: The settings; "" for none.
         name: Of the server.
         entry: What they shall say.
@@ -72,32 +91,12 @@ def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     mark, text = _split_mark(text)
     document = _read(client, text)
     servers = _read_servers(client, document)
-    if _find(client, servers, name) == entry:
+    if servers.get(name) == entry:
         return mark + text
     expected = copy.deepcopy(document)
-    if not document:
-        expected |= client.required or {}
-    if client.is_list:
-        others = [server for server in servers if not _has_name(server, name)]
-        place = next(
-            (i for i, server in enumerate(servers) if _has_name(server, name)), len(others)
-        )
-        expected[client.section] = [*others[:place], entry, *others[place:]]
-    else:
-        expected[client.section] = dict(servers) | {name: entry}
-    if client.syntax == "json":
-        changed = put_json(text, client.section, name, entry)
-    elif client.syntax == "toml":
-        changed = put_toml(text, client.section, name, entry)
-    else:
-        changed = put_yaml(
-            text,
-            client.section,
-            name,
-            entry,
-            is_list=client.is_list,
-            required=client.required,
-        )
+    expected[client.section] = dict(servers) | {name: entry}
+    put = put_json if client.syntax == "json" else put_toml
+    changed = put(text, client.section, name, entry)
     return mark + _check(client, changed, expected)
 
 
@@ -105,7 +104,7 @@ def remove_entry(client: Client, text: str, name: str) -> str:
     """Return settings without a server, which they have; "" if nothing else was in them.
 
     Args:
-        client: Whose settings they are.
+        client: Whose settings they are; not in YAML.
         text: The settings.
         name: Of the server.
 
@@ -115,16 +114,11 @@ def remove_entry(client: Client, text: str, name: str) -> str:
     mark, text = _split_mark(text)
     document = _read(client, text)
     servers = _read_servers(client, document)
-    entry = _find(client, servers, name)
-    assert entry is not None
-    if text == render_document(client, entry, name):
+    if text == render_document(client, servers[name], name):
         return ""
     expected = copy.deepcopy(document)
-    if client.is_list:
-        expected[client.section] = [server for server in servers if not _has_name(server, name)]
-    else:
-        expected[client.section] = {key: servers[key] for key in servers if key != name}
-    cut = {"json": cut_json, "toml": cut_toml, "yaml": cut_yaml}[client.syntax]
+    expected[client.section] = {key: servers[key] for key in servers if key != name}
+    cut = cut_json if client.syntax == "json" else cut_toml
     changed = cut(text, client.section, name)
     if client.syntax == "toml" and not expected[client.section]:
         # A table without members need not be written.
@@ -157,18 +151,6 @@ def _read_servers(client: Client, document: dict[str, Any]) -> Any:
         noun = "a list" if client.is_list else "an object"
         raise ValueError(f"has a member {client.section!r} that is not {noun}")  # noqa: TRY004
     return servers
-
-
-def _find(client: Client, servers: Any, name: str) -> Entry | None:
-    if client.is_list:
-        entry = next((server for server in servers if _has_name(server, name)), None)
-    else:
-        entry = servers.get(name)
-    return entry if entry is None or isinstance(entry, dict) else {}
-
-
-def _has_name(server: object, name: str) -> bool:
-    return isinstance(server, dict) and server.get("name") == name
 
 
 def _check(client: Client, text: str, expected: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""What to copy into a client's settings, and where: for ``config CLIENT`` and for notebooks.
+"""What to copy into a client's settings, and where: for commands and for notebooks.
 
-Pure functions, in every process. Changing the file is not the business of this module.
+In every process. It looks which settings a client has, and changes none.
 """
 
 import json
@@ -41,7 +41,11 @@ class Snippet:
 
 
 def render_snippet(
-    client: Client, server: Server, machine: Machine, name: str = SERVER_NAME
+    client: Client,
+    server: Server,
+    machine: Machine,
+    name: str = SERVER_NAME,
+    file: Path | None = None,
 ) -> Snippet:
     """Return what a client's settings must hold for a server.
 
@@ -50,15 +54,34 @@ def render_snippet(
         server: What it starts or connects to.
         machine: Where its settings are looked for.
         name: The server's name in the client.
+        file: Its settings, if they are not where they usually are.
     """
     entry = name_entry(client, client.make_entry(server), name)
+    place = file or client.find_file(machine)
     return Snippet(
         client=client,
-        file=client.find_file(machine),
+        file=place,
         text=render_document(client, entry, name),
         link=client.make_link(name, client.make_entry(server)) if client.make_link else None,
-        steps=list_steps(client, server),
+        steps=(*_list_obstacles(client, place), *list_steps(client, server)),
     )
+
+
+def _list_obstacles(client: Client, file: Path) -> list[str]:
+    """Return what to look at before the lines are pasted into settings that are there."""
+    if not client.is_pasted:
+        return []
+    if file.exists():
+        keys = ", ".join(f"`{key}`" for key in (*(client.required or {}), client.section))
+        return [f"Leave out the top-level lines that the file already has ({keys})."]
+    former = file.with_name(client.former_file) if client.former_file else None
+    if former is None or not former.exists():
+        return []
+    step = (
+        f"{client.title} still has its settings in {former}, and ignores them once {file} exists: "
+        "move them there first, as its documentation says."
+    )
+    return [step]
 
 
 def list_steps(client: Client, server: Server) -> tuple[str, ...]:

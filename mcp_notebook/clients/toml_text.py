@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcp_notebook.clients.client import Entry
-from mcp_notebook.clients.lines import find_break
 from mcp_notebook.clients.rendering import render_toml_table
 
 _HEADER = re.compile(r"[ \t]*\[.*\][ \t]*(?:#.*)?")
@@ -37,7 +36,7 @@ def put_toml(text: str, section: str, name: str, entry: Entry) -> str:
         name: Of the entry.
         entry: The entry.
     """
-    end = find_break(text)
+    end = _find_break(text)
     table = render_toml_table(section, name, entry).replace("\n", end)
     spans = list(_find_tables(text, section, name))
     if spans:
@@ -56,9 +55,13 @@ def cut_toml(text: str, section: str, name: str) -> str:
         before = text[:first]
         # The empty line that set it apart from what is before.
         if last == len(text) and before.endswith(("\n\n", "\r\n\r\n")):
-            before = before[: -len(find_break(text))]
+            before = before[: -len(_find_break(text))]
         text = before + text[last:]
     return text
+
+
+def _find_break(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]]:

@@ -72,6 +72,20 @@ async def list_tools(entry, folder):
         return [tool.name for tool in await listing.list_tools(client)]
 
 
+def test_settings_in_yaml_are_printed_to_paste(home):
+    file = home / "config.yaml"
+    file.write_text("theme: dark # mine\n")
+    answer = run("install", "goose", "--file", str(file), "--name", "rain")
+    assert answer.exit_code == 1
+    assert answer.stdout.startswith("extensions:\n  rain:\n    enabled: true\n")
+    assert (
+        f"This belongs into {file}.\nLeave out the top-level lines that the file" in answer.stderr
+    )
+    assert "Nothing was written" in answer.stderr
+    assert file.read_text() == "theme: dark # mine\n"
+    assert not isinstance(answer.exception, ClientError)
+
+
 def test_what_is_installed_can_be_removed(home):
     file = home / ".cursor" / "mcp.json"
     file.write_text('{"mcpServers": {"other": {"url": "x"}}} // mine\n')

@@ -27,11 +27,11 @@ from mcp_notebook.settings.settings import Settings
 
 CURSOR = CLIENTS["cursor"]
 LAUNCH = Launch(command="/env/bin/python", arguments=("stdio",), env={}, runs_notebooks=False)
-ALL = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+WRITTEN = [client for client in CLIENTS.values() if not client.is_pasted]
+EACH = pytest.mark.parametrize("client", WRITTEN, ids=lambda client: client.name)
 EXISTING = {
     "json": '{\n\t// mine\n\t"a": [1, 2,], "b": {}\n}\n',
     "toml": '# mine\na = "b" # c\n\n[mcp_servers.x]\ncommand = "y"\n# last',
-    "yaml": "# mine\na:   [1,   2]\nextensions:\nmcpServers: []   # none",
 }
 
 
@@ -54,7 +54,7 @@ def uninstall(client, file, settings):
     return apply_change(plan_removal(client, file, "notebook", settings), settings)
 
 
-@ALL
+@EACH
 @pytest.mark.smoke
 def test_a_new_file_is_made_and_removed_again(client, tmp_path, settings):
     file = tmp_path / "new" / "folder" / "settings"
@@ -65,7 +65,7 @@ def test_a_new_file_is_made_and_removed_again(client, tmp_path, settings):
     assert not file.exists()
 
 
-@ALL
+@EACH
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_an_existing_file_is_kept_and_restored_to_the_byte(client, end, mark, file, settings):
@@ -111,10 +111,6 @@ def test_a_server_with_other_settings_is_replaced_only_if_told_so(file, settings
         ("cursor", '{"mcpServers": []}', "has a member 'mcpServers' that is not an object"),
         ("codex", "a = \n", r"is not valid TOML: .*line 1"),
         ("codex", "mcp_servers = { x = { a = 1 } }\n", "is laid out in a way that cannot be"),
-        ("goose", "a: [\n", "is not valid YAML: line 2"),
-        ("goose", "extensions: 1\n", "has a member 'extensions' that is not an object"),
-        ("goose", "a: &x {}\nextensions: *x\n", "is laid out in a way that cannot be changed"),
-        ("continue", "mcpServers: {}\n", "has a member 'mcpServers' that is not a list"),
         ("cursor", b"\xff", "is not UTF-8"),
     ],
 )
@@ -132,7 +128,7 @@ def test_a_file_that_cannot_be_changed_is_named_and_left_alone(name, text, probl
 @given(content=st.binary())
 def test_no_content_ends_in_anything_but_a_valid_file_or_a_message(content, tmp_path_factory):
     folder = tmp_path_factory.mktemp("any")
-    for client in (CURSOR, CLIENTS["codex"], CLIENTS["goose"]):
+    for client in (CURSOR, CLIENTS["codex"]):
         (folder / "settings").write_bytes(content)
         try:
             install(client, folder / "settings", Settings(home=folder / "home"))
@@ -207,15 +203,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, settings):
         install(CURSOR, file, settings)
 
 
-def test_former_settings_are_not_put_out_of_use(tmp_path, settings):
-    (tmp_path / "config.json").write_text('{"models": [1]}')
-    file = tmp_path / "config.yaml"
-    with pytest.raises(ClientError, match=r"still has its settings in .*config\.json, and would"):
-        install(CLIENTS["continue"], file, settings)
-    assert not file.exists()
-    file.write_text("models: []\n")
-    install(CLIENTS["continue"], file, settings)
-    assert file.read_text().startswith("models: []\nmcpServers:\n  - name:")
+def test_a_server_in_yaml_is_left_to_the_user(file, settings):
+    file.write_text("extensions: {notebook: {}}\n")
+    with pytest.raises(
+        ClientError, match=r"does not change. Remove .*'notebook' from `extensions`"
+    ):
+        uninstall(CLIENTS["goose"], file, settings)
+    assert file.read_text() == "extensions: {notebook: {}}\n"
 
 
 def test_a_file_that_changes_while_it_is_changed_is_left_alone(file, settings):
@@ -226,7 +220,7 @@ def test_a_file_that_changes_while_it_is_changed_is_left_alone(file, settings):
     assert file.read_text() == "{}"
 
 
-@ALL
+@EACH
 def test_a_server_that_is_not_there_cannot_be_removed(client, file, settings):
     with pytest.raises(ClientError, match=r"has no server 'notebook' in .*nothing to remove"):
         uninstall(client, file, settings)

@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
 from mcp_notebook.clients.client import Endpoint, Launch, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
@@ -20,7 +21,7 @@ from mcp_notebook.settings.settings import Settings
 
 URL = "http://127.0.0.1:8791/mcp"
 MACHINE = Machine(platform="linux", home=Path("/home/ada"), folder=Path("/work"), env={})
-READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": YAML(typ="safe", pure=True).load}
+READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LAUNCHES = st.builds(
     Launch,
@@ -74,9 +75,27 @@ def test_a_variable_that_a_client_reads_is_to_be_set_first():
     assert second == CLIENTS["cursor"].next_step
 
 
+def test_lines_to_paste_into_yaml_come_with_what_is_there_already(tmp_path):
+    machine = replace(MACHINE, home=tmp_path)
+    launch = Launch(command="py", arguments=(), env={}, runs_notebooks=False)
+
+    def steps():
+        return render_snippet(CLIENTS["continue"], launch, machine).steps[:-1]
+
+    file = CLIENTS["continue"].find_file(machine)
+    file.parent.mkdir()
+    assert steps() == ()
+    file.with_name("config.json").write_text('{"models": [1]}')
+    (step,) = steps()
+    assert f"its settings in {file.with_name('config.json')}, and ignores them once {file}" in step
+    file.write_text("models: []\n")
+    (step,) = steps()
+    assert "already has (`name`, `version`, `schema`, `mcpServers`)." in step
+
+
 def test_a_kernel_loads_no_library_for_it():
     code = "import mcp_notebook.clients.snippets, mcp_notebook.clients.servers, sys; "
-    code += "assert not {'ruamel', 'mcp'} & sys.modules.keys()"
+    code += "assert not {'yaml', 'mcp'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -9,6 +9,7 @@ from mcp_notebook.clients.client import Endpoint, Launch, Machine, Remote
 from mcp_notebook.clients.installation import apply_change, plan_installation
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.servers import build_connection
+from mcp_notebook.clients.snippets import render_snippet
 from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
 from mcp_notebook.settings.settings import Settings
 
@@ -29,7 +30,11 @@ def machine(tmp_path):
 def install(machine, client, server, name="notebook"):
     file = client.find_file(machine)
     settings = Settings(home=machine.home / ".mcp-notebook")
-    apply_change(plan_installation(client, file, name, server), settings)
+    if client.is_pasted:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(render_snippet(client, server, machine, name).text)
+    else:
+        apply_change(plan_installation(client, file, name, server), settings)
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)

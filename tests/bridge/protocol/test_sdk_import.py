@@ -27,7 +27,7 @@ UNUSED = {
     "prometheus_client",
     "python_multipart",
     "rich",
-    "ruamel",
+    "yaml",
 }
 COMMAND_LINE = {"typer"}
 WEB_SERVER = {"click", "httptools", "uvicorn", "websockets"}
