@@ -67,7 +67,7 @@ LONG = (
     "tests/e2e/",
     "tests/docs/",
     "tests/jupyter/",
-    "tests/test_cli",
+    "tests/cli/",
     "tests/test_notebooks",
     "tests/bridge/headless/",
     "tests/kernel/test_extension",
