@@ -23,7 +23,7 @@ class Change:
 _CALLS = "kernel/calls/test_invoker.py kernel/calls/test_runners.py"
 _QUEUE = "kernel/calls/test_call_queue.py kernel/calls/test_invoker.py"
 _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
-_LOG = "kernel/calls/test_call_log.py kernel/calls/test_logged_call.py"
+_LOG = "kernel/calls/test_call_log.py"
 _STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
 _ELICITATION = "bridge/questions/test_elicitation.py bridge/questions/test_parked_calls.py"
@@ -144,7 +144,7 @@ CHANGES = (
         _LOG,
     ),
     Change(
-        "kernel/calls/logged_call.py",
+        "kernel/calls/call_log.py",
         "    text = scrub(text, call.capture.secrets)\n",
         "",
         _LOG,
@@ -223,7 +223,7 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/runners.py",
-        "        self._execution.environment.router.release()\n",
+        "        self._execution.environment.release()\n",
         "",
         "kernel/calls/test_runners_in_process.py",
     ),
@@ -246,16 +246,16 @@ CHANGES = (
         "kernel/calls/test_result_cache.py",
     ),
     Change(
-        "kernel/calls/task_guards.py",
+        "kernel/calls/interrupts.py",
         "            self._gate = outer\n",
         "            self._gate = None\n",
-        "kernel/calls/test_task_guards.py",
+        "kernel/calls/test_interrupts.py",
     ),
     Change(
-        "kernel/calls/streams.py",
+        "kernel/calls/patches.py",
         "        take(text)\n        return len(text)",
         "        take(text)\n        return None",
-        "kernel/calls/test_streams.py kernel/calls/test_capture.py",
+        "kernel/calls/test_patches.py kernel/calls/test_capture.py",
     ),
     # -- kernel/safe -------------------------------------------------------------------------------
     Change(
@@ -1071,7 +1071,7 @@ CHANGES = (
         "kernel/calls/test_call_queue.py",
     ),
     Change(
-        "kernel/calls/capture.py",
+        "kernel/calls/environment.py",
         "        with self._lock:\n            self._depth += 1",
         "        if True:\n            self._depth += 1",
         "kernel/calls/test_capture.py",

@@ -1,19 +1,18 @@
 """One call from its arrival to its answer: queue, run, stop, capture.
 
 The path of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
-its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``; as a
-`call_elsewhere` if the tool names an executor; `fork_runner` in a copy of the kernel), and
-`outcome` makes the result. `stopping` stops it, by the gates of `interrupts` and `task_guards`.
-Around the code stands its `environment`: prints and displays go to its `capture` (by `streams`;
-`descriptors` for the programs and `started_threads` for the threads that it starts), and it has
-pyplot's figures (`pyplot`), log messages (`logs`) and progress bars (`progress_bars`) to itself.
+its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``;
+`fork_runner` in a copy of the kernel), and `outcome` makes the result. `stopping` stops it, by the
+gates of `interrupts`. Around the code stands its `environment`: prints, displays, log messages and
+the threads that it starts go to its `capture` (by `patches`; `descriptors` for the programs that it
+starts), and it has pyplot's figures (`pyplot`) and progress bars (`progress_bars`) to itself.
 `call` holds the table of a call's states, `active_call` a call with everything it needs. All calls
-are in the `call_log`, each as a `logged_call`; it also tells whoever shows or records them.
+are in the `call_log`, which also tells whoever shows or records them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
-with its observers and `logged_call.LoggedCall`, `result_cache.ResultCache`,
-`kernel_activity.KernelActivity`, which shows in Jupyter that a called kernel is in use, and
-`capture`, whose `current_capture` says whether code runs in a call.
+with its observers and `LoggedCall`, `result_cache.ResultCache`, `kernel_activity.KernelActivity`,
+which shows in Jupyter that a called kernel is in use, and `capture`, whose `current_capture` says
+whether code runs in a call.
 
 Threads: calls come on the endpoint's thread, and may be cancelled from there. Their code runs on
 the main thread, between cells, or in a thread of each call. Time limits are timers, which are

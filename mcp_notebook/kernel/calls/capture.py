@@ -1,35 +1,19 @@
-"""What a call prints and shows goes to its client, not into the user's cells.
+"""What one call prints, displays and logs, within bounds and without its secrets.
 
 Runs in the user's kernel, on the threads of the calls. A ContextVar says which call an output
-belongs to, so calls that overlap never see each other's output, and a cell's own output passes
-through untouched. stdout and stderr are routed from the first call until the extension is unloaded
-(`kernel.calls.streams`); displays, ``input`` and what would end the kernel (``exit``, the loop's
-``stop``) for as long as any call is active (counted).
+belongs to, so calls that overlap never see each other's output. `environment` sends the outputs
+here.
 """
 
-import asyncio
-import builtins
-import getpass
-import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from IPython.core.interactiveshell import InteractiveShell
-
-from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.calls.descriptors import Descriptors
-from mcp_notebook.kernel.calls.function_patches import CurrentCall, FunctionPatches
+from mcp_notebook.kernel.calls.interrupts import Steps
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
-from mcp_notebook.kernel.calls.started_threads import start_in_context
-from mcp_notebook.kernel.calls.streams import leave_stream, route_stream
-from mcp_notebook.kernel.calls.task_guards import Steps, guard_coroutine
-from mcp_notebook.kernel.results.library_loaders import is_library_loader
 from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.schemas.secrets import scrub
@@ -50,7 +34,8 @@ MAX_DISPLAYS = 200
 _MAX_LINE = 200
 """Characters of a printed line that are reported while the call runs."""
 
-_current: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
+CURRENT: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
+"""The capture of the call that code belongs to; `environment` sets it."""
 
 
 class Capture:
@@ -221,172 +206,4 @@ def _ignore(_update: Update) -> None:
 
 def current_capture() -> Capture | None:
     """Return the capture of the call that the current context belongs to."""
-    return _current.get()
-
-
-class _OneCall:
-    """Says of a copy of the kernel which call code belongs to: threads of pools, too.
-
-    Args:
-        capture: Of the call that the copy runs.
-    """
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-
-    def get(self) -> Capture:
-        """Return its capture."""
-        return self._capture
-
-
-class OutputRouter:
-    """Sends what calls print and show to their captures, and lets all else pass.
-
-    Args:
-        shell: The notebook's IPython.
-        loop: The main thread's event loop.
-        format_display: Does for a call, given its capture, what ``shell.display_formatter.format``
-            does for cells.
-    """
-
-    def __init__(
-        self,
-        shell: InteractiveShell,
-        loop: asyncio.AbstractEventLoop,
-        format_display: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
-    ) -> None:
-        self._shell = shell
-        self._loop = loop
-        self._format_display = format_display
-        self._create_task = loop.create_task
-        self.main_thread = threading.main_thread().ident
-        """The one that cells run on."""
-        self.descriptors: Descriptors = Descriptors()
-        """Sends to the call on the main thread what the programs that it starts print."""
-        self._streams: list[Any] = []
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._calls: CurrentCall = _current
-        self._patches = FunctionPatches(self._calls)
-
-    def route_outputs(self, capture: Capture | None) -> AbstractContextManager[None]:
-        """Route the outputs of calls within a block; blocks may overlap, on any threads.
-
-        Args:
-            capture: Of the call that the block belongs to.
-        """
-        return _Routing(self, capture)
-
-    def acquire(self) -> None:
-        """Start routing if nobody does."""
-        with self._lock:
-            self._depth += 1
-            for stream in (sys.stdout, sys.stderr):
-                if stream not in self._streams and route_stream(stream, self._find_writer):
-                    self._streams.append(stream)
-                    self.descriptors.watch(stream)
-            if self._depth == 1:
-                self._patches.install(
-                    (builtins, "input", _refuse_input),
-                    (getpass, "getpass", _refuse_input),
-                    # IPython shows here what an object's failing display method raised.
-                    (self._shell, "showtraceback", _show_nothing),
-                    # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
-                    (self._shell.display_pub, "publish", _publish),
-                    (self._shell.display_formatter, "format", self._format_display),
-                    (self._shell.display_pub, "clear_output", _clear_output),
-                    (self._shell, "ask_exit", _refuse_exit),
-                    (self._loop, "stop", _refuse_exit),
-                    (self._loop, "create_task", self._create_guarded_task),
-                    (threading.Thread, "start", self._start_thread),
-                )
-
-    def release(self) -> None:
-        """Stop routing when the last one stops."""
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._patches.remove()
-
-    def start_over(self, capture: Capture) -> None:
-        """In a copy of the kernel: whatever other threads were at when it began, all is one call's.
-
-        Args:
-            capture: The call's.
-        """
-        self._lock, self._depth = threading.Lock(), 0
-        self._calls = _OneCall(capture)
-        self._patches = FunctionPatches(self._calls)
-
-    def close(self) -> None:
-        """Leave the streams as they were before the first call."""
-        with self._lock:
-            while self._streams:
-                leave_stream(self._streams.pop())
-
-    def _find_writer(self) -> Callable[[str], None] | None:
-        """Return what takes the prints of the caller's call."""
-        capture = self._calls.get()
-        return self.descriptors.find_writer() if capture is None else capture.write
-
-    def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
-        return self._create_task(guard_coroutine(task, capture.steps), **options)
-
-    def _start_thread(self, _capture: Capture, thread: threading.Thread) -> None:
-        start_in_context(thread, acquire=self.acquire, release=self.release)
-
-
-class _Routing(AbstractContextManager[None]):
-    """Routes the outputs of a call for a block."""
-
-    def __init__(self, router: OutputRouter, capture: Capture | None) -> None:
-        self._router = router
-        self._capture = capture
-
-    def __enter__(self) -> None:
-        self._streams = sys.stdout, sys.stderr
-        self._router.acquire()
-        self._token = _current.set(self._capture)
-
-    def __exit__(self, *error: object) -> None:
-        _current.reset(self._token)
-        # What a tool left in their place would swallow the prints of the user's cells. Beside
-        # a thread a cell may run, and have put something there for a while.
-        if threading.get_ident() == self._router.main_thread:
-            sys.stdout, sys.stderr = self._streams
-        self._router.release()
-
-
-def _publish(
-    capture: Capture,
-    data: dict[str, Any],
-    metadata: dict[str, Any] | None = None,
-    *,
-    transient: dict[str, Any] | None = None,
-    **_kwargs: Any,
-) -> None:
-    if not is_library_loader(data):
-        capture.show(data, metadata or {}, (transient or {}).get("display_id"))
-
-
-def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's
-    capture.clear(wait=wait)
-
-
-def _refuse_exit(_capture: Capture) -> None:
-    raise ToolError(
-        "The tool asked the kernel to end, but the notebook's user may still need it. "
-        "`return` ends a tool."
-    )
-
-
-def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
-    # Outside a cell it would wait on the process's real stdin.
-    raise ToolError(
-        "The tool asked for input, but nobody is there to answer: a tool is called by an "
-        "assistant, not in a cell. Make what it asks for a parameter of the tool."
-    )
-
-
-def _show_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
-    """Keep out of the user's cells what `results.converter` tells the client in its own way."""
+    return CURRENT.get()

@@ -5,14 +5,13 @@ result: an exception that escaped into the event loop would end the kernel.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, NotConfirmed, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call_elsewhere import CallElsewhere
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.interrupts import Gate
 from mcp_notebook.kernel.calls.outcome import CallConverter
@@ -21,6 +20,7 @@ from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 from mcp_notebook.kernel.executors.executor_call import run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
+from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.missing_tools import explain_dropped
@@ -116,7 +116,7 @@ class Execution:
         """
         cause = call.find_cause(error, by_user=by_user)
         # What figures print or warn of while they are drawn belongs to the call, too.
-        with self.environment.router.route_outputs(call.capture):
+        with self.environment.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
 
     def _run_in_gate(
@@ -136,7 +136,7 @@ class Execution:
                 if not is_coroutine:
                     value = function()
                     if not self.converter.is_async(value):
-                        self.environment.router.descriptors.settle()
+                        self.environment.descriptors.settle()
                         return self.converter.convert_value(call, value)
             finally:
                 gate.close()
@@ -220,3 +220,69 @@ def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
         return UnknownTool(name, tuple(tool.name for tool in registry.tools))
     missing = explain_dropped("", name, dropped, registry.find_new_name(dropped))
     return ToolGone(name, f"{missing.reason} {missing.next_step}")
+
+
+class CallElsewhere:
+    """A call whose function runs elsewhere, as `kernel.executors` sees it: on the call's thread.
+
+    Args:
+        call: The call; its capture is active.
+        stopper: Limits the call's time, and answers it if it has to stop and the worker goes on.
+    """
+
+    def __init__(self, call: ActiveCall, stopper: Stopper) -> None:
+        self._call = call
+        self._stopper = stopper
+
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
+        return self._call.tool
+
+    @property
+    def trace(self) -> Mapping[str, str]:
+        """The trace that spans of the function belong to, as W3C's headers; empty if none is."""
+        return {} if self._call.span is None else self._call.span.trace.headers
+
+    @property
+    def has_to_stop(self) -> bool:
+        """Whether it has to stop."""
+        return self._call.stop_request is not None
+
+    def set_interrupt(self, interrupt: Callable[[], object]) -> None:
+        """Set what asks it to stop."""
+        self._call.set_interrupt(interrupt)
+
+    def wait_for(self, whom: str) -> None:
+        """Count as waiting for somebody."""
+        self._call.wait_for(whom)
+
+    def resume(self) -> None:
+        """Count as running again."""
+        self._call.resume()
+
+    def limit_time(self) -> None:
+        """Let its time begin."""
+        self._stopper.limit_time(self._call)
+
+    def answer_early(self) -> None:
+        """Answer it, as it has to stop, while its function runs on."""
+        self._stopper.answer_early(self._call)
+
+    def write(self, text: str) -> None:
+        """Take what the function printed."""
+        self._call.capture.write(text)
+
+    def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Display what the function displayed, by a function of ``IPython.display``."""
+        from IPython import display  # noqa: PLC0415 - nearly all calls do without
+
+        getattr(display, function)(*args, **options)
+
+    def tell(self, kind: str, *fields: Any) -> None:
+        """Take a message of the function's context: progress, or one for the log."""
+        capture = self._call.capture
+        if kind == "log":
+            capture.log(LogMessage(*fields))
+        elif capture.report is not None:
+            capture.report(Update(*fields))

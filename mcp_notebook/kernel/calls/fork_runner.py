@@ -137,7 +137,7 @@ class ForkRunner(ThreadRunner):
         environment, converter = self._execution.environment, self._execution.converter
         # Other threads, which are not here, may have held what these had.
         call.lock, call.follower = threading.Lock(), None
-        environment.router.start_over(call.capture)
+        environment.start_over(call.capture)
         call.capture.send_by(report=kernel.report, send_log=kernel.send_log)
         call.elicitations = Elicitations(
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))

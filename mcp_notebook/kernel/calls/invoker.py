@@ -22,7 +22,7 @@ from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopR
 from mcp_notebook.kernel.calls.call import CallState, describe
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.call_queue import CallQueue
-from mcp_notebook.kernel.calls.capture import Capture, OutputRouter, current_capture
+from mcp_notebook.kernel.calls.capture import Capture, current_capture
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.fork_runner import ForkRunner, run_and_wait
@@ -91,9 +91,7 @@ class Invoker:
         self._registry = registry
         self._queue = CallQueue(settings.max_waiting_calls)
         call_converter = CallConverter(converter)
-        self._environment = CallEnvironment(
-            OutputRouter(shell, loop, call_converter.format_display)
-        )
+        self._environment = CallEnvironment(shell, loop, call_converter.format_display)
         self._stopper = Stopper(
             self._queue, call_converter, self._start_waiting, settings.call_timeout
         )

@@ -80,7 +80,7 @@ class MainRunner(_OutsideCellsRunner):
         call: ActiveCall,
         coroutine: Coroutine[Any, Any, Any],
     ) -> "asyncio.Task[Result | BaseException]":
-        self._execution.environment.router.acquire()
+        self._execution.environment.acquire()
         context = contextvars.copy_context()
         task = self._loop.create_task(self._await(call, coroutine), context=context)
         self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
@@ -114,7 +114,7 @@ class MainRunner(_OutsideCellsRunner):
         if not isinstance(outcome, Result):
             by_user = call.capture.steps.interrupted
             outcome = self._execution.convert_error(call, outcome, by_user=by_user)
-        self._execution.environment.router.release()
+        self._execution.environment.release()
         on_result(outcome)
         self._watch.release()
 
@@ -191,7 +191,7 @@ class InlineRunner:
         from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - for %mcp call only
 
         async def wait() -> Any:
-            with self._execution.environment.router.route_outputs(call.capture):
+            with self._execution.environment.route_outputs(call.capture):
                 return await coroutine
 
         with start_blocking_portal() as portal:

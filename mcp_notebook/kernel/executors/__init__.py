@@ -20,6 +20,6 @@ Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `dask_engin
 Threads: a job is made, and waited for, on the thread of its call, pickled on any thread, and run by
 the executor's worker.
 
-Left to others: `calls.call_elsewhere` is the call that waits, `calls.fork_runner` runs one in a
+Left to others: `calls.execution` has the call that waits, `calls.fork_runner` runs one in a
 copy.
 """

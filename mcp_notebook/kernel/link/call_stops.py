@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.wire import messages
 
 

@@ -14,8 +14,7 @@ from IPython.core.error import UsageError
 
 from mcp_notebook.call_cells import describe_call
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_log import CallCounts
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
 from mcp_notebook.text.wording import count, format_size, make_printable
 
 DEFAULT_NUMBER = 20

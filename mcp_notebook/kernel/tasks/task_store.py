@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CannotElicit
 from mcp_notebook.kernel.calls.call import Call
-from mcp_notebook.kernel.calls.logged_call import measure_result
+from mcp_notebook.kernel.calls.call_log import measure_result
 from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tools.open_questions import Elicitations

@@ -11,7 +11,6 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from live import Link, record_of
 
 from mcp_notebook.kernel.calls.call_queue import CallQueue
-from mcp_notebook.kernel.calls.capture import OutputRouter
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.interrupts import InterruptWatch
@@ -45,9 +44,7 @@ def loop():
 @pytest.fixture
 def environment(shell, loop, converter):
     """An environment that is closed after the test."""
-    environment = CallEnvironment(
-        OutputRouter(shell, loop, CallConverter(converter).format_display)
-    )
+    environment = CallEnvironment(shell, loop, CallConverter(converter).format_display)
     yield environment
     environment.close()
 

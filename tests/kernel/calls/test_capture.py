@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from IPython.core.displaypub import CapturingDisplayPublisher
 
 from mcp_notebook.kernel.calls import capture as module
-from mcp_notebook.kernel.calls.capture import Capture, OutputRouter
+from mcp_notebook.kernel.calls.capture import Capture
+from mcp_notebook.kernel.calls.environment import CallEnvironment
 
 LIMIT = 30
 
@@ -68,22 +69,22 @@ def test_no_call_goes_on_before_the_outputs_of_all_are_routed(formatter, loop):
 
     def acquire():
         began.wait(LIMIT)
-        router.acquire()
+        environment.acquire()
         has_acquired.set()
 
     publisher, has_acquired = CapturingDisplayPublisher(), threading.Event()
     shell = Shell(display_formatter=formatter, showtraceback=print, ask_exit=print)
-    router = OutputRouter(shell, loop, formatter.format)
+    environment = CallEnvironment(shell, loop, formatter.format)
     publish = publisher.publish
     thread = threading.Thread(target=acquire)
     thread.start()
     try:
-        router.acquire()
+        environment.acquire()
         thread.join()
         assert others == [False]
-        router.release()
+        environment.release()
         assert publisher.publish != publish
     finally:
-        router.release()
-        router.close()
+        environment.release()
+        environment.close()
     assert publisher.publish == publish

@@ -6,7 +6,7 @@ import pytest
 from live import Link, record_of, text_of
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.calls.logs import level_of
+from mcp_notebook.kernel.calls.environment import level_of
 from mcp_notebook.kernel.tools.context import LEVELS
 from mcp_notebook.wire import messages
 

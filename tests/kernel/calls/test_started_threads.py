@@ -133,7 +133,7 @@ def test_the_traceback_of_a_thread_that_fails_is_in_the_result(link):
     assert text.count("Exception in thread") == 3
     assert text.count("LookupError: on purpose") == 2
     assert "LookupError: in a class" in text
-    assert "started_threads.py" not in text
+    assert "environment.py" not in text
     assert "done" in text
 
 

@@ -7,8 +7,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_log import CallCounts
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
 from mcp_notebook.kernel.notebook.call_table import (
     DEFAULT_NUMBER,
     LogQuery,

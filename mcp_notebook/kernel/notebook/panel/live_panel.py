@@ -19,8 +19,7 @@ from time import monotonic
 from typing import Protocol
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.panel.panel_state import PanelState
 from mcp_notebook.kernel.notebook.panel.panel_view import build_panel

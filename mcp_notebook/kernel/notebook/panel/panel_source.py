@@ -19,9 +19,8 @@ from mcp_notebook.call_cells import describe_call
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
-from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
 from mcp_notebook.kernel.notebook.call_table import MAX_CALL, format_seconds, format_time
 from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools

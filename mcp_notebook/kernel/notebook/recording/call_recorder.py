@@ -30,7 +30,7 @@ from mcp_notebook.call_cells import (
 )
 from mcp_notebook.content import Result
 from mcp_notebook.errors import RecordingError
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.text.wording import count
 
 logger = logging.getLogger(__name__)

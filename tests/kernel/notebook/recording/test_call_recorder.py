@@ -15,7 +15,7 @@ from mcp_notebook.call_cells import read_call_cells
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import RecordingError
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.kernel.notebook.recording import call_recorder
 from mcp_notebook.kernel.notebook.recording.call_recorder import CallRecorder, find_free_name
 from mcp_notebook.kernel.tools.context import ClientProgram
@@ -227,7 +227,7 @@ import time
 from pathlib import Path
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.logged_call import LoggedCall
+from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.kernel.notebook.recording.call_recorder import CallRecorder
 recorder = CallRecorder(Path("calls.ipynb"), "sales.ipynb")
 print("ready", flush=True)

@@ -8,7 +8,7 @@ import pytest
 from mcp_notebook.errors import Cancelled, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_elsewhere import CallElsewhere
+from mcp_notebook.kernel.calls.execution import CallElsewhere
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.engine_finder import EngineFinder
