@@ -26,7 +26,7 @@ _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
 _LOG = "kernel/calls/test_call_log.py"
 _STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
-_ELICITATION = "bridge/questions/test_elicitation.py bridge/questions/test_parked_calls.py"
+_ELICITATION = "bridge/calls/test_tool_questions.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
 _SMUGGLING = "bridge/transports/test_connections_smuggling.py"
 _PROBES = "bridge/transports/test_probes.py"
@@ -728,19 +728,19 @@ CHANGES = (
         "bridge/access/test_shares.py",
     ),
     Change(
-        "bridge/questions/parked_calls.py",
+        "bridge/calls/tool_questions.py",
         "        self._remove(state)\n",
         "",
         _ELICITATION,
     ),
     Change(
-        "bridge/questions/parked_calls.py",
+        "bridge/calls/tool_questions.py",
         "if parked is None or parked.request != _serialize_request(caller, name, arguments):",
         "if parked is None:",
         _ELICITATION,
     ),
     Change(
-        "bridge/questions/elicitation.py",
+        "bridge/calls/tool_questions.py",
         "                    scopes.pop(number).cancel()\n",
         "                    scopes.pop(number)\n",
         _ELICITATION,
@@ -818,10 +818,10 @@ CHANGES = (
         "bridge/access/test_permitted_tools.py",
     ),
     Change(
-        "bridge/questions/parked_calls.py",
+        "bridge/calls/tool_questions.py",
         "[caller.owns, name, arguments]",
         "[name, arguments]",
-        "bridge/questions/test_parked_calls.py",
+        "bridge/calls/test_tool_questions.py",
     ),
     Change(
         "bridge/lists/subscriptions.py",
@@ -1144,10 +1144,10 @@ CHANGES = (
         "bridge/transports/test_stdio.py",
     ),
     Change(
-        "bridge/questions/elicitation.py",
-        "    if not can_elicit(request):  # the kernel",
+        "bridge/calls/tool_questions.py",
+        "    if not request.can_elicit:  # the kernel",
         "    if False:  # the kernel",
-        "bridge/questions/test_elicitation.py",
+        "bridge/calls/test_tool_questions.py",
     ),
     Change(
         "wire/frames.py",

@@ -1,34 +1,27 @@
-"""From a client's request to a running call: which tool is meant, and whether it may run.
+"""Starts calls: through the gates that can refuse one, to the kernel that runs it.
 
-Runs on the bridge's event loop. Everything that can refuse a call is asked here, in order, and the
-observers hear what happened: the start and the end of each call, or its refusal.
+Runs on the bridge's event loop. The observers hear what happened: the start and the end of each
+call, or its refusal.
 """
 
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import partial
 
-import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.permitted_tools import PermittedTools
-from mcp_notebook.bridge.access.rate_limits import RateLimits
-from mcp_notebook.bridge.access.shares import Shares
-from mcp_notebook.bridge.calls.argument_limits import check_arguments
-from mcp_notebook.bridge.calls.kernel_choice import KernelChoice, choose_kernel
+from mcp_notebook.bridge.calls.gates import Gate, OtherAnswer, Room
+from mcp_notebook.bridge.calls.tool_call import ToolCall, identify_request
 from mcp_notebook.bridge.calls.trace_headers import describe_request, read_trace_headers
-from mcp_notebook.bridge.consent.consent import Consent, ConsentRequest
-from mcp_notebook.bridge.consent.policy import make_denial
-from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.kernels.running_call import Listener, RunningCall
-from mcp_notebook.bridge.lists import meta_tools
+from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.questions.elicitation import can_elicit
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
@@ -39,154 +32,88 @@ from mcp_notebook.bridge.telemetry.call_events import (
 )
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
-from mcp_notebook.errors import CallError, KernelGone, UnknownTool
-from mcp_notebook.missing_tools import READ_RESOURCE
-from mcp_notebook.settings.limits import Limits
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.errors import CallError, KernelGone
 
-FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
-_Arguments: TypeAlias = dict[str, Any] | bytes
-_OwnAnswer: TypeAlias = (
-    Result | meta_tools.RequestedCall | meta_tools.RequestedResult | meta_tools.RequestedPage
-)
 _CANCELLED = "The call was cancelled before it was started."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
-_IS_STOPPED = (
-    "The bridge has been stopped, and the call was not started. Connect again when it is back."
-)
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """The kernel for a call."""
+
+    link: Link
+    """Leads to it."""
+    revision: str | None
+    """What it calls the declaration of the tool."""
+    forget_soon: Callable[[Callable[[], bool]], None] | None = None
+    """Lets the same call go to any kernel in a moment if that is true then; None: it can anyway."""
+
+    def note_end(self, call: RunningCall) -> None:
+        """Note that the call has ended: when its client has the result, the same call is new."""
+        if self.forget_soon is not None:
+            self.forget_soon(lambda: not call.is_cancelled and call.task is None)
 
 
 class CallStarter:
     """Starts the calls of one bridge.
 
     Args:
-        tools: The tools, as callers see them.
         links: Run the calls.
+        gates: What each call passes, in this order.
+        room: Counts those that run.
         observers: Hear what happens to calls. A `CallTracer` among them is also asked which trace
             each call belongs to.
-        limits: How many calls there may be, how often, and with how many arguments.
-        consent: Asks a person where a call needs that.
-        ready: Waits until the first tools can be expected, if they need time to appear.
-        meta_tools_hint: What the list of the meta tools says if it is empty; None if the bridge
-            does not offer these tools.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each part that it uses
-        self,
-        tools: PermittedTools,
-        links: Links,
-        *,
-        observers: Sequence[CallObserver],
-        limits: Limits,
-        consent: Consent,
-        ready: Callable[[], Awaitable[None]] | None = None,
-        meta_tools_hint: str | None = None,
+    def __init__(
+        self, links: Links, gates: Sequence[Gate], room: Room, observers: Sequence[CallObserver]
     ) -> None:
-        self.tools = tools
-        """The tools, as callers see them."""
         self._links = links
+        self._gates = gates
+        self._room = room
         self._observer = CallObservers(observers)
         self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
-        self._limits = limits
-        self._rates = RateLimits(
-            "calls",
-            per_caller=limits.max_caller_calls_per_minute,
-            in_all=limits.max_calls_per_minute,
-        )
-        self._running = Shares(
-            "running calls", per_caller=limits.max_caller_calls, in_all=limits.max_calls
-        )
-        self._consent = consent
-        self._ready = ready
-        self._meta_tools_hint = meta_tools_hint
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
-        self._is_closed = False
 
-    def close(self) -> None:
-        """Start no more calls, and take the open questions about consent back."""
-        self._is_closed = True
-        self._consent.close()
-
-    def is_meta_tool(self, name: str) -> bool:
-        """Return whether it is the bridge itself that offers a tool of this name."""
-        if name == READ_RESOURCE:
-            return True
-        return self._meta_tools_hint is not None and name in meta_tools.NAMES
-
-    async def start(
-        self,
-        request: ClientRequest,
-        params: types.CallToolRequestParams,
-        arguments: _Arguments,
-        listener: Listener,
-        find_keep: FindKeep,
-    ) -> (
-        RunningCall
-        | Result
-        | types.InputRequiredResult
-        | meta_tools.RequestedResult
-        | meta_tools.RequestedPage
-    ):
-        """Start a call, or return the bridge's own answer, question, or what else is requested.
-
-        Args:
-            request: The request.
-            params: What the client has sent.
-            arguments: The arguments; if large, as the client's JSON.
-            listener: Takes what the call sends besides its result.
-            find_keep: Returns what lets a call outlive its client.
+    async def start(self, call: ToolCall) -> RunningCall | OtherAnswer:
+        """Start a call, or return what its client gets in place of it.
 
         Raises:
             CallError: The call cannot be started; the observers have heard of it.
         """
-        requested: meta_tools.RequestedCall | None = None
         try:
-            self._check_rate(request.caller)
-            answer = await self._find_requested(request.caller, params.name, arguments)
-            if not isinstance(answer, meta_tools.RequestedCall):
-                return answer
-            requested = answer
-            return await self._start(request, params, requested, listener, find_keep)
+            for gate in self._gates:
+                if (answer := await gate.admit(call)) is not None:
+                    return answer
+            return self._send(call)
         except BaseException as error:
-            self.note_refusal(request, params.name, error, requested)
+            self.note_refusal(call, error)
             raise
 
-    async def _start(
-        self,
-        request: ClientRequest,
-        params: types.CallToolRequestParams,
-        requested: meta_tools.RequestedCall,
-        listener: Listener,
-        find_keep: FindKeep,
-    ) -> RunningCall | types.InputRequiredResult:
-        entry, arguments = requested.entry, requested.arguments
-        keep = find_keep(request, entry.tool)
-        await check_arguments(arguments, self._limits)
-        self._check_room(request.caller)
-        if self._consent.is_needed(entry):
-            consent = ConsentRequest(request, params, entry, arguments, listener)
-            if (question := await self._ask_for_consent(consent)) is not None:
-                return question
-        choice = choose_kernel(self._links, request, entry, arguments, keep)
-        start = self._describe_start(request, entry, arguments, choice.link.record.id)
+    def _send(self, call: ToolCall) -> RunningCall:
+        """Send a call to its kernel."""
+        request = call.request
+        choice = _choose_kernel(self._links, call)
+        start = self._describe_start(call, choice.link.record.id)
         began = time.monotonic()
         with self._open_trace(request, start) as trace:
-            call = choice.link.start_call(
-                entry.tool.name,
-                arguments,
-                listener,
-                can_elicit=can_elicit(request),
+            running = choice.link.start_call(
+                call.entry.tool.name,
+                call.arguments,
+                call.listener,
+                can_elicit=request.can_elicit,
                 client=request.client,
                 confirmed=choice.revision,
                 trace=trace,
-                keep=keep,
-                request=request.text if arguments is params.arguments else None,
+                keep=call.keep,
+                request=request.text if call.arguments is call.params.arguments else None,
                 guest="" if request.caller.is_user else request.caller.owns,
             )
-        call.is_on_main_thread = entry.tool.place == "main"
-        self._observe(call, request.caller, start, began, choice)
-        return call
+        running.is_on_main_thread = call.entry.tool.place == "main"
+        self._observe(running, call.caller, start, began, choice)
+        return running
 
     def _open_trace(
         self, request: ClientRequest, start: CallStart
@@ -197,85 +124,27 @@ class CallStarter:
             return nullcontext(headers)
         return self._tracer.open(start, headers, describe_request(request))
 
-    async def _find_requested(self, caller: Caller, name: str, arguments: _Arguments) -> _OwnAnswer:
-        """Return which tool is to be called with what, or the bridge's own answer."""
-        if self.is_meta_tool(name):
-            return await self._ask_meta_tool(caller, name, arguments)
-        return meta_tools.RequestedCall(await self._find(caller, name), arguments)
-
-    async def _ask_meta_tool(self, caller: Caller, name: str, arguments: _Arguments) -> _OwnAnswer:
-        if self._ready is not None:
-            await self._ready()
-        return await meta_tools.answer(
-            name, arguments, self.tools, caller, no_tools=self._meta_tools_hint or ""
-        )
-
-    async def _find(self, caller: Caller, name: str) -> CatalogEntry:
-        try:
-            return self.tools.find(caller, name)
-        except UnknownTool:
-            if self._ready is None:
-                raise
-        await self._ready()  # a client may know the tool from an earlier session
-        return self.tools.find(caller, name)
-
-    def _check_rate(self, caller: Caller) -> None:
-        if (excess := self._rates.take(caller)) is not None:
-            raise CallError(excess.reason)
-
-    def _check_room(self, caller: Caller) -> None:
-        if self._is_closed:
-            raise CallError(_IS_STOPPED)
-        lack = self._running.explain_lack(caller)
-        if lack is not None:
-            raise CallError(lack)
-
-    async def _ask_for_consent(self, request: ConsentRequest) -> types.InputRequiredResult | None:
-        """Return what the client is to come back with; None if the call may start."""
-        question = await self._consent.ask(request)
-        if question is None:
-            self._check_room(request.caller)
-            if request.entry not in self.tools.list_entries(request.caller):
-                raise make_denial(
-                    request.entry.name,
-                    "The tool was changed while a person was asked. Call it again.",
-                )
-        return question
-
-    def note_refusal(
-        self,
-        client: ClientRequest,
-        tool: str,
-        error: BaseException,
-        request: meta_tools.RequestedCall | None = None,
-    ) -> None:
-        """Tell the observers that a call is not started.
-
-        Args:
-            client: The request.
-            tool: The name in it.
-            error: Why.
-            request: What was found requested, if that is known.
-        """
-        entry = None if request is None else request.entry
+    def note_refusal(self, call: ToolCall, error: BaseException) -> None:
+        """Tell the observers that a call is not started, and why."""
+        request, entry = call.request, call.found
         self._observer.note_refusal(
             CallRefusal(
                 at=time.time(),
-                caller=client.caller.name,
-                alias=client.caller.alias,
-                client=client.program,
-                tool=tool if entry is None else entry.tool.name,
+                caller=request.caller.name,
+                alias=request.caller.alias,
+                client=request.program,
+                tool=call.params.name if entry is None else entry.tool.name,
                 reason=_explain_refusal(error),
                 kernel=None if entry is None else entry.kernel_id,
                 notebook=None if entry is None else entry.notebook,
-                arguments=None if request is None else request.arguments,
+                # Before the tool is known, nobody can tell which of them are secret.
+                arguments=None if entry is None else call.arguments,
                 input_schema={} if entry is None else entry.tool.input_schema,
             )
         )
 
-    def _describe_start(
-        self, request: ClientRequest, entry: CatalogEntry, arguments: _Arguments, kernel_id: str
-    ) -> CallStart:
+    def _describe_start(self, call: ToolCall, kernel_id: str) -> CallStart:
+        request, tool = call.request, call.entry.tool
         return CallStart(
             id=f"{self._prefix}-{next(self._numbers)}",
             at=time.time(),
@@ -283,10 +152,10 @@ class CallStarter:
             alias=request.caller.alias,
             client=request.program,
             kernel=kernel_id,
-            notebook=entry.notebook,
-            tool=entry.tool.name,
-            arguments=arguments,
-            input_schema=entry.tool.input_schema,
+            notebook=call.entry.notebook,
+            tool=tool.name,
+            arguments=call.arguments,
+            input_schema=tool.input_schema,
             may_have_escapes=request.text is None or b"\\" in request.text,
         )
 
@@ -307,15 +176,40 @@ class CallStarter:
             began: The monotonic clock's time before it was sent.
             choice: Its kernel.
         """
-        self._running.add(caller)
+        self._room.enter(caller)
         self._observer.note_start(start)
 
         def note_end(outcome: Result | KernelGone) -> None:
-            self._running.remove(caller)
+            self._room.leave(caller)
             choice.note_end(call)
             self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
 
         call.on_end = note_end
+
+
+def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
+    """Return the kernel for a call.
+
+    A client of the older eras is its session. At 2026-07-28, where requests stand for themselves,
+    nothing but the token tells clients apart: those with the same one are one client.
+
+    Raises:
+        KernelGone: The kernel is gone or away.
+    """
+    entry, request, keep = call.entry, call.request, call.keep
+    replicas = links.replicas
+    if not replicas.has(entry):
+        return KernelChoice(links.find_link(entry), entry.tool.revision)
+    client = None
+    if entry.tool.stateful:
+        client = request.connection if request.is_handshake else request.caller.owns
+    if keep is None or keep.how != "give_up":
+        link = links.find_link(entry, client)
+        return KernelChoice(link, replicas.find_revision(entry, link.record.id))
+    key = identify_request(request.caller.owns, entry.tool.name, arguments=call.arguments)
+    link = links.find_link(entry, client, key)
+    revision = replicas.find_revision(entry, link.record.id)
+    return KernelChoice(link, revision, partial(replicas.forget_kept, entry, key))
 
 
 def _explain_refusal(error: BaseException) -> str:

@@ -16,6 +16,9 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.calls.call_starter import CallStarter
+from mcp_notebook.bridge.calls.gates import ToolGate
+from mcp_notebook.bridge.calls.tool_call import ToolCall
+from mcp_notebook.bridge.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.lists.meta_tools import RequestedPage, RequestedResult
@@ -37,7 +40,6 @@ from mcp_notebook.bridge.protocol.mcp_types import (
     make_progress_sender,
     replace_surrogates,
 )
-from mcp_notebook.bridge.questions.elicitation import Elicitation
 from mcp_notebook.bridge.tasks.forms import TaskForm
 from mcp_notebook.bridge.tasks.tasks import Tasks, can_follow_tasks
 from mcp_notebook.content import Result, Text
@@ -59,6 +61,7 @@ class ToolCalls:
 
     Args:
         starter: Starts calls.
+        tools: Knows which tools there are.
         new_tools: Tells clients of new tools in a result.
         changes: Tells the caller of changes that its call made, before the result.
         owners: Hears whose the resources of a result are.
@@ -71,6 +74,7 @@ class ToolCalls:
     def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
         self,
         starter: CallStarter,
+        tools: ToolGate,
         new_tools: NewTools,
         changes: ChangeNotices,
         owners: ResourceOwners,
@@ -81,6 +85,7 @@ class ToolCalls:
     ) -> None:
         self._sessions = sessions
         self._starter = starter
+        self._tools = tools
         self._new_tools = new_tools
         self._changes = changes
         self._owners = owners
@@ -90,14 +95,13 @@ class ToolCalls:
         """Those that calls have become."""
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have left lately, latest first; called in a thread."""
-        self._elicitation = Elicitation()
+        self._questions = ToolQuestions()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         """By connection."""
 
     def close(self) -> None:
-        """Start no more calls, and cancel those that wait for an answer of their client."""
-        self._starter.close()
-        self._elicitation.close()
+        """Cancel the calls that wait for an answer of their client."""
+        self._questions.close()
 
     def set_log_level(self, connection: Any, level: str) -> None:
         """Set the least severe level that a client of the handshake era wants."""
@@ -171,7 +175,7 @@ class ToolCalls:
         self._owners.note_result(caller, result)
         self._resource_notices.note_result(caller, result)
         if self._new_tools.follow(request):
-            names = (entry.name for entry in self._starter.tools.list_entries(caller))
+            names = (entry.name for entry in self._tools.tools.list_entries(caller))
             result = self._new_tools.add_note(request, result, names)
         return adapt_result(request, result)
 
@@ -189,12 +193,11 @@ class ToolCalls:
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it."""
         listener = self._make_listener(request)
-        call = None if params.request_state is None else self._resume(request, params)
+        arguments = params.arguments or {} if request.arguments is None else request.arguments
+        new = ToolCall(request, params, arguments, listener)
+        call = None if params.request_state is None else self._resume(new)
         if call is None:
-            arguments = params.arguments or {} if request.arguments is None else request.arguments
-            outcome = await self._starter.start(
-                request, params, arguments, listener, self.tasks.find_keep
-            )
+            outcome = await self._starter.start(new)
             if isinstance(outcome, RequestedPage):
                 return await self._resources.read_page(request.caller, outcome)
             if isinstance(outcome, RequestedResult):
@@ -202,12 +205,12 @@ class ToolCalls:
             if not isinstance(outcome, RunningCall):
                 return outcome
             call = outcome
-        meta_tool = params.name if self._starter.is_meta_tool(params.name) else None
+        meta_tool = params.name if self._tools.is_own(params.name) else None
         timer = self.tasks.watch(request, call, meta_tool)
         watcher = _leave_with_client(request, call)
         forget = self._cancel_with_client(request, call) if call.is_kept else None
         try:
-            result = await self._elicitation.follow(request, params, call, listener)
+            result = await self._questions.follow(request, params, call, listener)
             if call.is_kept and isinstance(result, Result):
                 _follow_answer(request, call)
                 if forget is not None:
@@ -236,14 +239,12 @@ class ToolCalls:
             session_id, request.id, lambda: call.cancel("The client cancelled the call.")
         )
 
-    def _resume(
-        self, request: ClientRequest, params: types.CallToolRequestParams
-    ) -> RunningCall | None:
-        """Return the call that the request continues; None if it is a new one."""
+    def _resume(self, call: ToolCall) -> RunningCall | None:
+        """Return the call that a request continues; None if it is a new one."""
         try:
-            return self._elicitation.resume(request.caller, params)
+            return self._questions.resume(call.caller, call.params)
         except BaseException as error:
-            self._starter.note_refusal(request, params.name, error)
+            self._starter.note_refusal(call, error)
             raise
 
     def _make_listener(self, request: ClientRequest) -> Listener:

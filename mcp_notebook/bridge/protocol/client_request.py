@@ -120,6 +120,14 @@ class ClientRequest:
         return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
 
     @property
+    def can_elicit(self) -> bool:
+        """Whether the client can show its user a form."""
+        elicitation = None if self.capabilities is None else self.capabilities.elicitation
+        if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+            return False  # none, or web pages only
+        return not self.is_handshake or self.channel.can_ask
+
+    @property
     def program(self) -> str:
         """Name and version of the client's program on one line; empty if it does not say."""
         return f"{self.client.name} {self.client.version}".strip()

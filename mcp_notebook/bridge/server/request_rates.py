@@ -2,7 +2,7 @@
 
 Runs on the bridge's event loop. Requests over HTTP are counted before anything is read of them
 (`transports.endpoint`), all others here. That calls have a limit of their own is the
-business of `call_starter`.
+business of `calls.gates`.
 """
 
 from typing import Any

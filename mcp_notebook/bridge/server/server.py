@@ -22,6 +22,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.calls.call_starter import CallStarter
+from mcp_notebook.bridge.calls.gates import RateGate, Room, SizeGate, TaskGate, ToolGate
 from mcp_notebook.bridge.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.consent.consent import Consent
 from mcp_notebook.bridge.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
@@ -112,15 +113,6 @@ class NotebookServer:
         self._tools = PermittedTools(catalog)
         self.request_rates = RequestRates(limits, default_caller)
         """Asked by transports that count requests before they read them."""
-        self._starter = CallStarter(
-            self._tools,
-            links,
-            observers=observers,
-            limits=limits,
-            consent=Consent(consent, links),
-            ready=ready,
-            meta_tools_hint=NO_TOOLS if with_meta_tools else None,
-        )
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self._changes = ChangeNotices(self._tools.list_entries, default_caller)
         all_tasks = Tasks(links, tasks, default_caller=default_caller, ready=ready)
@@ -143,8 +135,21 @@ class NotebookServer:
             ready=ready,
             page_size=page_size,
         )
+        self._consent = Consent(consent, links, self._tools)
+        self._room = room = Room(limits)
+        self._tool_gate = ToolGate(self._tools, ready, NO_TOOLS if with_meta_tools else None)
+        gates = (
+            RateGate(limits),
+            self._tool_gate,
+            TaskGate(all_tasks.find_keep),
+            SizeGate(limits),
+            room,  # before a person is asked, and again, as the answer takes its time
+            self._consent,
+            room,
+        )
         self.calls = ToolCalls(
-            self._starter,
+            CallStarter(links, gates, room, observers),
+            self._tool_gate,
             new_tools,
             self._changes,
             owners,
@@ -202,6 +207,8 @@ class NotebookServer:
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
+        self._room.close()
+        self._consent.close()
         self.calls.close()
         self._changes.close()
         self._links.end_calls()
@@ -238,7 +245,7 @@ class NotebookServer:
             result["nextCursor"] = page.next_cursor
 
     def _find_input_schema(self, name: str) -> dict[str, Any] | None:
-        if self._starter.is_meta_tool(name):
+        if self._tool_gate.is_own(name):
             return meta_tools.INPUT_SCHEMAS[name]
         try:
             caller = CURRENT_CALLER.get() or self._default_caller

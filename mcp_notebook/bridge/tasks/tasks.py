@@ -30,7 +30,6 @@ from mcp_notebook.bridge.lists import meta_tools
 from mcp_notebook.bridge.protocol.accommodations import find_accommodation
 from mcp_notebook.bridge.protocol.client_request import ClientRequest, read_request
 from mcp_notebook.bridge.protocol.mcp_types import make_call_result
-from mcp_notebook.bridge.questions.elicitation import can_elicit
 from mcp_notebook.bridge.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.tasks.forms import (
     EXTENSION,
@@ -206,7 +205,7 @@ class Tasks:
             raise CallError(LOST.format(id=task_id))
         if task.result is not None:
             return task.result
-        asks = can_elicit(request)
+        asks = request.can_elicit
         return link.follow_task(
             lambda number: task_messages.FollowTask(
                 id=number, task=task_id, owner=owner, can_elicit=asks

@@ -14,13 +14,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
 from mcp_notebook.bridge.access.caller import Caller, Permissions
+from mcp_notebook.bridge.calls.call_starter import KernelChoice
+from mcp_notebook.bridge.calls.tool_call import identify_request
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.content import Result
 from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.settings.limits import Limits
-from mcp_notebook.wire import messages
+from mcp_notebook.wire import messages, task_messages
 
 pytestmark = pytest.mark.anyio
 
@@ -248,3 +252,46 @@ async def test_a_call_that_continues_none_is_a_refusal(sums):
     (refusal,) = notes
     assert isinstance(refusal, CallRefusal)
     assert "requestState" in refusal.reason
+
+
+# -- the choice of a kernel; the rest: tests/e2e/test_replicas.py
+
+TASK = task_messages.TaskInfo(
+    id="train-1-2", tool="train", status="working", created=0, updated=0, version=0
+)
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_forgotten"),
+    [("answered", True), ("given up", False), ("a task", False), ("given up late", False)],
+)
+async def test_the_same_call_goes_to_its_kernel_until_a_client_has_the_result(ending, is_forgotten):
+    asked = []
+    choice = KernelChoice(None, None, asked.append)
+    call = RunningCall(1, lambda _: None)
+    call.is_kept = True
+    if ending == "given up":
+        call.cancel("the client left")
+    elif ending == "a task":
+        call.handle(task_messages.TaskState(id=1, task=TASK), [])
+    call.end(Result())
+    choice.note_end(call)
+    if ending == "given up late":
+        call.leave()
+    (is_taken,) = asked
+    assert is_taken() is is_forgotten
+
+
+def test_requests_that_differ_are_told_apart():
+    same = identify_request("owner", "drop", arguments={"a": 1, "b": 2})
+    assert identify_request("owner", "drop", arguments={"b": 2, "a": 1}) == same
+    large = identify_request("owner", "drop", arguments=b'{"a":1,"b":2}')
+    stand_in = {"sha256": "8ab6a9a2f0b1"}
+    others = [
+        identify_request("other", "drop", arguments={"a": 1, "b": 2}),
+        identify_request("owner", "drop", arguments={"a": True, "b": 2}),
+        identify_request("owner", "drop", arguments={"a": "\ud800"}),
+        identify_request("owner", "drop", arguments=stand_in),
+        large,
+    ]
+    assert len({same, *others}) == 6

@@ -1,5 +1,6 @@
 """A person is asked before a call, by clients of both eras, about tools of a live kernel."""
 
+import gc
 import re
 from contextlib import asynccontextmanager
 
@@ -674,3 +675,42 @@ async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, ow
     assert why in text_of(result)
     assert isinstance(notes[0], CallRefusal)
     assert await has_run(kernel)
+
+
+# -- what was allowed for a while
+
+
+class Connection:
+    """What lasts as long as a client."""
+
+
+def test_what_is_allowed_on_a_connection_ends_with_it():
+    grants, here, there = consent.Grants(), Connection(), Connection()
+    grants.add("owner", "drop", connection=here)
+    assert grants.has("owner", "drop", connection=here)
+    assert not grants.has("owner", "other", connection=here)
+    assert not grants.has("reader", "drop", connection=here)
+    assert not grants.has("owner", "drop", connection=there)
+    assert not grants.has("owner", "drop", client="")
+    del here
+    gc.collect()
+    assert not grants._by_connection
+
+
+def test_without_a_connection_it_is_for_one_caller_with_one_program(monkeypatch):
+    grants = consent.Grants()
+    grants.add("owner", "drop", client="Claude 2")
+    assert grants.has("owner", "drop", client="Claude 2")
+    assert not grants.has("owner", "drop", client="Claude 3")
+    assert not grants.has("reader", "drop", client="Claude 2")
+    monkeypatch.setattr(consent, "GRANT_SECONDS", -1)
+    grants.add("owner", "late", client="Claude 2")
+    assert not grants.has("owner", "late", client="Claude 2")
+
+
+def test_only_so_many_are_kept():
+    grants = consent.Grants()
+    for number in range(consent.MAX_GRANTS + 1):
+        grants.add("owner", str(number))
+    assert not grants.has("owner", "0")
+    assert grants.has("owner", "1")

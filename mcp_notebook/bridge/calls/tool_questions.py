@@ -1,12 +1,19 @@
-"""Elicitation: asks the client's user what a running tool wants to know.
+"""The questions of a running tool, which the client's user answers: MCP's elicitation.
 
 Runs on the bridge's event loop. Up to 2025-11-25 the server sends the client a request while the
-call runs. At 2026-07-28 the call is answered with its open questions (``InputRequiredResult``) and
-parked, and the client sends it again with the answers, as often as there are questions. Answers
+call runs. At 2026-07-28 the call is answered with its open questions (``InputRequiredResult``), and
+the client sends it again with the answers, as often as there are questions. A tool's function must
+not run twice because of that, so the call is parked, and the state that comes with the questions is
+its key. A key cannot be guessed, works once, and only for the same call of the same caller. Answers
 that already come with the first request are matched by the questions' keys when the tool asks.
 """
 
+import asyncio
+import json
 import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -14,28 +21,30 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.questions.parked_calls import ANSWER_LIMIT, NO_ANSWER, ParkedCalls
-from mcp_notebook.bridge.questions.request_states import is_consent_state
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import CallError
+from mcp_notebook.errors import CallError, UnknownState
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
+CONSENT_STATE = "consent."
+"""What the state of a question about consent begins with; that of a parked call has no dot."""
+ANSWER_LIMIT = 600.0
+"""Seconds that a user has to answer; the notebook's main thread may be waiting meanwhile."""
+MAX_CALLER_PARKED = 16
+"""Calls of one caller that may be parked at a time, so that those of others can be."""
+MAX_PARKED = 32
+"""Calls that may be parked at a time. A client that never returns costs one each time, and with it
+one of the `Settings.max_waiting_calls` of its kernel."""
+
+NO_ANSWER = f"Nobody answered the tool's question within {ANSWER_LIMIT / 60:.0f} minutes."
 _NOT_DECLARED = "The client cannot be asked: it has not declared MCP's elicitation in this request."
 
 
-def can_elicit(request: ClientRequest) -> bool:
-    """Return whether the client of this request can show its user a form."""
-    elicitation = None if request.capabilities is None else request.capabilities.elicitation
-    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False  # none, or web pages only
-    return not request.is_handshake or request.channel.can_ask
-
-
-class Elicitation:
+class ToolQuestions:
     """Follows calls that may ask questions; there is one for each bridge."""
 
     def __init__(self) -> None:
@@ -51,7 +60,7 @@ class Elicitation:
         Raises:
             UnknownState: The request has a state that no parked call has.
         """
-        if params.request_state is None or is_consent_state(params.request_state):
+        if params.request_state is None or params.request_state.startswith(CONSENT_STATE):
             return None
         return self._parked.take(params.request_state, caller, params.name, params.arguments or {})
 
@@ -98,7 +107,7 @@ class Elicitation:
             if not call.questions:
                 continue
             try:
-                if not can_elicit(request):  # every request declares its capabilities
+                if not request.can_elicit:  # every request declares its capabilities
                     raise CallError(_NOT_DECLARED)  # noqa: TRY301
                 call.question_keys = {item.key: item.question for item in call.questions.values()}
                 arguments = params.arguments or {}
@@ -150,7 +159,7 @@ async def _follow_and_elicit(
 
 async def _elicit(request: ClientRequest, question: messages.Ask) -> messages.Answer:
     """Send the client a request; return its answer, or why there is none."""
-    if not can_elicit(request):  # the kernel was told so
+    if not request.can_elicit:  # the kernel was told so
         return _make_refusal(question, _NOT_DECLARED)
     try:
         with anyio.fail_after(ANSWER_LIMIT):
@@ -180,3 +189,83 @@ def _make_answer(question: messages.Ask, response: types.ElicitResult) -> messag
 
 def _make_refusal(question: messages.Ask, reason: str) -> messages.Answer:
     return messages.Answer(id=question.id, question=question.question, error=reason)
+
+
+# -- parked calls ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Parked:
+    call: RunningCall
+    caller: Caller
+    request: str
+    expiry: asyncio.TimerHandle
+
+
+class ParkedCalls:
+    """The parked calls of one bridge; belongs to its event loop."""
+
+    def __init__(self) -> None:
+        self._parked: dict[str, _Parked] = {}
+        self._shares = Shares("open questions", per_caller=MAX_CALLER_PARKED, in_all=MAX_PARKED)
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def park(
+        self, call: RunningCall, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> str:
+        """Park a call, and return the state that retrieves it.
+
+        Args:
+            call: The call.
+            caller: Whom it belongs to.
+            name: The tool's name in the client's request.
+            arguments: The arguments in the client's request.
+
+        Raises:
+            CallError: Too many calls are parked.
+        """
+        lack = self._shares.explain_lack(caller)
+        if lack is not None:
+            raise CallError(f"The question cannot be asked. {lack}")
+        state = secrets.token_urlsafe(32)
+        expiry = asyncio.get_running_loop().call_later(ANSWER_LIMIT, self._expire, state)
+        request = _serialize_request(caller, name, arguments)
+        self._parked[state] = _Parked(call, caller, request, expiry)
+        self._shares.add(caller)
+        return state
+
+    def take(
+        self, state: str, caller: Caller, name: str, arguments: Mapping[str, Any]
+    ) -> RunningCall:
+        """Return the call with this state, which cannot be used again.
+
+        Raises:
+            UnknownState: No call has this state, or it is a different call's or caller's.
+        """
+        parked = self._parked.get(state)
+        if parked is None or parked.request != _serialize_request(caller, name, arguments):
+            raise UnknownState
+        self._remove(state)
+        parked.expiry.cancel()
+        return parked.call
+
+    def close(self) -> None:
+        """Cancel all parked calls."""
+        for state in tuple(self._parked):
+            parked = self._remove(state)
+            parked.expiry.cancel()
+            parked.call.cancel("The bridge was stopped.")
+
+    def _expire(self, state: str) -> None:
+        self._remove(state).call.cancel(NO_ANSWER)
+
+    def _remove(self, state: str) -> _Parked:
+        parked = self._parked.pop(state)
+        self._shares.remove(parked.caller)
+        return parked
+
+
+def _serialize_request(caller: Caller, name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([caller.owns, name, arguments], sort_keys=True)

@@ -1,4 +1,7 @@
-"""How deep and how many arguments may be, whether they were parsed or not."""
+"""What the gates let through: how deep and how many arguments may be, parsed or not.
+
+The other gates: test_call_starter.py, tests/e2e/test_tokens.py and tests/bridge/consent.
+"""
 
 import json
 
@@ -7,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.calls.argument_limits import check_arguments
+from mcp_notebook.bridge.calls.gates import SizeGate
+from mcp_notebook.bridge.calls.tool_call import ToolCall
 from mcp_notebook.bridge.protocol import json_spans
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.settings.limits import Limits
@@ -34,7 +38,7 @@ def count(value):
 async def refusal(arguments, **limits):
     """Return why arguments are refused, or None."""
     try:
-        await check_arguments(arguments, Limits(**limits))
+        await SizeGate(Limits(**limits)).admit(ToolCall(None, None, arguments, None))
     except InvalidArguments as error:
         return str(error)
     return None

@@ -9,19 +9,20 @@ import pytest
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.calls import tool_questions
+from mcp_notebook.bridge.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.questions import elicitation
-from mcp_notebook.bridge.questions.elicitation import Elicitation, can_elicit
-from mcp_notebook.bridge.questions.parked_calls import NO_ANSWER
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import UnknownState
+from mcp_notebook.errors import CallError, KernelGone, UnknownState
 from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
 NOTHING = object()
 """What a user says who never answers."""
+ME, OTHER = (Caller(name=name, is_user=True) for name in ("me", "somebody else"))
+ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
 PARAMS = types.CallToolRequestParams(name="top")
 
 
@@ -66,13 +67,13 @@ def request(version="2026-07-28", elicitation=None, says=None, declares=True):
     ],
 )
 def test_a_client_can_be_asked_that_has_declared_forms(declared, can):
-    assert can_elicit(request(elicitation=declared)) is can
-    assert can_elicit(request("2025-11-25", declared, says="something")) is can
-    assert not can_elicit(request("2025-11-25", declared))  # it has no way back to the client
+    assert request(elicitation=declared).can_elicit is can
+    assert request("2025-11-25", declared, says="something").can_elicit is can
+    assert not request("2025-11-25", declared).can_elicit  # it has no way back to the client
 
 
 def test_a_client_that_has_declared_nothing_cannot_be_asked():
-    assert not can_elicit(request(declares=False))
+    assert not request(declares=False).can_elicit
 
 
 QUESTION = messages.Ask(id=1, question=1, key="q", message="Sure?", form={"type": "object"})
@@ -110,7 +111,7 @@ def call_that_ends(sent):
 async def test_what_a_client_of_the_older_eras_says_is_the_answer(says, answer):
     sent = []
     asked = request("2025-11-25", {}, says)
-    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+    result = await ToolQuestions().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert answer.items() <= sent[0].model_dump().items()
 
@@ -131,7 +132,7 @@ async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
     sent = []
     asked = dataclasses.replace(request("2025-11-25", {}), channel=SlowChannel(NOTHING))
     following = asyncio.create_task(
-        Elicitation().follow(asked, PARAMS, asking_call(sent), NO_LISTENER)
+        ToolQuestions().follow(asked, PARAMS, asking_call(sent), NO_LISTENER)
     )
     with anyio.fail_after(TIMEOUT):
         await was_asked.wait()
@@ -145,11 +146,11 @@ async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
 
 
 async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
-    monkeypatch.setattr(elicitation, "ANSWER_LIMIT", 0.0)
+    monkeypatch.setattr(tool_questions, "ANSWER_LIMIT", 0.0)
     sent = []
     asked = request("2025-11-25", {}, NOTHING)
     with anyio.fail_after(30):
-        result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+        result = await ToolQuestions().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     (answer,) = sent
     assert (answer.question, answer.error) == (1, NO_ANSWER)
@@ -167,7 +168,7 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
 
     asked, call = request("2025-11-25", {}, NOTHING), asking_call(sent)
     asked.channel.ask = show_form
-    follower = asyncio.ensure_future(Elicitation().follow(asked, PARAMS, call, NO_LISTENER))
+    follower = asyncio.ensure_future(ToolQuestions().follow(asked, PARAMS, call, NO_LISTENER))
     await anyio.wait_all_tasks_blocked()
     assert told == ["shown"]
     call.handle(messages.Withdraw(id=1, question=1), [])
@@ -179,7 +180,7 @@ async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_c
 
 
 async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
-    sent, asking = [], Elicitation()
+    sent, asking = [], ToolQuestions()
     call = asking_call(sent)
     parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
     assert isinstance(parked, types.InputRequiredResult)
@@ -208,13 +209,100 @@ def asked_sampling():
 async def test_a_client_that_has_not_declared_it_is_not_asked_whatever_the_kernel_wants(version):
     sent = []
     asked = request(version, None, types.ElicitResult(action="accept"))
-    result = await Elicitation().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
+    result = await ToolQuestions().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error
 
 
 async def test_a_bridge_that_ends_cancels_what_is_parked():
-    sent, asking = [], Elicitation()
+    sent, asking = [], ToolQuestions()
     await asking.follow(request(elicitation={}), PARAMS, asking_call(sent), NO_LISTENER)
     asking.close()
     assert sent == [messages.Cancel(id=1, reason="The bridge was stopped.")]
+
+
+# -- parked calls
+
+
+async def test_a_state_gets_its_call_back_once_and_for_the_same_request_of_its_caller_only(call):
+    parked = ParkedCalls()
+    state = parked.park(call, ME, "top", {"a": 1, "b": [True]})
+    for name, arguments in [("top", {"a": 1}), ("other", {"a": 1, "b": [True]})]:
+        with pytest.raises(UnknownState):
+            parked.take(state, ME, name, arguments)
+    with pytest.raises(UnknownState):
+        parked.take(state, ME, "top", {"a": 1, "b": [1]})
+    with pytest.raises(UnknownState):
+        parked.take(f"{state}x", ME, "top", {"a": 1, "b": [True]})
+    with pytest.raises(UnknownState):
+        parked.take(state, OTHER, "top", {"a": 1, "b": [True]})
+    assert parked.take(state, ME, "top", {"b": [True], "a": 1}) is call
+    with pytest.raises(UnknownState, match="Invalid or expired requestState"):
+        parked.take(state, ME, "top", {"a": 1, "b": [True]})
+
+
+async def test_each_state_is_another_one(call):
+    parked = ParkedCalls()
+    states = set()
+    for _ in range(3):
+        states.add(parked.park(call, ME, "top", {}))
+    assert len(states) == 3
+    assert all(len(state) >= 40 for state in states)
+
+
+async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
+    monkeypatch.setattr(tool_questions, "ANSWER_LIMIT", 0)
+    sent, told = [], anyio.Event()
+
+    def send(message):
+        sent.append(message)
+        told.set()
+
+    parked = ParkedCalls()
+    state = parked.park(RunningCall(1, send), ME, "top", {})
+    with anyio.fail_after(60):
+        await told.wait()
+    assert sent == [messages.Cancel(id=1, reason=tool_questions.NO_ANSWER)]
+    assert tool_questions.NO_ANSWER == "Nobody answered the tool's question within 10 minutes."
+    with pytest.raises(UnknownState):
+        parked.take(state, ME, "top", {})
+    assert len(parked) == 0
+
+
+async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent):
+    parked = ParkedCalls()
+    for number in range(tool_questions.MAX_PARKED):
+        parked.park(
+            RunningCall(number, sent.append),
+            Caller(name=f"caller {number}", is_user=True),
+            "top",
+            {},
+        )
+    with pytest.raises(CallError, match="all callers together can have 32 at a time"):
+        parked.park(call, ME, "top", {})
+    parked.close()
+    assert len(sent) == tool_questions.MAX_PARKED
+    assert len(parked) == 0
+
+
+async def test_the_calls_of_one_caller_leave_room_for_those_of_others(call):
+    parked = ParkedCalls()
+    states = [parked.park(call, ME, "top", {}) for _ in range(tool_questions.MAX_CALLER_PARKED)]
+    with pytest.raises(CallError, match="open questions: one caller can have 16 at a time"):
+        parked.park(call, ME, "top", {})
+    for _ in range(tool_questions.MAX_CALLER_PARKED):
+        parked.park(call, OTHER, "top", {})
+    parked.take(states[0], ME, "top", {})
+    parked.park(call, ME, "top", {})
+    parked.close()
+
+
+async def test_a_call_that_was_lost_while_it_was_parked_says_so_to_who_comes_back(call, sent):
+    parked = ParkedCalls()
+    call.handle(ASK, [])
+    state = parked.park(call, ME, "top", {})
+    call.end(KernelGone("The kernel died."))
+    with pytest.raises(KernelGone, match="died"):
+        await parked.take(state, ME, "top", {}).follow(NO_LISTENER)
+    call.cancel("too late")
+    assert sent == []

@@ -2,21 +2,15 @@
 
 import pytest
 
-from mcp_notebook.bridge.questions import request_states as consent_states
-from mcp_notebook.bridge.questions.request_states import (
-    ConsentStates,
-    identify_request,
-    is_consent_state,
-)
+from mcp_notebook.bridge.consent import answer_states
+from mcp_notebook.bridge.consent.answer_states import AnswerStates
 from mcp_notebook.errors import UnknownState
 
 
 def test_a_state_is_redeemed_once_and_for_its_own_request_only():
-    states = ConsentStates()
+    states = AnswerStates()
     state = states.issue("request", "tool 1", 60)
-    assert is_consent_state(state)
-    assert not is_consent_state("a-state_of-a-parked_call")
-    assert not is_consent_state(None)
+    assert state.startswith("consent.")
     with pytest.raises(UnknownState):
         states.redeem(state, "another request")
     answer = states.redeem(state, "request")
@@ -26,7 +20,7 @@ def test_a_state_is_redeemed_once_and_for_its_own_request_only():
 
 
 def test_a_state_that_was_changed_or_made_elsewhere_is_refused():
-    states = ConsentStates()
+    states = AnswerStates()
     state = states.issue("request", "tool", 60)
     head, middle, tail = state[:-40], state[-40], state[-39:]
     changed = [
@@ -36,7 +30,7 @@ def test_a_state_that_was_changed_or_made_elsewhere_is_refused():
         "consent.",
         "consent.v1.",
         "consent.v1.\ud800é",
-        ConsentStates().issue("request", "tool", 60),
+        AnswerStates().issue("request", "tool", 60),
     ]
     for other in changed:
         with pytest.raises(UnknownState):
@@ -45,13 +39,13 @@ def test_a_state_that_was_changed_or_made_elsewhere_is_refused():
 
 
 def test_a_state_expires():
-    states = ConsentStates()
+    states = AnswerStates()
     assert states.redeem(states.issue("request", "tool", 0), "request").is_expired
 
 
 def test_open_questions_take_no_memory_and_used_ones_little(monkeypatch):
-    monkeypatch.setattr(consent_states, "MAX_USED", 10)
-    states = ConsentStates()
+    monkeypatch.setattr(answer_states, "MAX_USED", 10)
+    states = AnswerStates()
     oldest = states.issue("request", "tool", 60)
     used = [states.issue("request", "tool", 60) for _ in range(50)]
     assert states._used == []
@@ -63,18 +57,3 @@ def test_open_questions_take_no_memory_and_used_ones_little(monkeypatch):
     assert states.redeem(oldest, "request").is_expired
     with pytest.raises(UnknownState):
         states.redeem(used[-1], "request")
-
-
-def test_requests_that_differ_are_told_apart():
-    same = identify_request("owner", "drop", arguments={"a": 1, "b": 2})
-    assert identify_request("owner", "drop", arguments={"b": 2, "a": 1}) == same
-    large = identify_request("owner", "drop", arguments=b'{"a":1,"b":2}')
-    stand_in = {"sha256": "8ab6a9a2f0b1"}
-    others = [
-        identify_request("other", "drop", arguments={"a": 1, "b": 2}),
-        identify_request("owner", "drop", arguments={"a": True, "b": 2}),
-        identify_request("owner", "drop", arguments={"a": "\ud800"}),
-        identify_request("owner", "drop", arguments=stand_in),
-        large,
-    ]
-    assert len({same, *others}) == 6

@@ -7,15 +7,15 @@ with a key that only this bridge has. Of used states their numbers are kept, up 
 the lowest is forgotten, and with it all states that were made before that one expire.
 """
 
-import hashlib
 import heapq
 import json
 import secrets
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mcp_notebook.bridge.calls.tool_questions import CONSENT_STATE
 from mcp_notebook.errors import UnknownState
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MAX_USED = 4_096
 """Used states whose numbers are kept."""
-PREFIX = "consent."
-"""What all these states begin with; the state of a call that waits in its kernel has no dot."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class AskedState:
     """The answer comes too late."""
 
 
-class ConsentStates:
+class AnswerStates:
     """Makes states and takes them back, each once."""
 
     def __init__(self) -> None:
@@ -58,13 +56,13 @@ class ConsentStates:
         """Return a state for a question.
 
         Args:
-            request: Identifies the request: see `identify_request`.
+            request: Identifies the request: see `calls.tool_call.identify_request`.
             tool: Identifies the tool as it is.
             lifetime: Seconds until the state expires.
         """
         self._last += 1
         claims = [self._last, time.monotonic() + lifetime, request, tool]
-        return PREFIX + self._codec.seal(json.dumps(claims).encode())
+        return CONSENT_STATE + self._codec.seal(json.dumps(claims).encode())
 
     def redeem(self, state: str, request: str) -> AskedState:
         """Return what a state says; it cannot be used again.
@@ -75,7 +73,7 @@ class ConsentStates:
         from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 - as the codec
 
         try:
-            sealed = self._codec.unseal(state.removeprefix(PREFIX))
+            sealed = self._codec.unseal(state.removeprefix(CONSENT_STATE))
         except InvalidRequestState:
             raise UnknownState from None
         number, expiry, its_request, tool = json.loads(sealed)
@@ -86,21 +84,3 @@ class ConsentStates:
         if len(self._used) > MAX_USED:
             self._first = max(self._first, heapq.heappop(self._used) + 1)
         return AskedState(tool, is_expired)
-
-
-def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
-    """Return a short text that differs for requests that differ.
-
-    Args:
-        parts: Who asks for what.
-        arguments: The call's arguments; if large, as the client's JSON.
-    """
-    # What is large must not be taken for small arguments that contain its hash.
-    large = hashlib.sha256(arguments).hexdigest() if isinstance(arguments, bytes) else None
-    text = json.dumps([parts, large, None if large else arguments], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def is_consent_state(state: str | None) -> bool:
-    """Return whether a request comes back with the answer to a question about consent."""
-    return state is not None and state.startswith(PREFIX)
