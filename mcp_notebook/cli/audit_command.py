@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
-from mcp_notebook.bridge.telemetry.audit_file import explain_problem
-from mcp_notebook.bridge.telemetry.audit_reader import AuditReader
+from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import Record, complete
 from mcp_notebook.bridge.telemetry.call_journal import find_journals
 from mcp_notebook.errors import SettingsError

@@ -630,7 +630,7 @@ CHANGES = (
         "bridge/headless/test_replica_set.py",
     ),
     Change(
-        "bridge/headless/generation.py",
+        "bridge/headless/replica_set.py",
         "min(fit // versions, most",
         "min(fit, most",
         "bridge/headless/test_replica_set.py",
@@ -642,16 +642,16 @@ CHANGES = (
         "bridge/headless/test_replica_set.py",
     ),
     Change(
-        "bridge/headless/generation.py",
-        "            supervisor.retire()\n",
+        "bridge/headless/replica_set.py",
+        "            each.retire()\n",
         "            pass\n",
         "bridge/headless/test_replica_set.py",
     ),
     Change(
-        "bridge/headless/folder_owner.py",
-        "            if owner.host == socket.gethostname() and not is_alive(owner):",
-        "            if True:",
-        "bridge/headless/test_folder_owner.py",
+        "bridge/headless/kernel_folder.py",
+        '    return bool(owner["host"] == socket.gethostname()) and not is_alive(process)',
+        "    return True",
+        "bridge/headless/test_kernel_folder.py",
     ),
     Change(
         "bridge/headless/kernel_process.py",

@@ -27,7 +27,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
-from mcp_notebook.bridge.headless.kernel_folder import make_kernel_folder
+from mcp_notebook.bridge.headless.kernel_folder import claim_folder, make_kernel_folder
 from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings.settings import Settings
 
@@ -178,9 +178,6 @@ class KernelLaunch:
             self.log = folder / "kernel.log"
             stack.push_async_callback(_end, self.manager)
             await self._start_process()
-            # Loads a fifth of what the bridge needs, while the kernel starts.
-            from mcp_notebook.bridge.headless.folder_owner import claim_folder  # noqa: PLC0415
-
             claim_folder(folder)
             self._end = stack.pop_all()
 

@@ -18,9 +18,8 @@ from watched_catalog import WatchedCatalog
 from mcp_notebook.bridge.headless import replica_set
 from mcp_notebook.bridge.headless import supervisor as supervisor_module
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.generation import decide_number
 from mcp_notebook.bridge.headless.notebook_reader import read_notebook
-from mcp_notebook.bridge.headless.replica_set import ReplicaSet
+from mcp_notebook.bridge.headless.replica_set import ReplicaSet, decide_number
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import list_live_records

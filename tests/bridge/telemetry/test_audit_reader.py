@@ -8,8 +8,7 @@ from collections import deque
 
 import pytest
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditFile, name_old_file
-from mcp_notebook.bridge.telemetry.audit_reader import AuditReader
+from mcp_notebook.bridge.telemetry.audit_file import AuditFile, AuditReader, name_old_file
 
 WRITER = """
 import sys

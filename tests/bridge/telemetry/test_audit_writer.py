@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 from live import TIMEOUT
 
-from mcp_notebook.bridge.telemetry import audit_writer
+from mcp_notebook.bridge.telemetry import audit_log
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
-from mcp_notebook.bridge.telemetry.audit_writer import AuditItem, AuditWriter
+from mcp_notebook.bridge.telemetry.audit_log import AuditItem, AuditWriter
 from mcp_notebook.bridge.telemetry.call_journal import CallJournal, find_journals
 
 
@@ -70,7 +70,7 @@ def test_a_call_has_one_line_once_it_has_ended_and_is_in_the_journal_before(file
 def test_what_cannot_be_written_is_kept_and_that_is_said_once_and_its_end_too(
     file, caplog, monkeypatch
 ):
-    monkeypatch.setattr(audit_writer, "RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(audit_log, "RETRY_INTERVAL", 0.01)
     file.path.mkdir()
     with writing(file) as writer:
         for number in range(100):
@@ -96,8 +96,8 @@ def test_a_link_in_the_place_of_the_log_is_named(file, caplog):
 
 
 def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeypatch):
-    monkeypatch.setattr(audit_writer, "MAX_KEPT", 10)
-    monkeypatch.setattr(audit_writer, "RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(audit_log, "MAX_KEPT", 10)
+    monkeypatch.setattr(audit_log, "RETRY_INTERVAL", 0.01)
     with writing(file) as writer:
         writer.put(_start("early"))
         _wait_until(lambda: any(journal.calls for journal in find_journals(file.path)))
@@ -117,7 +117,7 @@ def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeyp
 
 
 def test_the_end_of_a_bridge_does_not_wait_for_a_disk_that_hangs(file, caplog, monkeypatch):
-    monkeypatch.setattr(audit_writer, "CLOSE_LIMIT", 0.01)
+    monkeypatch.setattr(audit_log, "CLOSE_LIMIT", 0.01)
     with writing(file) as writer:
         _wait_until(file.path.exists)
         with file.lock():
@@ -130,11 +130,11 @@ def test_the_end_of_a_bridge_does_not_wait_for_a_disk_that_hangs(file, caplog, m
 
 def test_what_a_killed_bridge_has_left_is_lost_but_what_it_had_written_is_not(file):
     left = CallJournal(file.path)
-    lines = {f"a-{number}": audit_writer.encode(_record(number)) for number in range(3)}
+    lines = {f"a-{number}": audit_log.encode(_record(number)) for number in range(3)}
     left.update(lines, (), lines)
     os.close(left._descriptor)  # its lock goes as that of a killed process does
     with file.lock():
-        file.append(audit_writer.deque([audit_writer.encode(_record(1, "ok"))]))
+        file.append(audit_log.deque([audit_log.encode(_record(1, "ok"))]))
     with writing(file), writing(file):
         pass
     outcomes = {line["id"]: line["outcome"] for line in _lines(file)}
