@@ -23,6 +23,7 @@ from mcp_notebook.bridge.access.tokens import list_authenticators
 from mcp_notebook.bridge.app import Bridge, unwrap_errors
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
+from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.bridge.transports.known_ports import (
     choose_token,
@@ -74,16 +75,18 @@ async def run_http(
             if not bridge.stop.is_set():
                 with publication:
                     bridge.print_address(url, notices)
-                    await serve_http(
-                        bridge.server,
-                        listener,
-                        settings=settings,
-                        authenticators=authenticators,
-                        stop=bridge.stop,
-                        metrics=bridge.metrics,
-                        refusals=RefusalLog([log.note_request for log in observers]),
-                        publish=publish,
-                    )
+                    async with Endpoint(bridge.server, settings).run() as endpoint:
+                        bridge.metrics.readings.append(endpoint.count_sessions())
+                        await serve_http(
+                            endpoint,
+                            listener,
+                            settings=settings,
+                            authenticators=authenticators,
+                            stop=bridge.stop,
+                            metrics=bridge.metrics,
+                            refusals=RefusalLog([log.note_request for log in observers]),
+                            publish=publish,
+                        )
             tasks.cancel_scope.cancel()
         bridge.check_interrupted()
 

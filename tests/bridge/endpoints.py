@@ -18,6 +18,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics
+from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
@@ -121,15 +122,18 @@ async def served(home, *, minutes=60.0, schema=None, authenticators=OWNERS, metr
         server = NotebookServer(catalog, links, observers=observers, limits=settings)
 
         async def serve():
-            await serve_http(
-                server,
-                listener,
-                settings=settings,
-                authenticators=authenticators,
-                stop=here.stop,
-                refusals=RefusalLog(),
-                metrics=Metrics() if metrics is None else metrics,
-            )
+            numbers = Metrics() if metrics is None else metrics
+            async with Endpoint(server, settings).run() as endpoint:
+                numbers.readings.append(endpoint.count_sessions())
+                await serve_http(
+                    endpoint,
+                    listener,
+                    settings=settings,
+                    authenticators=authenticators,
+                    stop=here.stop,
+                    refusals=RefusalLog(),
+                    metrics=numbers,
+                )
             here.has_ended.set()
 
         async with anyio.create_task_group() as tasks:

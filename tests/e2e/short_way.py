@@ -43,8 +43,8 @@ from mcp_notebook.bridge.transports import http
 from mcp_notebook.bridge.transports import stdio as stdio_module
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import Endpoint
+from mcp_notebook.bridge.transports.health_and_metrics import answer_health
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
-from mcp_notebook.bridge.transports.probes import answer_health
 from mcp_notebook.bridge.transports.sessions import Sessions
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record

@@ -152,7 +152,7 @@ async def test_the_end_of_the_endpoint_answers_its_calls(kernel, era):
         async with asking(side, make_call(era, "hold", name=name)) as answers:
             await until(side, name)
             await side.endpoint.end()
-        assert not side.endpoint.session_count
+        assert not side.endpoint.count_sessions().read()
         return answers, take_notes(side, name)
 
     async with both_sides([record_of(kernel)], kernel.home) as sides:

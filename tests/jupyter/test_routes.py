@@ -20,8 +20,8 @@ from live import TIMEOUT, Link, live_kernel
 from mcp import MCPError
 
 from mcp_notebook.discovery.records import list_live_records
+from mcp_notebook.jupyter.extension import ROUTES
 from mcp_notebook.jupyter.mcp_handler import McpHandler
-from mcp_notebook.jupyter.routes import ROUTES
 from mcp_notebook.kernel.notebook.panel.panel_view import ROUTE
 
 pytestmark = pytest.mark.anyio

@@ -29,7 +29,7 @@ _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
 _ELICITATION = "bridge/calls/test_tool_questions.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
 _SMUGGLING = "bridge/transports/test_connections_smuggling.py"
-_PROBES = "bridge/transports/test_probes.py"
+_HEALTH = "bridge/transports/test_health_and_metrics.py"
 _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
 _TRACES = "bridge/calls/test_trace_headers.py"
@@ -1253,7 +1253,7 @@ CHANGES = (
         "bridge/connect/test_relay_failures.py",
     ),
     Change(
-        "bridge/connect/subscription.py",
+        "bridge/connect/relay.py",
         "                    if not message.is_answer_to(self._request):\n",
         "                    if False:\n",
         "bridge/connect/test_relay_failures.py",
@@ -1265,28 +1265,28 @@ CHANGES = (
         "bridge/connect/test_session_streams.py",
     ),
     Change(
-        "bridge/connect/launches.py",
+        "bridge/connect/binder.py",
         "            while not lock_file(descriptor):",
         "            while False:",
-        "bridge/connect/test_launches.py",
+        "bridge/connect/test_binder.py",
     ),
     Change(
-        "bridge/connect/launches.py",
+        "bridge/connect/binder.py",
         "            except LaunchEnded:\n",
         "            except Exception:\n",
-        "bridge/connect/test_launches.py",
+        "bridge/connect/test_binder.py",
     ),
     Change(
         "bridge/connect/failures.py",
         "_ENDED and not words:",
         "_ENDED:",
-        "bridge/connect/test_launches.py",
+        "bridge/connect/test_binder.py",
     ),
     Change(
         "bridge/connect/find_endpoint.py",
         "if reply.status != HTTPStatus.OK and credentials.is_from_binder:",
         "if False:",
-        "bridge/connect/test_launches.py",
+        "bridge/connect/test_binder.py",
     ),
     Change(
         "bridge/transports/sessions.py",
@@ -1332,40 +1332,40 @@ CHANGES = (
     ),
     # -- numbers and spans -------------------------------------------------------------------------
     Change(
-        "bridge/transports/probes.py",
+        "bridge/transports/health_and_metrics.py",
         "if not (caller.may_read_metrics or caller.permissions.is_everything()):",
         "if False:",
-        _PROBES,
+        _HEALTH,
     ),
     Change(
-        "bridge/transports/probes.py",
+        "bridge/transports/health_and_metrics.py",
         "elif scope[SCOPE_KEY].permissions.is_nothing():",
         "elif False:",
-        _PROBES,
+        _HEALTH,
     ),
     Change(
-        "bridge/transports/probes.py",
+        "bridge/transports/health_and_metrics.py",
         'and scope["path"] == HEALTH_PATH',
         'and scope["path"].startswith(HEALTH_PATH)',
-        _PROBES,
+        _HEALTH,
     ),
     Change(
-        "bridge/transports/probes.py",
+        "bridge/transports/health_and_metrics.py",
         'and scope["method"] in _METHODS  #',
         "#",
-        _PROBES,
+        _HEALTH,
     ),
     Change(
         "bridge/access/caller.py",
         "return self.tools == NOTHING.tools",
         "return self == NOTHING",
-        _PROBES,
+        _HEALTH,
     ),
     Change(
         "bridge/access/caller.py",
         'OWNER = Caller(name="owner", is_user=True, may_read_metrics=True)',
         'OWNER = Caller(name="owner", is_user=True)',
-        _PROBES,
+        _HEALTH,
     ),
     Change(
         "bridge/access/token_store.py",

@@ -8,10 +8,10 @@ stdin and write stdout (`client_lines`).
 
 For clients that can start a command but cannot send a token. `addresses` reads what the user
 pasted, `credentials` finds the token, `find_endpoint` asks the address which of its paths is MCP,
-or `binder` and `launches` have a repository started on a BinderHub. `relay` then passes messages
+or `binder` has a repository started on a BinderHub. `relay` then passes messages
 on, both ways, as the bytes that they are. It looks only at what the way over HTTP needs: ids,
-methods, the protocol's version. With `session` (clients that open with ``initialize``) and
-`subscription` (2026-07-28) it opens again what a lost connection or a restarted server has ended.
+methods, the protocol's version. It opens again what a lost connection or a restarted server has
+ended: the `session` of clients that open with ``initialize``, and subscriptions (2026-07-28).
 `remote` and `failures` are the door to httpx2 here. What the messages mean is the business of the
 client, and of the server on the other side.
 """

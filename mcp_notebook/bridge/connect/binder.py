@@ -1,26 +1,47 @@
-"""Starts a repository on a BinderHub, through its build API, and tells how far that is.
+"""Jupyter servers on Binder: started from a repository, and found again while they live.
 
-Runs on the event loop of `mcp-notebook connect`. ``GET /build/PROVIDER/REPO/REF`` is a stream of
-events; the one of the phase ``ready`` has the address of a Jupyter server and its token. What was
-started is in `launches`.
+Runs on the event loop of `mcp-notebook connect`. Clients start their commands again and again, some
+twice at once; each Binder would build for minutes, and begin without what was computed before. So a
+server is kept with its token in a file of the user's own, by its repository, and started once at a
+time.
+
+BinderHub's build API: ``GET /build/PROVIDER/REPO/REF`` is a stream of events; the one of the phase
+``ready`` has the address of a Jupyter server and its token
+(https://binderhub.readthedocs.io/en/latest/api.html).
 """
 
+import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import quote
 
+import anyio
 import httpx2
 
-from mcp_notebook.bridge.connect.addresses import BinderRepository
+from mcp_notebook.bridge.connect.addresses import Address, BinderRepository, check_encryption
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status
+from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import Remote
-from mcp_notebook.errors import RemoteError
+from mcp_notebook.errors import LaunchEnded, RemoteError
+from mcp_notebook.private_files import (
+    lock_file,
+    make_private_folder,
+    read_private,
+    write_private,
+)
+from mcp_notebook.text.terminal import print_note
 
+_LOOK_INTERVAL = 0.2
+"""Seconds between two looks whether another process has started the server."""
 _FAILURES = ("failed", "failure")
 _LINES_KEPT = 15
-"""Of what a build said last, for the message about its failure."""
+"""The last lines of a build, for the message about its failure."""
 _QUIET = ("building", "pushing", "fetching")
 """Phases that say thousands of lines: only their beginning is told."""
 
@@ -32,6 +53,112 @@ class Launch:
     url: str
     """Its address; ends with a slash."""
     token: str = field(repr=False)
+
+
+async def find_launch(
+    http: httpx2.AsyncClient,
+    repository: BinderRepository,
+    credentials: Credentials,
+    file: "LaunchFile",
+    *,
+    insecure: bool = False,
+) -> Remote:
+    """Return the endpoint of a repository's server, which is started unless it lives.
+
+    Args:
+        http: Makes the requests.
+        repository: The repository.
+        credentials: For a BinderHub that wants a login.
+        file: Where the server is kept.
+        insecure: Whether it is well that nothing is encrypted on the way to another machine.
+
+    Raises:
+        RemoteError: It cannot be started, or has no endpoint.
+    """
+    async with file.hold():
+        launch = file.read()
+        if launch is not None:
+            try:
+                return await _connect(http, launch, credentials, insecure=insecure)
+            except LaunchEnded:
+                print_note("The server that was started on Binder before has ended.")
+            except RemoteError as error:
+                # Perhaps it is only the network: what was computed there must not be given up.
+                raise RemoteError(
+                    f"{error} If that server has ended, remove {file.path} to start a new one."
+                ) from None
+        print_note(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
+        launch = await launch_repository(http, repository, credentials, print_note)
+        file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")
+        print_note(
+            "Open a notebook there in the browser, and run it: its tools appear then. The address, "
+            f"with the token in it, is in {file.link_file}."
+        )
+        return await _connect(http, launch, credentials, insecure=insecure)
+
+
+async def _connect(
+    http: httpx2.AsyncClient, launch: Launch, credentials: Credentials, *, insecure: bool
+) -> Remote:
+    """Return the endpoint of a server that was started.
+
+    Raises:
+        RemoteError: It has none, is not reached, or has ended.
+    """
+    server = launch.url.rstrip("/")
+    check_encryption(server, insecure=insecure)
+    theirs = credentials
+    if launch.token:
+        theirs = Credentials(launch.token, "Binder", is_from_binder=True)
+    return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
+
+
+class LaunchFile:
+    """The file about one repository.
+
+    Args:
+        home: The folder of mcp-notebook.
+        repository: The repository.
+    """
+
+    def __init__(self, home: Path, repository: BinderRepository) -> None:
+        key = hashlib.sha256(f"{repository.binder}/{repository.spec}".encode()).hexdigest()[:16]
+        self.path = home / "binder" / f"{key}.json"
+        """Has the address and the token, for the next start."""
+        self.link_file = home / "binder" / f"{key}.url"
+        """Has the address for the browser, with the token in it."""
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Let one process at a time into the block, however long another one is in it."""
+        make_private_folder(self.path.parent)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
+        try:
+            while not lock_file(descriptor):  # noqa: ASYNC110 - of another process
+                await anyio.sleep(_LOOK_INTERVAL)
+            yield
+        finally:
+            os.close(descriptor)  # ends the lock
+
+    def read(self) -> Launch | None:
+        """Return the server that was started last, whether it lives or not; None without one."""
+        try:
+            content = json.loads(read_private(self.path))
+            return Launch(str(content["url"]), str(content["token"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, launch: Launch, page: str) -> None:
+        """Keep a server.
+
+        Args:
+            launch: The server.
+            page: Path of a page there, below its address.
+        """
+        write_private(self.path, json.dumps({"url": launch.url, "token": launch.token}))
+        token = f"?token={launch.token}" if launch.token else ""
+        write_private(self.link_file, f"{launch.url}{page}{token}\n")
 
 
 async def launch_repository(

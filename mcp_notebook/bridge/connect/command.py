@@ -14,10 +14,10 @@ from mcp_notebook.bridge.connect.addresses import (
     check_encryption,
     read_address,
 )
+from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.client_lines import ClientLines
 from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
-from mcp_notebook.bridge.connect.launches import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.messages import InvalidMessage, make_error, read_line
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import open_http

@@ -4,40 +4,54 @@ Runs on the event loop of `mcp-notebook connect`; each request of the client is 
 is, each message says: one with the version in its ``_meta`` (2026-07-28) stands alone, all others
 belong to the client's `session`. A request that did not reach the server is tried again for a
 while; one that did, and was not answered, only if it changes nothing. Then the client gets an error
-that says what happened: no request waits for ever.
+that says what happened: no request waits for ever. A subscription is opened again when the server
+is back.
 """
 
 import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import anyio
 import anyio.abc
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import HEADER_MISMATCH, RequestId
 
 from mcp_notebook.bridge.connect.client_lines import ClientLines
-from mcp_notebook.bridge.connect.exchange import ask, exchange, list_pauses
+from mcp_notebook.bridge.connect.exchange import (
+    STEADY,
+    ask,
+    check_session,
+    exchange,
+    explain_reply,
+    list_pauses,
+)
 from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
     Message,
+    as_object,
     make_error,
     make_message,
     read_line,
+    replace_id,
 )
 from mcp_notebook.bridge.connect.remote import Remote, Reply
 from mcp_notebook.bridge.connect.session import Session
-from mcp_notebook.bridge.connect.subscription import METHOD as LISTEN
-from mcp_notebook.bridge.connect.subscription import Subscription
 from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost, Unreachable
 
 logger = logging.getLogger(__name__)
 
 RETRY_LIMIT = 20.0
 """Seconds for which a request is tried again. Most clients wait for a minute."""
+_LISTEN = "subscriptions/listen"
 _MAX_PAGES = 100
 """Of a list of tools."""
 _CANCELLED = "notifications/cancelled"
 _INITIALIZED = "notifications/initialized"
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_KINDS = ("tools", "prompts", "resources")
 _REPEATABLE = frozenset(
     {"initialize", "ping", "server/discover", "completion/complete", "logging/setLevel"}
     | {"tools/list", "prompts/list", "prompts/get", "resources/list", "resources/read"}
@@ -137,11 +151,11 @@ class Relay:
     async def _persist(self, message: Message, request: _OpenRequest) -> None:
         """Pass a request on, and try again if that may help and can do no harm."""
         limit = anyio.current_time() + RETRY_LIMIT
-        subscription = Subscription(message, self._lines.send)
+        subscription = _Subscription(message, self._lines.send)
         for pause in list_pauses():
             number = self._session.number
             try:
-                if request.is_modern and message.method == LISTEN:
+                if request.is_modern and message.method == _LISTEN:
                     await subscription.keep_open(self._remote, list_headers(message))
                 else:
                     await self._exchange(message, request)
@@ -218,6 +232,78 @@ class Relay:
                     self._session.note_lost(number)
         except RemoteError as error:
             logger.warning("%s was not sent. %s", message.method or "An answer", error)
+
+
+class _Subscription:
+    """A client's ``subscriptions/listen`` (2026-07-28), kept open over restarts of the server.
+
+    The request stays open for the client. When its stream ends, it is sent again. The client does
+    not get the second acknowledgement, but notices that all that it listens for may have changed.
+
+    Args:
+        request: The client's request.
+        send: Sends a message to the client.
+    """
+
+    def __init__(self, request: Message, send: Callable[[Message], Awaitable[None]]) -> None:
+        self._request = request
+        self._send = send
+        self.is_open = False
+        """Whether a server has acknowledged it."""
+
+    async def keep_open(self, remote: Remote, headers: Mapping[str, str]) -> None:
+        """Pass on what comes until the server refuses; the caller cancels it for the client.
+
+        Raises:
+            RemoteError: The server refuses, or has never been reached.
+        """
+        pauses = list_pauses()
+        while True:
+            began = anyio.current_time()
+            try:
+                if await self._hear(remote, headers):
+                    return
+            except (ConnectionLost, Unreachable):
+                if not self.is_open:
+                    raise
+            if anyio.current_time() - began > STEADY:
+                pauses = list_pauses()
+            await anyio.sleep(next(pauses))
+
+    async def _hear(self, remote: Remote, headers: Mapping[str, str]) -> bool:
+        """Pass on the messages of one stream, and return whether the client has its answer."""
+        async with remote.post(self._request.body, headers) as reply:
+            check_session(reply, headers, remote)
+            async for message in reply.read():
+                if message.is_answer:
+                    if not message.is_answer_to(self._request):
+                        continue
+                    if self.is_open and "error" not in message.content:
+                        return False  # the server is stopping
+                    await self._send(replace_id(message, self._request.id))
+                    return True
+                if message.method == _ACKNOWLEDGED and self.is_open:
+                    await self._announce_changes()
+                else:
+                    self.is_open = self.is_open or message.method == _ACKNOWLEDGED
+                    await self._send(message)
+            if reply.status != HTTPStatus.OK:
+                raise await explain_reply(remote, reply)
+        if not self.is_open:
+            raise ConnectionLost(f"The connection to {remote.url} ended before the answer came.")
+        return False
+
+    async def _announce_changes(self) -> None:
+        kinds = as_object(self._request.params.get("notifications"))
+        meta = {"_meta": {SUBSCRIPTION_ID_META_KEY: self._request.id}}
+        for kind in _KINDS:
+            if kinds.get(f"{kind}ListChanged"):
+                method = f"notifications/{kind}/list_changed"
+                await self._send(make_message({"method": method, "params": meta}))
+        uris = kinds.get("resourceSubscriptions")
+        for uri in uris if isinstance(uris, list) else ():
+            method = "notifications/resources/updated"
+            await self._send(make_message({"method": method, "params": {"uri": uri, **meta}}))
 
 
 def _explain(error: RemoteError, request: Message) -> str:

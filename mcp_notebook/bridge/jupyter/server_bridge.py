@@ -17,7 +17,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,18 +35,24 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.tokens import OwnToken
-from mcp_notebook.bridge.jupyter.notebook_view import NotebookView
+from mcp_notebook.bridge.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.tasks.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.metrics import Metrics
-from mcp_notebook.bridge.transports.endpoint import PATH
-from mcp_notebook.bridge.transports.http import serve_app
+from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
+from mcp_notebook.bridge.transports.http import serve_http
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import print_output
 
+SETTLE_LIMIT = 3.0
+"""Seconds that live notebooks have to answer before the first list goes out without them."""
 MAX_VIEWS = 64
 """Notebooks, or ways of naming one, that are served by themselves, before those are forgotten that
 are gone. What is open is never forgotten."""
@@ -71,7 +77,7 @@ async def run_server_bridge(settings: Settings) -> None:
             address = listener.getsockname()
             is_socket = isinstance(address, str)
             print_output(json.dumps({"socket": address} if is_socket else {"port": address[1]}))
-            await serve_app(
+            await serve_http(
                 views,
                 listener,
                 settings=settings,
@@ -81,6 +87,73 @@ async def run_server_bridge(settings: Settings) -> None:
                 refusals=RefusalLog([log.note_request for log in observers]),
             )
             tasks.cancel_scope.cancel()
+
+
+class _NotebookView:
+    """An MCP endpoint for some of the kernels, with a catalogue of its own.
+
+    So a tool has the same name there, whatever other notebooks offer.
+
+    Args:
+        settings: All options.
+        observers: Hear what happens to calls.
+        records: Yields the records of these kernels, now and after each change.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        observers: Sequence[CallObserver],
+        records: AsyncIterable[tuple[Record, ...]],
+    ) -> None:
+        self._records = records
+        self._ready = anyio.Event()
+        self._running = anyio.CancelScope()
+        self._catalog = Catalog()
+        self.links = Links(
+            self._catalog,
+            on_change=self._handle_change,
+            on_resources=self._handle_resources,
+        )
+        self._server = NotebookServer(
+            self._catalog,
+            self.links,
+            ready=self._ready.wait,
+            observers=observers,
+            with_meta_tools=settings.meta_tools,
+            page_size=settings.page_size,
+            limits=settings,
+            tasks=TaskPolicy.from_settings(settings),
+            consent=ConsentPolicy.from_settings(settings),
+        )
+        self.endpoint = Endpoint(self._server, settings)
+        """Answers its clients."""
+
+    async def run(
+        self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Follow the kernels and serve, until this is cancelled."""
+        with self._running:
+            await self._serve(task_status)
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._running.cancel()
+
+    async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:
+        async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._server.announce_changes)
+            tasks.start_soon(self.links.follow, self._records)
+            task_status.started()
+            with anyio.move_on_after(SETTLE_LIMIT):
+                await self.links.wait_until_settled()
+            self._ready.set()
+
+    def _handle_change(self) -> None:
+        self._server.note_change()
+
+    def _handle_resources(self, kernel_id: str) -> None:
+        self._server.resource_notices.note_kernel(kernel_id)
 
 
 class _Views:
@@ -97,7 +170,7 @@ class _Views:
         self._observers = observers
         self._kernels = kernels
         self._tasks = tasks
-        self._views: dict[str, NotebookView] = {}
+        self._views: dict[str, _NotebookView] = {}
         self._opening = anyio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,7 +196,7 @@ class _Views:
         for view in self._views.values():
             await view.endpoint.end_sessions(caller)
 
-    async def _open_view(self, notebook: str) -> NotebookView | None:
+    async def _open_view(self, notebook: str) -> _NotebookView | None:
         """Make the endpoint of a notebook, or of all; None if there is no such notebook."""
 
         def is_served(record: Record) -> bool:
@@ -134,7 +207,7 @@ class _Views:
             if not any(map(is_served, self._kernels.records)):
                 return None
             self._make_room()
-        view = NotebookView(self._settings, self._observers, self._kernels.watch(is_served))
+        view = _NotebookView(self._settings, self._observers, self._kernels.watch(is_served))
         await self._tasks.start(view.run)
         self._views[notebook] = view
         return view

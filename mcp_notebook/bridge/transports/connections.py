@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
-from typing import cast
+from typing import Any, cast
 
 import anyio
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,7 +43,6 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.protocol.client_request import UNREAD_KEY, UnreadAnswers
-from mcp_notebook.bridge.transports.held_heads import HeldHeads
 
 try:
     import fcntl
@@ -75,6 +74,7 @@ _TURNS_TO_GO = 3
 sent its request: it reads the request, reads the end, and ends the connection."""
 _ACCEPT_PAUSE = 0.1
 """Seconds until the next attempt if a connection could not be accepted."""
+_HEAD_START = b"HTTP/1.1 "
 _VERSIONS = ("1.0", "1.1")
 _STATE_KEY = "connection"
 
@@ -350,7 +350,7 @@ class _Connection(HttpToolsProtocol):
     # -- called by the event loop and the parser ---------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        together = HeldHeads(cast("asyncio.Transport", transport))
+        together = _HeldHeads(cast("asyncio.Transport", transport))
         super().connection_made(cast("asyncio.Transport", together))
         self._connections.add(self.number, self.end)
 
@@ -469,6 +469,47 @@ class _Connection(HttpToolsProtocol):
         """Make the parser give up, whatever more there is in the data at hand."""
         self._problem = status, reason
         raise ValueError(reason)
+
+
+class _HeldHeads:
+    """A connection's transport that writes the head of a response together with what follows it.
+
+    uvicorn writes a head and a body one after the other, and each write is a system call that may
+    wake the client.
+
+    Args:
+        transport: The transport.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write data; a head waits for the next write, or for the loop's next turn."""
+        if not data:
+            return  # asyncio's transport, from Python 3.12 on, would never be done with it
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.writelines([head, data])
+        elif data.startswith(_HEAD_START):
+            self._head = data
+            asyncio.get_running_loop().call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection when everything is written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
 
 
 def _announces_body(header: tuple[bytes, bytes]) -> bool:

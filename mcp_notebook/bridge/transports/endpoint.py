@@ -21,6 +21,7 @@ from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.protocol.client_request import HANG_UP_KEY
 from mcp_notebook.bridge.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.metrics import Reading
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
 from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.json_responses import prefer_json
@@ -66,10 +67,10 @@ class Endpoint:
         """Messages of clients that have come in and are not answered yet."""
         self._all_answered = anyio.Event()
 
-    @property
-    def session_count(self) -> int:
-        """How many sessions there are."""
-        return len(self._sessions)
+    def count_sessions(self) -> Reading:
+        """Return the number of sessions, as one of the bridge's numbers."""
+        description = "Sessions of HTTP clients now."
+        return Reading("sessions", description, lambda: len(self._sessions))
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:

@@ -18,12 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Authenticator, Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.connections import Connections
-from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
+from mcp_notebook.bridge.transports.endpoint import PATH
+from mcp_notebook.bridge.transports.health_and_metrics import answer_health, answer_metrics
 from mcp_notebook.bridge.transports.port_owner import find_port_use
-from mcp_notebook.bridge.transports.probes import answer_health, answer_metrics
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
@@ -96,46 +95,6 @@ def format_url(listener: socket.socket, *, is_encrypted: bool = False) -> str:
     return f"{scheme}://{f'[{local}]' if ':' in local else local}:{port}{PATH}"
 
 
-async def serve_http(  # noqa: PLR0913 - each is of another part
-    server: NotebookServer,
-    listener: socket.socket,
-    *,
-    settings: Settings,
-    authenticators: Sequence[Authenticator],
-    stop: anyio.Event,
-    metrics: Metrics,
-    refusals: RefusalLog,
-    publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-) -> None:
-    """Serve clients over Streamable HTTP until `stop` is set.
-
-    Args:
-        server: The server; closed at the end.
-        listener: From `open_listener`.
-        settings: The address that it listens on, for the gate, the certificate, and the limits.
-        authenticators: Tell whose a bearer token is.
-        stop: Closes the endpoint when it is set.
-        metrics: The numbers that ``/metrics`` shows.
-        refusals: Gets a line about each refused request.
-        publish: Adds what is for everybody, without a token.
-    """
-    endpoint = Endpoint(server, settings)
-    metrics.readings.append(
-        Reading("sessions", "Sessions of HTTP clients now.", lambda: endpoint.session_count)
-    )
-    async with endpoint.run():
-        await serve_app(
-            endpoint,
-            listener,
-            settings=settings,
-            authenticators=authenticators,
-            stop=stop,
-            metrics=metrics,
-            refusals=refusals,
-            publish=publish,
-        )
-
-
 class Servable(Protocol):
     """An application that answers requests which the gate has let in."""
 
@@ -149,7 +108,7 @@ class Servable(Protocol):
         """End what a caller has open who has lost its right."""
 
 
-async def serve_app(  # noqa: PLR0913 - each is of another part
+async def serve_http(  # noqa: PLR0913 - each is of another part
     app: Servable,
     listener: socket.socket,
     *,
@@ -160,7 +119,18 @@ async def serve_app(  # noqa: PLR0913 - each is of another part
     refusals: RefusalLog,
     publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> None:
-    """Serve an application behind the gate until `stop` is set; see `serve_http`."""
+    """Serve an application behind the gate until `stop` is set.
+
+    Args:
+        app: The application; it is ended before this returns.
+        listener: From `open_listener`.
+        settings: The address that it listens on, for the gate, and the certificate.
+        authenticators: Tell whose a bearer token is.
+        stop: Closes the endpoint when it is set.
+        metrics: The numbers that ``/metrics`` shows.
+        refusals: Gets a line about each refused request.
+        publish: Adds pages for everybody, without a token.
+    """
     connections = Connections(refusals)
     gate = _build_gate(app, connections, authenticators, settings, metrics)
     config = _configure(answer_health(publish(gate)), settings)

@@ -734,3 +734,87 @@ def _receive(client):
         return client.recv(1000)
     except ConnectionError:
         return b""
+
+
+# -- the head of a response leaves together with its body, or alone if nothing follows at once -----
+
+RESPONSE, CONTENT = b"HTTP/1.1 200 OK\r\n\r\n", b"body"
+
+
+class _Transport:
+    """Notes what a connection does."""
+
+    def __init__(self):
+        self.done = []
+
+    def write(self, data):
+        self.done.append(data)
+
+    def writelines(self, lines):
+        self.done.append(b"".join(lines))
+
+    def close(self):
+        self.done.append("closed")
+
+    def is_closing(self):
+        return "closed" in self.done
+
+
+class _Protocol(asyncio.Protocol):
+    """Says when its connection is closed."""
+
+    def __init__(self):
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, exc):  # noqa: ARG002
+        self.lost.set()
+
+
+@pytest.fixture
+def transport():
+    return _Transport()
+
+
+@pytest.mark.anyio
+async def test_a_head_and_a_body_leave_together(transport):
+    held = connections._HeldHeads(transport)
+    held.write(RESPONSE)
+    held.write(CONTENT)
+    held.write(CONTENT)
+    assert transport.done == [RESPONSE + CONTENT, CONTENT]
+    await anyio.lowlevel.checkpoint()
+    assert transport.done == [RESPONSE + CONTENT, CONTENT]
+
+
+@pytest.mark.anyio
+async def test_a_head_of_a_silent_stream_leaves_alone(transport):
+    connections._HeldHeads(transport).write(RESPONSE)
+    await anyio.wait_all_tasks_blocked()
+    assert transport.done == [RESPONSE]
+
+
+@pytest.mark.anyio
+async def test_a_head_leaves_before_the_connection_closes(transport):
+    held = connections._HeldHeads(transport)
+    held.write(RESPONSE)
+    held.close()
+    await anyio.wait_all_tasks_blocked()
+    assert transport.done == [RESPONSE, "closed"]
+    assert held.is_closing()
+
+
+@pytest.mark.anyio
+async def test_a_response_without_a_body_leaves_nothing_that_waits():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.create_connection(_Protocol, sock=ours)
+        held = connections._HeldHeads(transport)
+        held.write(RESPONSE)
+        held.write(b"")
+        held.close()
+        with anyio.fail_after(LIMIT):
+            await protocol.lost.wait()
+            assert await loop.sock_recv(theirs, 100) == RESPONSE
+            assert await loop.sock_recv(theirs, 100) == b""
