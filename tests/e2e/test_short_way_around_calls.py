@@ -26,7 +26,7 @@ from live import live_kernel, record_of
 from short_way import both_sides, make_request, normalise_message
 
 from mcp_notebook.bridge.lists import resource_notices
-from mcp_notebook.bridge.protocol.large_calls import LARGE
+from mcp_notebook.bridge.protocol.detached_arguments import LARGE
 from mcp_notebook.bridge.tasks.forms import EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.fast_path import http_exchange

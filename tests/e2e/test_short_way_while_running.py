@@ -34,7 +34,7 @@ from live import record_of
 from short_way import both_sides, normalise_message
 
 from mcp_notebook.bridge.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.protocol.large_calls import LARGE
+from mcp_notebook.bridge.protocol.detached_arguments import LARGE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
 

@@ -758,10 +758,10 @@ CHANGES = (
         "bridge/lists/test_change_notices.py",
     ),
     Change(
-        "bridge/protocol/mcp_types.py",
+        "bridge/calls/tool_calls.py",
         "        elif done is None or done <= last:\n",
         "        elif done is None or done < last:\n",
-        "bridge/protocol/test_mcp_types.py",
+        "bridge/calls/test_tool_calls.py",
     ),
     Change(
         "bridge/access/gate.py",
@@ -824,10 +824,10 @@ CHANGES = (
         "bridge/calls/test_tool_questions.py",
     ),
     Change(
-        "bridge/lists/subscriptions.py",
+        "bridge/lists/news_streams.py",
         "        has_changed = tools is not self._tools\n",
         "        has_changed = True\n",
-        "bridge/lists/test_subscriptions.py",
+        "bridge/lists/test_news_streams.py",
     ),
     Change(
         "bridge/transports/sessions.py",

@@ -6,8 +6,9 @@ request that makes no sense is answered with an error of the protocol.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, get_args
 from weakref import WeakKeyDictionary
 
 import anyio.to_thread
@@ -22,8 +23,6 @@ from mcp_notebook.bridge.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.lists.meta_tools import RequestedPage, RequestedResult
-from mcp_notebook.bridge.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.lists.resource_owners import ResourceOwners
 from mcp_notebook.bridge.lists.resources import ResourceRequests
 from mcp_notebook.bridge.protocol.accommodations import (
     NewTools,
@@ -32,12 +31,10 @@ from mcp_notebook.bridge.protocol.accommodations import (
 )
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.protocol.large_calls import identify_arguments
-from mcp_notebook.bridge.protocol.mcp_types import (
+from mcp_notebook.bridge.protocol.detached_arguments import identify_arguments
+from mcp_notebook.bridge.protocol.result_forms import (
     AnswerT_co,
     MakeAnswer,
-    make_log_sender,
-    make_progress_sender,
     replace_surrogates,
 )
 from mcp_notebook.bridge.tasks.forms import TaskForm
@@ -45,10 +42,14 @@ from mcp_notebook.bridge.tasks.tasks import Tasks, can_follow_tasks
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.missing_tools import MissingTool
-from mcp_notebook.wire import task_messages
+from mcp_notebook.wire import messages, task_messages
 
 logger = logging.getLogger(__name__)
 
+_LOG_LEVELS = get_args(types.LoggingLevel)
+PROGRESS_STEP = 1e-6
+"""What is added to progress that has not increased: MCP requires that every progress notification
+exceeds the previous one, but a new message or a second loop does not advance it."""
 LEGACY_LOG_LEVEL = "info"
 """Log level of clients of the handshake era that have not set one."""
 _MAX_DEPARTURES = 5
@@ -64,9 +65,7 @@ class ToolCalls:
         tools: Knows which tools there are.
         new_tools: Tells clients of new tools in a result.
         changes: Tells the caller of changes that its call made, before the result.
-        owners: Hears whose the resources of a result are.
-        resource_notices: Hears of results with resources.
-        resources: Reads these.
+        resources: Reads these, and hears of results that link to some.
         tasks: Lets calls become tasks.
         sessions: Hear which requests clients cancel.
     """
@@ -77,8 +76,6 @@ class ToolCalls:
         tools: ToolGate,
         new_tools: NewTools,
         changes: ChangeNotices,
-        owners: ResourceOwners,
-        resource_notices: ResourceNotices,
         resources: ResourceRequests,
         tasks: Tasks,
         sessions: ClientSessions,
@@ -88,8 +85,6 @@ class ToolCalls:
         self._tools = tools
         self._new_tools = new_tools
         self._changes = changes
-        self._owners = owners
-        self._resource_notices = resource_notices
         self._resources = resources
         self.tasks = tasks
         """Those that calls have become."""
@@ -172,8 +167,7 @@ class ToolCalls:
     def adapt_result(self, request: ClientRequest, result: Result) -> Result:
         """Return a result as its client can take it."""
         caller = request.caller
-        self._owners.note_result(caller, result)
-        self._resource_notices.note_result(caller, result)
+        self._resources.note_result(caller, result)
         if self._new_tools.follow(request):
             names = (entry.name for entry in self._tools.tools.list_entries(caller))
             result = self._new_tools.add_note(request, result, names)
@@ -261,6 +255,39 @@ class ToolCalls:
             log=None if level is None else make_log_sender(request),
             log_level=level,
         )
+
+
+def make_progress_sender(
+    request: ClientRequest,
+) -> Callable[[messages.Progress], Awaitable[None]]:
+    """Return a function that sends the client progress, which always increases."""
+    last: float | None = None
+
+    async def send(progress: messages.Progress) -> None:
+        nonlocal last
+        done = progress.progress
+        if last is None:
+            done = 0.0 if done is None else done
+        elif done is None or done <= last:
+            done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
+        last = done
+        message = None if progress.message is None else replace_surrogates(progress.message)
+        await request.channel.send_progress(done, progress.total, message)
+
+    return send
+
+
+def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitable[None]]:
+    """Return a function that sends the client log messages."""
+
+    async def send(log: messages.Log) -> None:
+        level = log.level if log.level in _LOG_LEVELS else "info"
+        params = types.LoggingMessageNotificationParams.model_validate(
+            {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
+        )
+        await request.channel.send_log(params)
+
+    return send
 
 
 def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:

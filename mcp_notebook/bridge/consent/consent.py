@@ -33,8 +33,8 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
+from mcp_notebook.bridge.protocol.detached_arguments import outline_arguments
 from mcp_notebook.bridge.protocol.json_spans import NotJson
-from mcp_notebook.bridge.protocol.large_calls import outline_arguments
 from mcp_notebook.errors import CallError
 from mcp_notebook.wire import messages
 

@@ -19,10 +19,9 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.lists.subscriptions import Subscriptions, ToolsWatcher
+from mcp_notebook.bridge.lists.news_streams import Subscriptions, ToolsWatcher
 from mcp_notebook.bridge.protocol.accommodations import find_accommodation
-from mcp_notebook.bridge.protocol.callers import find_caller
-from mcp_notebook.bridge.protocol.client_request import read_request
+from mcp_notebook.bridge.protocol.client_request import find_caller, read_request
 
 logger = logging.getLogger(__name__)
 

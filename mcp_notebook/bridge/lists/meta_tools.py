@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.protocol.large_calls import split_arguments
+from mcp_notebook.bridge.protocol.detached_arguments import split_arguments
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.missing_tools import META_TOOLS, READ_RESOURCE

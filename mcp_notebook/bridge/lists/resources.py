@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import secrets
 import sys
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -28,11 +29,10 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.lists.resource_owners import ResourceOwners
-from mcp_notebook.bridge.protocol.callers import find_caller
-from mcp_notebook.bridge.protocol.mcp_types import make_contents, replace_surrogates
+from mcp_notebook.bridge.protocol.client_request import find_caller
+from mcp_notebook.bridge.protocol.result_forms import make_contents, replace_surrogates
 from mcp_notebook.bridge.protocol.versions import has_feature
-from mcp_notebook.content import Image, Resource, Result, Text
+from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages, resource_uris
 
@@ -57,8 +57,45 @@ MAX_PICTURE = 2**19
 _PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_READS = 64
 """Reads at a time; a kernel takes as many."""
+MAX_OWNED = 10_000
+"""Resources that are remembered for one caller; the oldest ones are forgotten."""
+MAX_OWNERS = 1_000
+"""Callers for whom any are remembered; those who have not got one for longest are forgotten."""
 LEGACY_NOT_FOUND = -32002
 """The error code for unknown resources before 2026-07-28, which dropped it."""
+
+
+class ResourceOwners:
+    """Which callers may see which resources: those that results of their own calls have linked to.
+
+    Whoever may call all tools may see all resources, and nothing is remembered for it. For others,
+    a resource is as good as the result that it completes: what another caller's call has left
+    behind does not exist, even if the tool is allowed, because the arguments were the other's. A
+    restart of the bridge forgets all of this, and calling again helps.
+    """
+
+    def __init__(self) -> None:
+        self._uris: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        """By caller."""
+
+    def note_result(self, caller: Caller, result: Result) -> None:
+        """Note that a caller gets a result."""
+        if caller.permissions.is_everything():
+            return
+        for block in result.content:
+            if isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri):
+                uris = self._uris.setdefault(caller.owns, OrderedDict())
+                self._uris.move_to_end(caller.owns)
+                uris[block.uri] = None
+                uris.move_to_end(block.uri)
+                if len(uris) > MAX_OWNED:
+                    uris.popitem(last=False)
+                if len(self._uris) > MAX_OWNERS:
+                    self._uris.popitem(last=False)
+
+    def may_see(self, caller: Caller, uri: str) -> bool:
+        """Return whether a resource exists as far as a caller can see."""
+        return caller.permissions.is_everything() or uri in self._uris.get(caller.owns, ())
 
 
 class ResourceRequests:
@@ -67,17 +104,15 @@ class ResourceRequests:
     Args:
         links: The links to the kernels.
         notices: Told whose resources clients have seen.
-        owners: Know who may see which resources.
         default_caller: Who makes a request if the transport does not say.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
 
-    def __init__(  # noqa: PLR0913 - what it needs to know
+    def __init__(
         self,
         links: Links,
         notices: ResourceNotices,
-        owners: ResourceOwners,
         *,
         default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None = None,
@@ -85,7 +120,7 @@ class ResourceRequests:
     ) -> None:
         self._links = links
         self._notices = notices
-        self._owners = owners
+        self._owners = ResourceOwners()
         self._default_caller = default_caller
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
@@ -146,6 +181,11 @@ class ResourceRequests:
             data = {"uri": replace_surrogates(uri[:MAX_URI])}
             raise MCPError(types.INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
         return types.ReadResourceResult(contents=[read])
+
+    def note_result(self, caller: Caller, result: Result) -> None:
+        """Note that a caller gets a result, which may link to resources."""
+        self._owners.note_result(caller, result)
+        self._notices.note_result(caller, result)
 
     async def read_page(self, caller: Caller, page: RequestedPage) -> Result:
         """Return a part of a resource as the result of a call.

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.protocol.mcp_types import describe_links
+from mcp_notebook.bridge.protocol.result_forms import describe_links
 from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
 from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.wire import resource_uris

@@ -15,15 +15,17 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.protocol.callers import find_caller, find_client
-from mcp_notebook.bridge.protocol.large_calls import find_arguments
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.protocol.detached_arguments import find_arguments
 from mcp_notebook.wire import messages
 
 HANG_UP_KEY = "mcp_notebook.hang_up"
 """Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
 UNREAD_KEY = "unread"
 """Where the state in the ASGI scope of an HTTP request has its `ClientRequest.unread`."""
+
+MOST_OF_NAME = 200
+"""Characters of the name or the version of a client's program."""
 
 
 class UnreadAnswers:
@@ -146,7 +148,7 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
         protocol_version=ctx.protocol_version,
         id=ctx.request_id,
         caller=find_caller(ctx, default_caller),
-        client=find_client(ctx),
+        client=describe_program(ctx.session.client_params),
         capabilities=ctx.session.client_capabilities,
         meta=_read_meta(ctx),
         headers=getattr(ctx.request, "headers", None),
@@ -156,6 +158,27 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
         arguments=find_arguments(ctx),
         channel=_SessionChannel(ctx),
     )
+
+
+def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
+    """Return the caller of a request.
+
+    Args:
+        ctx: The request.
+        default: Who it is if the transport does not say: over stdio, whoever started the bridge.
+    """
+    scope = getattr(ctx.request, "scope", None) or {}
+    caller = scope.get(SCOPE_KEY, default)
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def describe_program(params: types.InitializeRequestParams | None) -> messages.ClientInfo:
+    """Return name and version of a client's program, of all that it says of itself."""
+    if params is None:
+        return messages.ClientInfo()
+    info = params.client_info
+    return messages.ClientInfo(name=info.name[:MOST_OF_NAME], version=info.version[:MOST_OF_NAME])
 
 
 def get_connection(ctx: ServerRequestContext[Any]) -> Any:

@@ -19,8 +19,11 @@ from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp_types import INVALID_PARAMS, RequestId
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.protocol.callers import MOST_OF_NAME, describe_program
-from mcp_notebook.bridge.protocol.client_request import get_connection
+from mcp_notebook.bridge.protocol.client_request import (
+    MOST_OF_NAME,
+    describe_program,
+    get_connection,
+)
 from mcp_notebook.wire import messages
 
 EndReason: TypeAlias = Literal["cancelled", "session ended"]

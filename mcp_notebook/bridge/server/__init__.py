@@ -1,14 +1,6 @@
-"""MCP's requests <-> calls to kernels: tools, resources, progress, logging and elicitation.
+"""MCP's server: puts the rooms below together, and answers what goes through the SDK.
 
-Face:
-
-- `server`: `NotebookServer`, whose ``mcp`` is what transports serve.
-- `sdk_import`: imported before anything else of the SDK, it leaves out what no bridge uses.
-- `tasks.TaskPolicy`: which calls outlive their clients.
-- `tool_form.find_rejection`: why MCP does not accept a tool.
-- `large_calls`: `detach_arguments` (and `json_spans.NotJson`), for transports.
-- `plain_requests`, `plain_answers`, `plain_channel`, `client_request` and `client_sessions`: what
-  transports answer without the SDK; `base64_text`: the parts of such an answer.
+Face: `server.NotebookServer`, whose ``mcp`` is what transports serve.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

@@ -16,7 +16,8 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
@@ -30,21 +31,18 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists import meta_tools
 from mcp_notebook.bridge.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.lists.open_streams import OpenStreams
+from mcp_notebook.bridge.lists.news_streams import OpenStreams
 from mcp_notebook.bridge.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.lists.resource_owners import ResourceOwners
 from mcp_notebook.bridge.lists.resources import ResourceRequests
 from mcp_notebook.bridge.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.protocol.accommodations import (
     NewTools,
 )
-from mcp_notebook.bridge.protocol.callers import find_caller
-from mcp_notebook.bridge.protocol.client_request import get_connection, read_request
+from mcp_notebook.bridge.protocol.client_request import find_caller, get_connection, read_request
 from mcp_notebook.bridge.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.protocol.mcp_types import (
+from mcp_notebook.bridge.protocol.result_forms import (
     make_call_result,
 )
-from mcp_notebook.bridge.server.capabilities import DeclaringServer
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.tasks.forms import TaskForm
@@ -122,7 +120,6 @@ class NotebookServer:
         """Told when a kernel was linked, or its link has ended."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
-        owners = ResourceOwners()
         new_tools = NewTools(with_meta_tools=with_meta_tools)
         first = meta_tools.TOOLS if with_meta_tools else ()
         self.lists = ToolLists(self._tools, new_tools, first, page_size, ready)
@@ -130,7 +127,6 @@ class NotebookServer:
         resources = ResourceRequests(
             links,
             self.resource_notices,
-            owners,
             default_caller=default_caller,
             ready=ready,
             page_size=page_size,
@@ -152,8 +148,6 @@ class NotebookServer:
             self._tool_gate,
             new_tools,
             self._changes,
-            owners,
-            self.resource_notices,
             resources,
             all_tasks,
             self.sessions,
@@ -162,7 +156,7 @@ class NotebookServer:
         self.mcp = self._build_server(resources)
 
     def _build_server(self, resources: ResourceRequests) -> Server[Any]:
-        server = DeclaringServer(
+        server = _DeclaringServer(
             "mcp-notebook",
             version=__version__,
             title="Jupyter notebooks",
@@ -264,3 +258,43 @@ class NotebookServer:
     ) -> types.EmptyResult:
         self.calls.set_log_level(get_connection(ctx), params.level)
         return types.EmptyResult()
+
+
+class _DeclaringServer(Server[Any]):
+    """The SDK's server, declaring exactly the capabilities that this one has.
+
+    Clients of the handshake era are told that the lists change, which the SDK's HTTP transport
+    offers no way to declare. No client can subscribe to a resource, which the SDK declares for
+    every server with subscriptions: the content of a resource never changes.
+    """
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return what the server says of itself, with lists that change."""
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True),
+            experimental_capabilities,
+            extensions,
+        )
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """Return what the server can do."""
+        capabilities = super().get_capabilities(
+            notification_options,
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
+        )
+        resources = types.ResourcesCapability(list_changed=True)
+        return capabilities.model_copy(update={"resources": resources})

@@ -1,4 +1,4 @@
-"""Tasks: calls that outlive client and bridge, as MCP's extension for tasks has them.
+"""Calls that outlive client and bridge, in the form of MCP's extension for tasks.
 
 Face: `tasks.Tasks` and `tasks.TaskPolicy`; `forms` has their JSON, `notices` tells clients of
 changes. Runs on the bridge's event loop; the tasks themselves live in their kernels

@@ -29,7 +29,7 @@ from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.lists import meta_tools
 from mcp_notebook.bridge.protocol.accommodations import find_accommodation
 from mcp_notebook.bridge.protocol.client_request import ClientRequest, read_request
-from mcp_notebook.bridge.protocol.mcp_types import make_call_result
+from mcp_notebook.bridge.protocol.result_forms import make_call_result
 from mcp_notebook.bridge.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.tasks.forms import (
     EXTENSION,

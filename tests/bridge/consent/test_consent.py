@@ -17,7 +17,7 @@ from mcp_notebook.bridge.consent.consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION
 from mcp_notebook.bridge.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.protocol.large_calls import SCOPE_KEY, StdioRequest
+from mcp_notebook.bridge.protocol.detached_arguments import ARGUMENTS_KEY, StdioRequest
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
 from mcp_notebook.missing_tools import META_TOOLS
@@ -504,7 +504,7 @@ async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
 
     async def attach(ctx, call_next):
         if ctx.method == "tools/call":
-            ctx.request = StdioRequest({SCOPE_KEY: texts[0].encode()} if texts[0] else {})
+            ctx.request = StdioRequest({ARGUMENTS_KEY: texts[0].encode()} if texts[0] else {})
         return await call_next(ctx)
 
     texts = [text]

@@ -13,16 +13,21 @@ from live import TIMEOUT
 from mcp import Client, MCPError
 from mcp_types import INVALID_PARAMS
 
-from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.access.tokens import NamedTokens
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists import resources
 from mcp_notebook.bridge.lists.meta_tools import MAX_LINES, RequestedPage
-from mcp_notebook.bridge.lists.resources import LEGACY_NOT_FOUND, PAGE_CHARS, make_page
+from mcp_notebook.bridge.lists.resources import (
+    LEGACY_NOT_FOUND,
+    PAGE_CHARS,
+    ResourceOwners,
+    make_page,
+)
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.content import Image, Resource
+from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.wire import messages, resource_uris
 
 pytestmark = pytest.mark.anyio
@@ -174,3 +179,49 @@ async def test_guests_leave_reads_to_each_other_and_to_the_user(home, monkeypatc
             assert count_reads() == most
             assert "Too many reads of resources" in said[-1][1]
         tasks.cancel_scope.cancel()
+
+
+# -- who sees which
+
+ANN, BOB = (
+    Caller(name=name, permissions=Permissions(tools=("top",)), identity=f"token:{name}")
+    for name in ("ann", "bob")
+)
+
+
+def linking(*uris):
+    return Result([Text("a part"), *(ResourceLink(uri, "the whole") for uri in uris)])
+
+
+def test_a_caller_sees_what_its_own_results_link_to_and_the_owner_sees_all():
+    owners = ResourceOwners()
+    owners.note_result(ANN, linking("notebook://k/1/a"))
+    owners.note_result(OWNER, linking("notebook://k/2/a"))
+    for uri, who in (("notebook://k/1/a", {"ann", "owner"}), ("notebook://k/2/a", {"owner"})):
+        assert {each.name for each in (ANN, BOB, OWNER) if owners.may_see(each, uri)} == who
+
+
+def test_a_token_of_the_same_name_sees_nothing_of_the_one_before():
+    owners = ResourceOwners()
+    owners.note_result(ANN, linking("notebook://k/1/a"))
+    new = Caller(name="ann", permissions=ANN.permissions, identity="token:new")
+    assert not owners.may_see(new, "notebook://k/1/a")
+
+
+def test_only_the_resources_of_kernels_are_remembered():
+    owners = ResourceOwners()
+    owners.note_result(ANN, linking("https://example.com/a"))
+    assert not owners.may_see(ANN, "https://example.com/a")
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(resources, "MAX_OWNED", 3)
+    monkeypatch.setattr(resources, "MAX_OWNERS", 2)
+    owners = ResourceOwners()
+    uris = [f"notebook://k/{number}/a" for number in range(5)]
+    owners.note_result(ANN, linking(*uris))
+    assert [owners.may_see(ANN, uri) for uri in uris] == [False, False, True, True, True]
+    for name in ("b", "c"):
+        caller = Caller(name=name, permissions=ANN.permissions)
+        owners.note_result(caller, linking("notebook://k/1/a"))
+    assert not owners.may_see(ANN, uris[4])

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from mcp_notebook.bridge.protocol.base64_text import Base64Text, Piece
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.protocol.mcp_types import (
+from mcp_notebook.bridge.protocol.result_forms import (
     choose_structured,
     make_block_forms,
     replace_surrogates,

@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcp_notebook.bridge.protocol.json_spans import NotJson
-from mcp_notebook.bridge.protocol.large_calls import (
+from mcp_notebook.bridge.protocol.detached_arguments import (
+    ARGUMENTS_KEY,
     MAX_REST,
-    SCOPE_KEY,
     MessageTooLarge,
     StdioRequest,
     detach_arguments,
@@ -16,6 +15,7 @@ from mcp_notebook.bridge.protocol.large_calls import (
     identify_arguments,
     split_arguments,
 )
+from mcp_notebook.bridge.protocol.json_spans import NotJson
 from mcp_notebook.errors import InvalidArguments
 
 pytestmark = pytest.mark.anyio
@@ -34,14 +34,14 @@ def message(**changed):
 async def test_a_call_is_passed_on_without_its_arguments_which_are_in_the_scope():
     rest, scope = await detach_arguments(message())
     assert json.loads(rest) == json.loads(message(params={"arguments": {}}))
-    assert scope == {SCOPE_KEY: json.dumps(ROWS).encode()}
-    assert find_arguments(SimpleNamespace(request=StdioRequest(scope))) == scope[SCOPE_KEY]
+    assert scope == {ARGUMENTS_KEY: json.dumps(ROWS).encode()}
+    assert find_arguments(SimpleNamespace(request=StdioRequest(scope))) == scope[ARGUMENTS_KEY]
 
 
 async def test_short_arguments_stay_for_the_headers_that_repeat_them():
     rest, scope = await detach_arguments(message(), with_small=True)
     assert json.loads(rest)["params"]["arguments"] == {"n": 3}
-    assert json.loads(scope[SCOPE_KEY]) == ROWS
+    assert json.loads(scope[ARGUMENTS_KEY]) == ROWS
 
 
 @pytest.mark.parametrize(

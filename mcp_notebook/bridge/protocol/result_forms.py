@@ -5,26 +5,18 @@ the client's version does not have becomes a text that says what and where it is
 it, and the model still learns about it.
 """
 
-import math
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.bridge.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.protocol.versions import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.missing_tools import READ_RESOURCE
-from mcp_notebook.wire import messages, resource_uris
-
-_LOG_LEVELS = get_args(types.LoggingLevel)
-PROGRESS_STEP = 1e-6
-"""What is added to progress that has not increased: MCP requires that every progress notification
-exceeds the previous one, but a new message or a second loop does not advance it."""
-
+from mcp_notebook.wire import resource_uris
 
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
@@ -102,39 +94,6 @@ def make_contents(
     return types.BlobResourceContents(
         uri=resource.uri, blob=_base64(resource.data), mime_type=resource.mime_type
     )
-
-
-def make_progress_sender(
-    request: ClientRequest,
-) -> Callable[[messages.Progress], Awaitable[None]]:
-    """Return a function that sends the client progress, which always increases."""
-    last: float | None = None
-
-    async def send(progress: messages.Progress) -> None:
-        nonlocal last
-        done = progress.progress
-        if last is None:
-            done = 0.0 if done is None else done
-        elif done is None or done <= last:
-            done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
-        last = done
-        message = None if progress.message is None else replace_surrogates(progress.message)
-        await request.channel.send_progress(done, progress.total, message)
-
-    return send
-
-
-def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitable[None]]:
-    """Return a function that sends the client log messages."""
-
-    async def send(log: messages.Log) -> None:
-        level = log.level if log.level in _LOG_LEVELS else "info"
-        params = types.LoggingMessageNotificationParams.model_validate(
-            {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
-        )
-        await request.channel.send_log(params)
-
-    return send
 
 
 def replace_surrogates(text: str) -> str:

@@ -31,7 +31,7 @@ MAX_REST = 2**20
 MAX_SMALL = 1_000
 """Bytes of an argument that stays in the message, for the check of the HTTP headers that repeat
 arguments."""
-SCOPE_KEY = "mcp_notebook.arguments"
+ARGUMENTS_KEY = "mcp_notebook.arguments"
 """Where a request's scope has the detached arguments."""
 
 _STAND_IN = secrets.token_hex(16)
@@ -89,7 +89,7 @@ async def detach_arguments(
     short = arguments
     if is_call:
         short = await _copy_small(arguments) if with_small else b"{}"
-        scope[SCOPE_KEY] = arguments
+        scope[ARGUMENTS_KEY] = arguments
     if len(before) + len(short) + len(after) > MAX_REST:
         raise MessageTooLarge(_read_id(request_id) if len(request_id) <= MAX_SMALL else None)
     if is_call:
@@ -99,7 +99,7 @@ async def detach_arguments(
 
 def find_arguments(ctx: ServerRequestContext[Any]) -> bytes | None:
     """Return the arguments that a transport has detached from a call, None if it has not."""
-    arguments: bytes | None = getattr(ctx.request, "scope", {}).get(SCOPE_KEY)
+    arguments: bytes | None = getattr(ctx.request, "scope", {}).get(ARGUMENTS_KEY)
     return arguments
 
 

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists import meta_tools
-from mcp_notebook.bridge.lists.tool_pages import ToolPages
+from mcp_notebook.bridge.lists.tool_lists import ToolPages
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.wire import messages
 
