@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import FrameError
+from mcp_notebook.errors import FrameError, FrameTooLarge
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import describe_first_error, replace_surrogates
 from mcp_notebook.wire.message_base import PackedResult
@@ -78,6 +78,19 @@ def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]
 def _find_name(block: ContentBlock) -> str | None:
     """Return the type of a block that is of a class derived from a block's."""
     return next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+
+
+def make_failure(error: Exception) -> Result:
+    """Return the result of a call whose own result cannot be sent, for this reason."""
+    text = f"The result could not be sent: {type(error).__name__}: {error}"
+    if isinstance(error, FrameTooLarge):
+        text = (
+            "The tool has run, but its result is too large to be sent: its texts and data take "
+            f"{error.size:,} bytes, and at most {error.most:,} are possible. Ask for less of it at "
+            "a time. The tool's author can return a long text as a file (a `Path`), which becomes "
+            "a link, or set a lower `max_result_chars`, beyond which texts are cut."
+        )
+    return Result([Text(text)], is_error=True)
 
 
 def unpack_result(message: PackedResult, attachments: Sequence[bytes]) -> Result:

@@ -296,13 +296,13 @@ CHANGES = (
     ),
     # -- kernel/link -------------------------------------------------------------------------------
     Change(
-        "kernel/link/call_stops.py",
+        "kernel/link/conversation.py",
         "        self._calls.log.subscribe(self)\n",
         "",
         _STOPS,
     ),
     Change(
-        "kernel/link/call_stops.py",
+        "kernel/link/conversation.py",
         "        self._calls.cancel(call, request.reason)\n        self._answer()\n",
         "        self._calls.cancel(call, request.reason)\n",
         _STOPS,
@@ -356,13 +356,13 @@ CHANGES = (
         "kernel/link/test_resource_store.py",
     ),
     Change(
-        "kernel/link/progress_notices.py",
+        "kernel/link/call_notices.py",
         "        if update != self._last_sent:  # a tool may report the same over and over\n",
         "        if True:\n",
         "kernel/link/test_progress_notices.py",
     ),
     Change(
-        "kernel/link/progress_notices.py",
+        "kernel/link/call_notices.py",
         "            self._send_update(update)\n            wait = PROGRESS_INTERVAL\n",
         "            wait = 0\n",
         "e2e/test_client_calls.py",
@@ -410,13 +410,13 @@ CHANGES = (
         "bridge/connect/test_relay_failures.py",
     ),
     Change(
-        "kernel/link/log_notices.py",
+        "kernel/link/call_notices.py",
         'self._periods[number >= LEVELS["warning"]]',
         "self._periods[0]",
         "kernel/link/test_log_notices.py",
     ),
     Change(
-        "kernel/link/log_notices.py",
+        "kernel/link/call_notices.py",
         "            self._reported += number\n",
         "            pass\n",
         "kernel/link/test_log_notices.py",

@@ -21,10 +21,10 @@ from mcp_notebook.kernel.tools.context import (
     LEVELS,
     NO_CLIENT,
     Client,
-    LogLevel,
     LogMessage,
     Update,
 )
+from mcp_notebook.kernel.tools.reporting import LogLevel
 
 MAX_PRINTED = 1_000_000
 """Characters that are kept from the start of what a call prints; then only the last ones are."""

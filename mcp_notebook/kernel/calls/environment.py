@@ -36,7 +36,8 @@ from mcp_notebook.kernel.calls.progress_bars import ProgressBarPatcher, Progress
 from mcp_notebook.kernel.calls.pyplot import PyplotPatcher
 from mcp_notebook.kernel.results.library_loaders import is_library_loader
 from mcp_notebook.kernel.safe.interrupter import Shield
-from mcp_notebook.kernel.tools.context import LEVELS, LogLevel, LogMessage
+from mcp_notebook.kernel.tools.context import LEVELS, LogMessage
+from mcp_notebook.kernel.tools.reporting import LogLevel
 
 _START = threading.Thread.start
 _NOTEBOOK = "__main__"

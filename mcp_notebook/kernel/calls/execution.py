@@ -17,8 +17,7 @@ from mcp_notebook.kernel.calls.interrupts import Gate
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.executors.engine_finder import EngineFinder
-from mcp_notebook.kernel.executors.executor_call import run_in_executor
+from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool

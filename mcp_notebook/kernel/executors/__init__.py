@@ -2,24 +2,18 @@
 
 `executor_call` submits a `job.Job`, a function with its arguments, waits for it, and limits its
 time. An executor gets nothing else: no keyword of its ``submit`` can be taken for an argument.
-`engines` knows what differs from one executor to another, `dask_engine` how a Dask client is used,
-and `engine_finder` which is which. Where the executor pickles the job, the function goes by value
-if it is from a cell, and nothing of ours goes along (`pickling`). `remote_run` then runs it on the
-worker, which need not have this package: what it prints and displays (`remote_outputs`) comes back
-with its value, what its ``Context`` reports (`remote_context`) comes at once where there is a way
-back (`ways_back`). In a pool of threads, the function runs in the context of its call.
+`engines` knows what differs from one executor to another, `dask_engine` how a Dask client is used.
+Where the executor pickles the job, the function goes by value if it is from a cell, and nothing of
+ours goes along (`pickling`). `remote_run` then runs it on the worker, which need not have this
+package: what it prints and displays (`remote_outputs`) comes back with its value, what its
+``Context`` reports (`remote_context`) comes at once where there is a way back. In a pool of
+threads, the function runs in the context of its call.
 
-A `forked_child` is a copy of the whole kernel, made without the handlers of C libraries
-(`raw_fork`), unless a library is loaded that it would break (`fork_safety`). It first lets go of
-the kernel's sockets, pipes and files (`shared_descriptors`), and is ended if it waits for a thread
-of the kernel's (`endless_wait`).
-
-Face: `executor_call.run_in_executor`, `engine_finder.EngineFinder`, `dask_engine.find_client`,
-`forked_child.ForkedChild` and `fork_safety`'s two functions.
+Face: `executor_call`, whose `run_in_executor` runs a call and `EngineFinder` finds its engine, and
+`dask_engine`, whose `find_client` knows a Dask client.
 
 Threads: a job is made, and waited for, on the thread of its call, pickled on any thread, and run by
 the executor's worker.
 
-Left to others: `calls.execution` has the call that waits, `calls.fork_runner` runs one in a
-copy.
+Left to others: `calls.execution` has the call that waits, `fork` runs one in a copy of the kernel.
 """

@@ -19,7 +19,7 @@ from uuid import uuid4
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job
-from mcp_notebook.kernel.executors.large_calls import MUCH
+from mcp_notebook.kernel.executors.pickling import MUCH
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 logger = logging.getLogger(__name__)

@@ -1,16 +1,20 @@
 """What is known of the executors of various packages: when a call begins, where it runs.
 
 Runs in the user's kernel, on the threads of calls. An executor of which nothing is known gets its
-jobs all the same.
+jobs all the same. A worker of this machine says by a file that its function begins, how far it is,
+and what it logs; its end of the file is in `remote_context`.
 """
 
+import json
+import os
+import tempfile
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.executors.job import Job
-from mcp_notebook.kernel.executors.ways_back import FileWay, WayBack
+from mcp_notebook.kernel.executors.job import Job, WayBack
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
 _REPORTING = frozenset({"concurrent", "executorlib", "loky"})
@@ -33,6 +37,39 @@ _FAILED = (
     "The executor of {!r} did not run it: {}. If this happens again, the user has to check the "
     "executor, or make a new one and declare the tool again with it."
 )
+
+
+class FileWay:
+    """By a temporary file, to workers of this machine.
+
+    Raises:
+        OSError: The disk is full or read-only.
+    """
+
+    def __init__(self) -> None:
+        descriptor, path = tempfile.mkstemp(prefix="mcp-notebook-call-")
+        os.close(descriptor)
+        self._path = Path(path)
+        self._position = 0
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        """The file's path."""
+        return ("file", str(self._path))
+
+    def receive(self) -> list[list[Any]]:
+        """Return the lines that were added since the last time."""
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._position)
+            data, end, _ = file.read().rpartition(b"\n")
+            self._position += len(data) + len(end)
+            return [json.loads(line) for line in data.splitlines()]
+        return []
+
+    def close(self) -> None:
+        """Remove the file."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 class Engine:

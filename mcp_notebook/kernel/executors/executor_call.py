@@ -4,16 +4,19 @@ Runs in the user's kernel, on a thread of the call that waits for the executor's
 that has begun cannot be stopped; its call is answered, and what it returns is thrown away.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.executors.dask_engine import DaskEngine, Inbox, find_client, open_inbox
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job, OutputTaker
-from mcp_notebook.kernel.executors.large_calls import MUCH
+from mcp_notebook.kernel.executors.pickling import MUCH
 from mcp_notebook.kernel.safe.interrupter import Shield
 
 _LOOK = 0.1
@@ -171,3 +174,25 @@ class _Run:
         self._call.resume()
         if self._engine.reports_begin:
             self._call.limit_time()  # not before a worker has begun
+
+
+class EngineFinder:
+    """Finds how calls get to executors, and keeps what is known of these; on any thread."""
+
+    def __init__(self) -> None:
+        self._inboxes: WeakKeyDictionary[Any, Inbox] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+        self._large_tools: set[str] = set()
+
+    def find(self, executor: Any) -> Engine:
+        """Return how calls get to an executor."""
+        client = find_client(executor)
+        if client is None:
+            return Engine(executor, self._large_tools)
+        return DaskEngine(*client, self._open_inbox(client[0]), self._large_tools)
+
+    def _open_inbox(self, client: Any) -> Inbox:
+        with self._lock:
+            if client not in self._inboxes:
+                self._inboxes[client] = open_inbox(client)
+            return self._inboxes[client]

@@ -15,10 +15,14 @@ from typing import Any, Protocol
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors import remote_context, remote_outputs, remote_run
-from mcp_notebook.kernel.executors.large_calls import find_large_parts, format_size
-from mcp_notebook.kernel.executors.pickling import dump, pickle_call
-from mcp_notebook.kernel.executors.ways_back import WayBack
+from mcp_notebook.kernel.executors.pickling import (
+    dump,
+    find_large_parts,
+    format_size,
+    pickle_call,
+)
 from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.tools import reporting
 
 _BOOT = (
     "__import__('pickle').loads(runner)(pickled_call, address, trace, values) "
@@ -39,6 +43,20 @@ _NOT_SENT_BACK = (
     "What the function of {!r} returned cannot be sent from its executor's worker: {}. The user "
     "has to have it return data, such as a text, a dict or a table."
 )
+
+
+class WayBack(Protocol):
+    """A way from a worker to the call that waits for it."""
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        """What the worker needs to know; it is pickled."""
+
+    def receive(self) -> list[list[Any]]:
+        """Return the messages that have come since the last time."""
+
+    def close(self) -> None:
+        """Receive nothing any more: the worker may see by that that nobody waits for it."""
 
 
 class OutputTaker(Protocol):
@@ -241,7 +259,7 @@ def _pickle_runner_once() -> bytes:
         unregister_pickle_by_value,
     )
 
-    modules = (remote_context, remote_outputs, remote_run)
+    modules = (reporting, remote_context, remote_outputs, remote_run)
     for module in modules:
         register_pickle_by_value(module)
     try:

@@ -3,23 +3,22 @@
 It sends progress and log messages by the way back to the kernel, if the engine has one, and drops
 them otherwise.
 
-This module goes to workers by value, with `remote_run`: it imports nothing of this package, so it
-repeats some of the kernel's `Context`. Its tests keep the two in step.
+This module goes to workers by value, with `remote_run`, and so does all that it imports of this
+package.
 """
 
 import json
-import operator
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
+from mcp_notebook.kernel.tools.reporting import LogLevel, ReportingContext
+
 PROGRESS_INTERVAL = 0.05
 """Seconds between two reports of progress; those between are dropped."""
-_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
 class WayBack:
@@ -98,7 +97,7 @@ class WorkerCancelled(Exception):
     """Nobody waits for the function any more."""
 
 
-class RemoteContext:
+class RemoteContext(ReportingContext):
     """What a parameter of type ``Context`` gets on a worker.
 
     Args:
@@ -121,14 +120,10 @@ class RemoteContext:
     ) -> None:
         headers = dict(trace or {})
         names = ("traceparent", "tracestate", "baggage")
-        self.tool = tool
+        super().__init__(tool, wants_progress=wants_progress)
         self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
-        self.wants_progress = wants_progress
         self._way = way or WayBack()
         self._last_report = float("-inf")
-
-    def __repr__(self) -> str:
-        return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
 
     @property
     def cancelled(self) -> bool:
@@ -140,43 +135,13 @@ class RemoteContext:
         if self.cancelled:
             raise WorkerCancelled(f"The call of {self.tool!r} was stopped.")
 
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is.
-
-        Raises:
-            TypeError: `done` or `total` is not a number.
-        """
-        for name, value in (("done", done), ("total", 0 if total is None else total)):
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise TypeError(f"progress: {name} must be a number, not {value!r}")
+    def _take_progress(self, done: float, total: float | None, message: str | None) -> None:
         now = time.monotonic()
-        if self.wants_progress and (done == total or now - self._last_report >= PROGRESS_INTERVAL):
+        if done == total or now - self._last_report >= PROGRESS_INTERVAL:
             self._last_report = now
-            number = None if total is None else float(total)
-            text = None if message is None else str(message)
-            self._way.send("progress", float(done), number, text)
+            self._way.send("progress", done, total, message)
 
-    def track(
-        self, items: Iterable[Any], total: float | None = None, message: str | None = None
-    ) -> Iterator[Any]:
-        """Yield the items, and tell the client how many are done."""
-        if total is None:
-            total = operator.length_hint(items, -1)
-            total = None if total < 0 else total
-        self.progress(0, total, message)
-        for done, item in enumerate(items, 1):
-            self.raise_if_cancelled()
-            yield item
-            self.progress(done, total, message)
-
-    def log(self, message: object, level: str = "info") -> None:
-        """Send a log message.
-
-        Raises:
-            ValueError: The level does not exist.
-        """
-        if level not in _LEVELS:
-            raise ValueError(f"log: level must be one of {', '.join(_LEVELS)}, not {level!r}")
+    def _take_log(self, level: LogLevel, message: object) -> None:
         self._way.send("log", level, str(message))
 
     def elicit(self, *_args: Any, **_options: Any) -> Any:

@@ -6,12 +6,10 @@ runs no user code on its thread and knows of a tool only its `ToolInfo`.
 Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`), `ResourceStore`
 (`resource_store`), `PublishedRecord` (`published_record`), `ShutdownHook` (`shutdown_hook`); only
 the extension builds them. `Endpoint` accepts connections, `Conversation` talks to one bridge,
-`ProgressNotices` and `LogNotices` send the progress and the log messages of one call, `ToolChanges`
-tells bridges the tools when they have changed. `FrameSender` writes all of it to the bridge.
-`ResourceStore` keeps the originals of what results show only in part; `ResourceReader` hands them
-out. `ShutdownHook` lets bridges be told of a shutdown. `ConsentQuestions` passes a bridge's
-questions on to the notebook, and their answers back; `CallStops` stops calls by their numbers;
-`TaskCalls` answers what a bridge asks about tasks.
+`call_notices` send what one call reports, logs and asks, `ToolChanges` tells bridges the tools when
+they have changed. `FrameSender` writes all of it to the bridge. `ResourceStore` keeps the originals
+of what results show only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be
+told of a shutdown.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
 threads hand progress, log messages and questions over to it with ``call_soon_threadsafe``. A result
@@ -19,6 +17,6 @@ is sent by the thread that has it, unless something has to be sent before it.
 Creating the content of a resource may take long and may run code of the user's objects, so it
 happens on a few worker threads. The store may be used from any thread.
 
-Left to others: `calls` runs and stops calls and reports on each of them; `results` creates
-the originals; `bridge.kernels` is the other end.
+Left to others: `tasks` answers what a bridge asks about tasks; `calls` runs and stops calls, and
+reports on each of them; `results` creates the originals; `bridge.kernels` is the other end.
 """

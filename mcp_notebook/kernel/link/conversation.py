@@ -2,32 +2,35 @@
 
 Runs on the endpoint's thread, which owns everything in here. What the calls of other threads hand
 in (progress, a log message, a question, a resource's contents) goes to that thread first. So does
-a result if anything has to be sent before it; any other one is sent by the thread that has it.
+a result if anything has to be sent before it; any other one is sent by the thread that has it. Two
+things are about no call of the conversation: `CallStops` stops calls by their numbers, whoever made
+them, and `ConsentQuestions` passes the bridge's questions whether a call may run to the notebook.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias, get_args
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import Call
-from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.link.call_questions import make_asker
-from mcp_notebook.kernel.link.call_stops import CallStops
-from mcp_notebook.kernel.link.consent_questions import ConsentQuestions, NotebookPrompts
+from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.link.call_notices import (
+    LogNotices,
+    ProgressNotices,
+    make_ask,
+    make_asker,
+)
 from mcp_notebook.kernel.link.frame_sender import FrameSender
-from mcp_notebook.kernel.link.log_notices import LogNotices
-from mcp_notebook.kernel.link.progress_notices import ProgressNotices
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
-from mcp_notebook.kernel.link.task_calls import TaskCalls
-from mcp_notebook.kernel.link.task_followers import describe_end
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
-from mcp_notebook.kernel.link.unsent_results import make_failure
 from mcp_notebook.kernel.safe.text import describe_error
+from mcp_notebook.kernel.tasks.task_calls import TaskCalls, describe_end
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import Client, ClientProgram, Trace
 from mcp_notebook.kernel.tools.open_questions import (
@@ -89,6 +92,18 @@ class CallHandler(Protocol):
         """Return what a call does now, for people."""
 
 
+class NotebookPrompts(Protocol):
+    """Shows questions in the notebook: `kernel.notebook.consent_prompts`."""
+
+    def ask(
+        self, question: messages.AskConsent, answer: Callable[[messages.ConsentDecision], None]
+    ) -> int:
+        """Show a question, and return its number; `answer` is called once, on any thread."""
+
+    def withdraw(self, number: int) -> None:
+        """Close a question, if it is open."""
+
+
 @dataclass(frozen=True, eq=False)
 class _OpenCall:
     """A call that the bridge has not been given the result of."""
@@ -104,6 +119,11 @@ class _OpenCall:
     def last_progress(self) -> messages.Progress | None:
         """What was last told of how far it is; None if nothing was, or nobody wants that."""
         return None if self.notices is None else self.notices.last
+
+    @property
+    def open_questions(self) -> list[messages.Ask]:
+        """The questions that nobody has answered; their ids are those of no call."""
+        return [make_ask(0, question) for question in self.elicitations.open_questions]
 
     @property
     def sends_only_result(self) -> bool:
@@ -377,7 +397,7 @@ class Conversation:
             self.send(*content_blocks.pack_result(call_id, result, **about_call))
         except Exception as error:
             logger.exception("a result could not be sent")
-            self.send(*content_blocks.pack_result(call_id, make_failure(error)))
+            self.send(*content_blocks.pack_result(call_id, content_blocks.make_failure(error)))
 
 
 def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage | None:
@@ -394,3 +414,109 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
         case task_messages.AskTask() | task_messages.AnswerTask() | task_messages.CancelTask():
             return task_messages.TaskState(id=message.id)
     return None
+
+
+class CallStops:
+    """The calls that one bridge has asked to stop, and that have not ended.
+
+    Args:
+        calls: All calls of the kernel.
+        send: Sends the bridge a message; on the endpoint's thread.
+    """
+
+    def __init__(self, calls: CallHandler, send: Callable[[messages.CallStopped], None]) -> None:
+        self._calls = calls
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._open: list[tuple[int, ActiveCall]] = []
+        """The ids of the requests, and their calls."""
+
+    def stop(self, request: messages.StopCall) -> None:
+        """Stop a call; the answer is sent when it has ended for its client."""
+        call = next((call for call in self._calls.calls if call.number == request.number), None)
+        if call is None:
+            self._send(messages.CallStopped(id=request.id))
+            return
+        self._open.append((request.id, call))
+        self._calls.log.subscribe(self)
+        self._calls.cancel(call, request.reason)
+        self._answer()
+
+    def close(self) -> None:
+        """Wait for no call any more: the bridge is gone."""
+        if self._open:
+            self._open.clear()
+            self._calls.log.unsubscribe(self)
+
+    def _answer(self) -> None:
+        """Answer the requests whose calls have ended."""
+        for request_id, call in [item for item in self._open if item[1].has_ended]:
+            self._open.remove((request_id, call))
+            self._send(
+                messages.CallStopped(
+                    id=request_id,
+                    tool=call.tool,
+                    state=str(call.state),
+                    is_stopping=call.is_stopping,
+                )
+            )
+        if not self._open:
+            self._calls.log.unsubscribe(self)
+
+    # -- what the log tells us ---------------------------------------------------------------------
+
+    def call_came(self, call: LoggedCall) -> None:
+        """Ignore that a call came."""
+
+    def call_moved(self, call: LoggedCall) -> None:
+        """Ignore that a call began or waits."""
+
+    def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002 - as observers
+        """See whether it is one that was to be stopped; on any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
+            self._loop.call_soon_threadsafe(self._answer)
+
+
+class ConsentQuestions:
+    """The open questions of one conversation.
+
+    Args:
+        prompts: Shows them; None if nobody sees the notebook.
+        send: Sends the bridge a message; on the endpoint's thread.
+    """
+
+    def __init__(
+        self, prompts: NotebookPrompts | None, send: Callable[[messages.Consent], None]
+    ) -> None:
+        self._prompts = prompts
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._numbers: dict[int, int] = {}
+        """The prompts' numbers, by the ids of the questions."""
+
+    def ask(self, question: messages.AskConsent) -> None:
+        """Show a question in the notebook."""
+        if self._prompts is None:
+            self._send(messages.Consent(id=question.id, decision="deny"))
+        else:
+            answer = partial(self._answer, question.id)
+            self._numbers[question.id] = self._prompts.ask(question, answer)
+
+    def withdraw(self, question_id: int) -> None:
+        """Close a question; does nothing if it is answered."""
+        number = self._numbers.pop(question_id, None)
+        if number is not None and self._prompts is not None:
+            self._prompts.withdraw(number)
+
+    def close(self) -> None:
+        """Close all questions: the bridge is gone."""
+        for question_id in tuple(self._numbers):
+            self.withdraw(question_id)
+
+    def _answer(self, question_id: int, decision: messages.ConsentDecision) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
+            self._loop.call_soon_threadsafe(self._send_answer, question_id, decision)
+
+    def _send_answer(self, question_id: int, decision: messages.ConsentDecision) -> None:
+        if self._numbers.pop(question_id, None) is not None:
+            self._send(messages.Consent(id=question_id, decision=decision))

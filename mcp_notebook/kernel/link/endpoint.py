@@ -23,8 +23,7 @@ from typing import Any
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
-from mcp_notebook.kernel.link.consent_questions import NotebookPrompts
-from mcp_notebook.kernel.link.conversation import CallHandler, Conversation
+from mcp_notebook.kernel.link.conversation import CallHandler, Conversation, NotebookPrompts
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.tasks.task_store import TaskStore

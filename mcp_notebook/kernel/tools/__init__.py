@@ -11,7 +11,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
-- `context`: `Context`, `Client`, `Trace`, log levels
+- `context`: `Context`, `Client`, `Trace`, log levels; `reporting`: what of it workers get
 - `open_questions`: questions of a call to its client's user, and their answers
 
 Threads: tools are declared on the thread of the cell or tool that declares them; the registry is

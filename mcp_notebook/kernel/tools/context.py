@@ -7,15 +7,13 @@ the client did not ask for are dropped.
 
 import asyncio
 import logging
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.safe.interrupter import Shield
@@ -26,6 +24,7 @@ from mcp_notebook.kernel.tools.open_questions import (
     NotAccepted,
     Reply,
 )
+from mcp_notebook.kernel.tools.reporting import LogLevel, ReportingContext
 from mcp_notebook.text.wording import make_printable
 
 if TYPE_CHECKING:
@@ -43,10 +42,6 @@ Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
 """The texts to choose from. Of a mapping, the keys are the choices and the user sees the values."""
 _NO_DEFAULT: Any = object()
 
-LogLevel: TypeAlias = Literal[
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
-]
-"""MCP's log levels (those of syslog), from the least to the most severe."""
 LEVELS: dict[LogLevel, int] = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -157,7 +152,7 @@ class Client:
 NO_CLIENT = Client(program=None, confirmed=None)
 
 
-class Context:
+class Context(ReportingContext):
     """The call that a tool runs in: progress, log messages, questions, whether it should stop.
 
     Give a tool a parameter annotated with this class, and it gets the context of each call::
@@ -187,25 +182,17 @@ class Context:
         elicitations: Elicitations | None = None,
         trace: Trace = NO_TRACE,
     ) -> None:
-        self.tool = tool
+        super().__init__(tool, wants_progress=report is not None)
         self._trace = trace
         self._report = report
         self._send_log = send_log
         self._stopped = stopped
         self._elicitations = Elicitations() if elicitations is None else elicitations
 
-    def __repr__(self) -> str:
-        return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
-
     @property
     def trace(self) -> Trace:
         """Where the call belongs in a trace of several programs."""
         return self._trace
-
-    @property
-    def wants_progress(self) -> bool:
-        """Whether the client asked for progress."""
-        return self._report is not None
 
     @property
     def cancelled(self) -> bool:
@@ -222,58 +209,11 @@ class Context:
         if reason is not None:
             raise Cancelled(reason)
 
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is; cheap, so call it as often as you like.
-
-        Args:
-            done: How much is done, in any unit.
-            total: How much there is to do, in the same unit, if that is known.
-            message: What is being done, for a person.
-
-        Raises:
-            TypeError: `done` or `total` is not a number.
-        """
-        for name, value in (("done", done), ("total", 0 if total is None else total)):
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise TypeError(f"progress: {name} must be a number, not {value!r}")
+    def _take_progress(self, done: float, total: float | None, message: str | None) -> None:
         if self._report is not None:
-            number = None if total is None else float(total)
-            self._report(Update(float(done), number, None if message is None else str(message)))
+            self._report(Update(done, total, message))
 
-    def track(
-        self, items: Iterable[_T], total: float | None = None, message: str | None = None
-    ) -> Iterator[_T]:
-        """Yield the items, and tell the client how many are done.
-
-        Args:
-            items: The items to loop over.
-            total: How many there are. By default, their length, if they have one.
-            message: What is being done, for a person.
-        """
-        if total is None:
-            total = operator.length_hint(items, -1)
-            total = None if total < 0 else total
-        self.progress(0, total, message)
-        for done, item in enumerate(items, 1):
-            self.raise_if_cancelled()
-            yield item
-            self.progress(done, total, message)
-
-    def log(self, message: object, level: LogLevel = "info") -> None:
-        """Send a log message to the client, if it asked for messages of that level.
-
-        At most 100 messages a second are sent for each call, and as many warnings and errors. The
-        client is told how many were left out.
-
-        Args:
-            message: The text; of any other object, its ``str``.
-            level: How severe it is.
-
-        Raises:
-            ValueError: The level does not exist.
-        """
-        if level not in LEVELS:
-            raise ValueError(f"log: level must be one of {', '.join(LEVELS)}, not {level!r}")
+    def _take_log(self, level: LogLevel, message: object) -> None:
         if self._send_log is not None:
             self._send_log(LogMessage(level, str(message)))
 

@@ -15,7 +15,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import is_instance
-from mcp_notebook.kernel.tools.context import LEVELS, LogLevel
+from mcp_notebook.kernel.tools.context import LEVELS
+from mcp_notebook.kernel.tools.reporting import LogLevel
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its

@@ -150,5 +150,5 @@ def hasty_kernel(shared_kernel):
     shared_kernel.set_constants(f"{package}.calls.stopping", STOP_LIMIT=0.2)
     shared_kernel.set_constants(f"{package}.fork.forked_child", GRACE=0.1)
     notices = {"NOTICE_AFTER": 0.05, "NOTICE_EVERY": 0.1, "HEARTBEAT": 0.1}
-    shared_kernel.set_constants(f"{package}.link.progress_notices", **notices)
+    shared_kernel.set_constants(f"{package}.link.call_notices", **notices)
     return shared_kernel

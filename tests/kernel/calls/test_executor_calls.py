@@ -11,8 +11,7 @@ from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.execution import CallElsewhere
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.executors.engine_finder import EngineFinder
-from mcp_notebook.kernel.executors.executor_call import run_in_executor
+from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 
 LIMIT = 30
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))

@@ -89,7 +89,7 @@ def be_hasty(kernel):
     """Have the kernel look at bars and report them more often than each tenth of a second."""
     package = "mcp_notebook.kernel"
     kernel.set_constants(f"{package}.calls.progress_bars", _INTERVAL=0.02)
-    kernel.set_constants(f"{package}.link.progress_notices", PROGRESS_INTERVAL=0.02)
+    kernel.set_constants(f"{package}.link.call_notices", PROGRESS_INTERVAL=0.02)
 
 
 def run(kernel, tool, **arguments):

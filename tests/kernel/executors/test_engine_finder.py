@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcp_notebook.kernel.executors import dask_engine
-from mcp_notebook.kernel.executors.dask_engine import DaskEngine
-from mcp_notebook.kernel.executors.engine_finder import EngineFinder
+from mcp_notebook.kernel.executors.dask_engine import DaskEngine, EngineFinder
 from mcp_notebook.kernel.executors.engines import Engine
 
 

@@ -34,7 +34,7 @@ def report_every(monkeypatch):
     def report_every(seconds):
         # Where a class that was pickled by value is read again in its own process, its methods
         # have copies of the module's variables from then on.
-        variables = RemoteContext.progress.__globals__
+        variables = RemoteContext._take_progress.__globals__
         monkeypatch.setitem(variables, "PROGRESS_INTERVAL", seconds)
 
     return report_every

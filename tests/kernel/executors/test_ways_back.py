@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mcp_notebook.kernel.executors import remote_context
-from mcp_notebook.kernel.executors.ways_back import FileWay
+from mcp_notebook.kernel.executors.engines import FileWay
 
 
 def test_messages_come_once_and_in_order():

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from mcp_notebook.kernel.link.consent_questions import ConsentQuestions
+from mcp_notebook.kernel.link.conversation import ConsentQuestions
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

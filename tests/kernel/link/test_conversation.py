@@ -8,7 +8,7 @@ import pytest
 from live import SOON, Link, text_of
 
 from mcp_notebook.content import Result, Text
-from mcp_notebook.kernel.link import conversation, log_notices
+from mcp_notebook.kernel.link import call_notices, conversation
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.tools.context import LogMessage
 from mcp_notebook.wire import frames, messages
@@ -202,8 +202,8 @@ def test_while_large_results_are_sent_calls_are_cancelled_and_no_frame_is_mixed(
 
 def test_what_a_call_says_does_not_pile_up_for_a_bridge_that_does_not_read(listening, monkeypatch):
     monkeypatch.setattr(conversation, "MAX_BACKLOG", 100_000)
-    monkeypatch.setattr(log_notices, "MAX_LOGS", 10_000)
-    monkeypatch.setattr(log_notices, "INTERVAL", 0)
+    monkeypatch.setattr(call_notices, "MAX_LOGS", 10_000)
+    monkeypatch.setattr(call_notices, "LOG_INTERVAL", 0)
     _, record, echo = listening
 
     def log(text):

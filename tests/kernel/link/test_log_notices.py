@@ -7,8 +7,8 @@ import pytest
 from live import Link
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.link import log_notices
-from mcp_notebook.kernel.link.log_notices import MAX_LOGS, MAX_TEXT
+from mcp_notebook.kernel.link import call_notices
+from mcp_notebook.kernel.link.call_notices import MAX_LOGS, MAX_TEXT
 from mcp_notebook.kernel.tools.context import LogMessage
 from mcp_notebook.wire import messages
 
@@ -41,7 +41,7 @@ def test_a_few_messages_are_all_sent(logging_call):
 
 
 def test_of_a_flood_the_first_are_sent_and_the_number_of_the_others(logging_call, monkeypatch):
-    monkeypatch.setattr(log_notices, "PERIOD", 60)
+    monkeypatch.setattr(call_notices, "LOG_PERIOD", 60)
     link, echo = logging_call
     flood(echo, 50_000)
     *logs, note = receive_logs(link, echo)
@@ -51,7 +51,7 @@ def test_of_a_flood_the_first_are_sent_and_the_number_of_the_others(logging_call
 
 
 def test_a_flood_does_not_hide_an_error(logging_call, monkeypatch):
-    monkeypatch.setattr(log_notices, "PERIOD", 60)
+    monkeypatch.setattr(call_notices, "LOG_PERIOD", 60)
     link, echo = logging_call
     flood(echo, 5_000)
     echo.send_log(LogMessage("error", "The disk is full."))
@@ -59,9 +59,9 @@ def test_a_flood_does_not_hide_an_error(logging_call, monkeypatch):
 
 
 def test_while_a_call_floods_its_client_gets_some_and_all_are_counted(logging_call, monkeypatch):
-    monkeypatch.setattr(log_notices, "PERIOD", 0.05)
+    monkeypatch.setattr(call_notices, "LOG_PERIOD", 0.05)
     # Each takes this process long to read meanwhile.
-    monkeypatch.setattr(log_notices, "MAX_LOGS", 5)
+    monkeypatch.setattr(call_notices, "MAX_LOGS", 5)
     link, echo = logging_call
     stopping = threading.Event()
     numbers = itertools.count()

@@ -5,13 +5,13 @@ import time
 from live import Link
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.link import progress_notices
+from mcp_notebook.kernel.link import call_notices
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.wire import messages
 
 
 def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
-    monkeypatch.setattr(progress_notices, "PROGRESS_INTERVAL", 0.05)
+    monkeypatch.setattr(call_notices, "PROGRESS_INTERVAL", 0.05)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)
@@ -26,9 +26,9 @@ def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monke
 
 
 def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
-    monkeypatch.setattr(progress_notices, "NOTICE_AFTER", 0.01)
-    monkeypatch.setattr(progress_notices, "NOTICE_EVERY", 0.02)
-    monkeypatch.setattr(progress_notices, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(call_notices, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(call_notices, "NOTICE_EVERY", 0.02)
+    monkeypatch.setattr(call_notices, "HEARTBEAT", 0.1)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)
@@ -40,7 +40,7 @@ def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
 
 
 def test_progress_that_stays_the_same_is_sent_once(listening, monkeypatch):
-    monkeypatch.setattr(progress_notices, "PROGRESS_INTERVAL", 0)
+    monkeypatch.setattr(call_notices, "PROGRESS_INTERVAL", 0)
     _, record, echo = listening
     with Link(record) as link:
         link.start("never", progress=True)

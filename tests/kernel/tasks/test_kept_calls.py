@@ -6,8 +6,8 @@ import pytest
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.call import Call, CallState
-from mcp_notebook.kernel.tasks.kept_calls import KeptCalls
 from mcp_notebook.kernel.tasks.task import Task
+from mcp_notebook.kernel.tasks.task_store import KeptCalls
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.wire import task_messages
 

@@ -14,16 +14,14 @@ from typing import Any, Protocol
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import FrameError
-from mcp_notebook.kernel.calls.call import Call
-from mcp_notebook.kernel.link.call_questions import make_ask
-from mcp_notebook.kernel.link.task_followers import TaskFollower, describe_end
-from mcp_notebook.kernel.link.unsent_results import make_failure
+from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import content_blocks, frames, messages, task_messages
 
 _CANCELLED = "The client cancelled the task."
+_LEFT = "The client no longer waits for this call, which goes on: the same call again finds it."
 _UNKNOWN = "The call has ended, and its result was forgotten. Call the tool again."
 
 
@@ -49,6 +47,10 @@ class OpenCall(Protocol):
     def last_progress(self) -> messages.Progress | None:
         """What was last told of how far it is; None if nothing was, or nobody wants that."""
 
+    @property
+    def open_questions(self) -> Sequence[messages.Ask]:
+        """The questions that nobody has answered, by whatever id."""
+
     def close(self) -> None:
         """End what reports on it."""
 
@@ -60,6 +62,80 @@ class _TaskCall:
     """Ends what reports on the call."""
     is_kept: bool
     """Whether it goes on when its client gives it up before it has heard of the task."""
+
+
+class _TaskFollower:
+    """A bridge that waits for a task as if it were a call that the bridge has started.
+
+    A client that makes a call again that goes on as a task waits for it like for any call: it is
+    told how far it is, asked what it asks, and gets its result.
+
+    Args:
+        call: What the bridge has sent.
+        task: The task.
+        send: Sends the bridge a message.
+        send_result: Sends the bridge a result; called once, unless the bridge leaves.
+    """
+
+    def __init__(
+        self,
+        call: messages.Call | task_messages.FollowTask,
+        task: Task,
+        send: Callable[[messages.AnyMessage], None],
+        send_result: Callable[["_TaskFollower", Result], None],
+    ) -> None:
+        self.call_id = call.id
+        self.task = task
+        self._progress = call.progress
+        self._can_elicit = call.can_elicit
+        self._send = send
+        self._send_result = send_result
+        self._message: str | None = None
+        self._numbers: set[int] = set()
+
+    def start(self) -> None:
+        """Tell the bridge where the task is, and of each change."""
+        self.task.watch(self._tell)
+        self._tell()
+
+    def stop(self) -> None:
+        """Tell the bridge nothing more."""
+        self.task.unwatch(self._tell)
+
+    def leave(self) -> None:
+        """Answer the bridge, whose client waits no more; the task goes on."""
+        self.stop()
+        result = Result([Text(_LEFT)], is_error=True)
+        packed, _ = content_blocks.pack_result(self.call_id, result, stopped="cancelled")
+        self._send(packed)
+
+    def answer(self, answer: messages.Answer) -> None:
+        """Pass on what became of a question."""
+        for key, question in self.task.questions.items():
+            if question.question == answer.question:
+                action = "cancel" if answer.error is not None else answer.action
+                self.task.answer(key, Reply(action, answer.content))
+                return
+
+    def _tell(self) -> None:
+        if self.task.result is not None:
+            self.stop()
+            self._send_result(self, self.task.result)
+            return
+        message = self.task.message
+        if self._progress and message != self._message and message is not None:
+            self._message = message
+            self._send(messages.Progress(id=self.call_id, message=message))
+        if self._can_elicit:
+            self._tell_questions()
+
+    def _tell_questions(self) -> None:
+        questions = {question.question: question for question in self.task.questions.values()}
+        for number in self._numbers - questions.keys():
+            self._send(messages.Withdraw(id=self.call_id, question=number))
+        for number in questions.keys() - self._numbers:
+            self._send(questions[number].model_copy(update={"id": self.call_id}))
+        self._numbers = set(questions)
 
 
 class TaskCalls:
@@ -88,7 +164,7 @@ class TaskCalls:
         """None: the call is about to become a task."""
         self._offers: dict[int, messages.Call] = {}
         """Calls that become tasks when their clients give them up."""
-        self._followers: dict[int, TaskFollower] = {}
+        self._followers: dict[int, _TaskFollower] = {}
         self._sent: dict[int, Task] = {}
         """The results of kept calls that the bridge was sent lately; it may give them back."""
         self._waiting: set[Callable[[], None]] = set()
@@ -207,8 +283,8 @@ class TaskCalls:
         self._calls[call_id] = _TaskCall(task, open_call.close, is_kept)
         if open_call.last_progress is not None:
             task.take_progress(open_call.last_progress)
-        for question in open_call.elicitations.open_questions:  # the bridge may ask them no more
-            self.take(make_ask(call_id, question))
+        for question in open_call.open_questions:  # the bridge may ask them no more
+            self.take(question.model_copy(update={"id": call_id}))
         return task
 
     def _share(self, call_id: int, owner: str) -> Task | None:
@@ -230,7 +306,7 @@ class TaskCalls:
         return offer if monotonic() - open_call.call.arrived >= offer.keep.after else None
 
     def _follow(self, call: messages.Call | task_messages.FollowTask, task: Task) -> None:
-        follower = TaskFollower(call, task, self._send, self._send_result)
+        follower = _TaskFollower(call, task, self._send, self._send_result)
         self._followers[call.id] = follower
         follower.start()
 
@@ -287,7 +363,7 @@ class TaskCalls:
                 return
         self._send_state(request.id, task)
 
-    def _send_result(self, follower: TaskFollower, result: Result) -> None:
+    def _send_result(self, follower: _TaskFollower, result: Result) -> None:
         """Send a bridge that has waited for a task its result, as that of its call."""
         self._followers.pop(follower.call_id, None)
         self._store.kept_calls.note_taken(follower.task)
@@ -337,5 +413,16 @@ def _pack(
         packed, attachments = content_blocks.pack_result(call_id, result, **about_call)
         frames.encode(packed, attachments)
     except (FrameError, TypeError) as error:
-        return content_blocks.pack_result(call_id, make_failure(error), **about_call)
+        return content_blocks.pack_result(call_id, content_blocks.make_failure(error), **about_call)
     return packed, attachments
+
+
+def describe_end(call: Call) -> dict[str, Any]:
+    """Return what a `Returned` says of a call besides its result."""
+    is_stopped = call.state in (CallState.CANCELLED, CallState.TIMED_OUT)
+    return {
+        "lacks": call.missing_capability,
+        "queue_seconds": call.queue_seconds,
+        "run_seconds": call.run_seconds,
+        "stopped": str(call.state) if is_stopped else None,
+    }

@@ -1,0 +1,292 @@
+"""What one call tells its client while it runs: progress, log messages, and questions.
+
+Runs on the endpoint's thread, whose loop keeps the time. On any thread, the call reports progress
+(`ProgressNotices.report`), logs (`LogNotices.take`) and asks (`make_asker`), and may be closed
+before anything was taken.
+
+Of several reports of progress that come quickly the first and the last are sent. Of log messages so
+many a second are sent, and a count of the others: what is beyond the bound is left out on the
+call's thread, so that it costs the endpoint's thread, which serves all clients, nothing. Warnings
+and errors have a bound of their own: other messages cannot crowd them out.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
+from mcp_notebook.kernel.tools.open_questions import Elicitation, Withdrawal
+from mcp_notebook.wire import messages
+
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two notices of reported progress; of the reports between, the newest is sent."""
+NOTICE_AFTER = 1.0
+"""Seconds until the client is first told what its call waits for."""
+NOTICE_EVERY = 5.0
+"""Seconds between two such notices."""
+HEARTBEAT = 10.0
+"""Seconds for which a running call may be silent before its client is told that it still runs."""
+MAX_LOGS = 100
+"""Messages of a call that are sent in one period, and as many warnings and errors."""
+LOG_PERIOD = 1.0
+"""Seconds."""
+LOG_INTERVAL = 0.1
+"""Seconds between two writes. What is logged meanwhile is written together: each write lets other
+threads run, and those of a flood do not let go for a while."""
+MAX_TEXT = 20_000
+"""Characters of a log message."""
+_MAX_NAME = 200
+"""Characters of a logger's name."""
+_LOGGER = "mcp_notebook"
+_LEVELS = {str(level): number for level, number in LEVELS.items()}
+
+
+class ProgressNotices:
+    """Sends the progress of one call to its client.
+
+    Args:
+        call_id: Id of the call in its conversation.
+        loop: The endpoint's.
+        send: Sends a message; called on the endpoint's thread.
+    """
+
+    def __init__(
+        self,
+        call_id: int,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[messages.Progress], object],
+    ) -> None:
+        self._id = call_id
+        self._loop = loop
+        self._send = send
+        self._newest = self._last_sent = Update()
+        self._is_scheduled = False
+        self._closed = False
+        self._sent_at = -HEARTBEAT
+        self._call: Call | None = None
+        self.is_used = False
+        """Whether the tool has reported anything."""
+        self.last: messages.Progress | None = None
+        """What was sent last."""
+
+    def start(self, call: Call, describe: Callable[[Call], str]) -> None:
+        """Begin to send what the call does whenever its tool reports nothing."""
+        self._call = call
+        self._loop.call_later(NOTICE_AFTER, self._send_state, describe)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        # The timer, which only the loop's thread could cancel, ends by itself, and keeps no call.
+        self._closed = True
+        self._call = None
+
+    def report(self, update: Update) -> None:
+        """Take progress from any thread; what is None keeps its last value."""
+        self.is_used = True
+        newest = self._newest
+        self._newest = Update(
+            newest.done if update.done is None else update.done,
+            newest.total if update.done is None else update.total,
+            newest.message if update.message is None else update.message,
+        )
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                self._loop.call_soon_threadsafe(self._take_first, self._newest)
+
+    def flush(self) -> None:
+        """Send what was reported last, before the result."""
+        self._send_update(self._newest)
+
+    def _take_first(self, update: Update) -> None:
+        """Take the first report since the last notice; more may have come in the meantime."""
+        wait = self._sent_at + PROGRESS_INTERVAL - self._loop.time()
+        if wait <= 0:
+            self._send_update(update)
+            wait = PROGRESS_INTERVAL
+        self._loop.call_later(wait, self._send_newest)
+
+    def _send_newest(self) -> None:
+        self._is_scheduled = False
+        self._send_update(self._newest)
+
+    def _send_update(self, update: Update) -> None:
+        if update != self._last_sent:  # a tool may report the same over and over
+            self._last_sent = update
+            self._send_progress(update.done, update.total, update.message)
+
+    def _send_state(self, describe: Callable[[Call], str]) -> None:
+        """Send what the call does if it does not run, or has been silent for long."""
+        call = self._call
+        if call is None:
+            return
+        silence = self._loop.time() - self._sent_at
+        is_running = call.state is CallState.RUNNING and not call.is_stopping
+        if not is_running or silence >= HEARTBEAT:
+            newest = self._newest
+            self._last_sent = Update()  # whatever is reported next replaces this
+            self._send_progress(newest.done, newest.total, describe(call))
+            silence = 0.0
+        wait = min(HEARTBEAT - silence, NOTICE_EVERY)
+        self._loop.call_later(wait, self._send_state, describe)
+
+    def _send_progress(self, done: float | None, total: float | None, message: str | None) -> None:
+        if not self._closed:
+            self._sent_at = self._loop.time()
+            self.last = messages.Progress(id=self._id, progress=done, total=total, message=message)
+            self._send(self.last)
+
+
+class LogNotices:
+    """Sends the log messages of one call to its client.
+
+    Args:
+        call_id: Id of the call in its conversation.
+        level: The least severe level that the client wants.
+        loop: The endpoint's.
+        send: Sends messages, and returns whether they were sent: not while the bridge does not
+            read. Called on the endpoint's thread.
+    """
+
+    def __init__(
+        self,
+        call_id: int,
+        level: str,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[Sequence[messages.Log]], bool],
+    ) -> None:
+        self._id = call_id
+        self._least = _LEVELS.get(level, 0)
+        self._note_level = level if self._least > LEVELS["warning"] else "warning"
+        self._loop = loop
+        self._send = send
+        self._periods = (_Period(), _Period())
+        self._waiting: deque[messages.Log] = deque()
+        self._is_write_due = False
+        self._last_write = -LOG_INTERVAL
+        self._left_out = 0
+        """Messages that were left out at the source; written by the threads of the call."""
+        self._is_note_due = False
+        self._not_sent = 0
+        """Messages that the bridge did not take."""
+        self._reported = 0
+        """Of both together, those that the client knows of."""
+        self._is_closed = False
+        self.is_used = False
+        """Whether a message was taken."""
+
+    def take(self, entry: LogMessage) -> None:
+        """Take a message from any thread."""
+        # No lock: the code of the call may be stopped anywhere in here.
+        number = LEVELS[entry.level]
+        if number < self._least:
+            return
+        self.is_used = True
+        if not self._periods[number >= LEVELS["warning"]].has_room(monotonic()):
+            self._left_out += 1
+            if not self._is_note_due:
+                self._is_note_due = True
+                self._hand_over(self._loop.call_later, LOG_PERIOD, self._write_note)
+            return
+        text = entry.text
+        if len(text) > MAX_TEXT:
+            text = f"{text[:MAX_TEXT]}[... {len(text) - MAX_TEXT:,} characters left out]"
+        self._waiting.append(self._make_log(entry.level, entry.logger, text))
+        if not self._is_write_due:
+            self._is_write_due = True
+            self._hand_over(self._schedule_write)
+
+    def write(self) -> None:
+        """Send what was logged until now."""
+        self._is_write_due = False
+        self._last_write = self._loop.time()
+        logs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if logs and not self._is_closed and not self._send(logs):
+            self._not_sent += len(logs)
+
+    def close(self) -> None:
+        """Send what was logged and how much was left out, and nothing more."""
+        if self.is_used:
+            self.write()
+            self._write_note()
+        self._is_closed = True
+
+    def _make_log(self, level: str, logger: str | None, text: str) -> messages.Log:
+        return messages.Log(
+            id=self._id, level=level, logger=logger and logger[:_MAX_NAME], text=text
+        )
+
+    def _hand_over(self, function: Callable[..., object], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _schedule_write(self) -> None:
+        wait = self._last_write + LOG_INTERVAL - self._loop.time()
+        self._loop.call_later(max(wait, 0), self.write)
+
+    def _write_note(self) -> None:
+        self._is_note_due = False
+        number = self._left_out + self._not_sent - self._reported
+        if not number or self._is_closed:
+            return
+        text = (
+            f"{number:,} log message{'s' if number > 1 else ''} left out here: at most {MAX_LOGS} "
+            "a second are sent for each call, and as many warnings and errors."
+        )
+        if self._send([self._make_log(self._note_level, _LOGGER, text)]):
+            self._reported += number
+
+
+class _Period:
+    """How many messages were sent in the current period."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+        self._number = 0
+
+    def has_room(self, now: float) -> bool:
+        """Return whether one more may be sent, and count it."""
+        if now >= self._end:
+            self._end = now + LOG_PERIOD
+            self._number = 0
+        self._number += 1
+        return self._number <= MAX_LOGS
+
+
+def make_asker(
+    call_id: int,
+    loop: asyncio.AbstractEventLoop,
+    send: Callable[[messages.Ask | messages.Withdraw], None],
+) -> Callable[[Elicitation | Withdrawal], None]:
+    """Return what sends a call's questions, and takes them back, from any thread.
+
+    Args:
+        call_id: Of the call.
+        loop: The endpoint's.
+        send: Sends a message; called on the endpoint's thread.
+    """
+
+    def ask(question: Elicitation | Withdrawal) -> None:
+        message: messages.Ask | messages.Withdraw
+        if isinstance(question, Withdrawal):
+            message = messages.Withdraw(id=call_id, question=question.number)
+        else:
+            message = make_ask(call_id, question)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
+            loop.call_soon_threadsafe(send, message)
+
+    return ask
+
+
+def make_ask(call_id: int, question: Elicitation) -> messages.Ask:
+    """Return the message with a call's question."""
+    return messages.Ask(
+        id=call_id,
+        question=question.number,
+        key=question.key,
+        message=question.message,
+        form=question.schema,
+    )
