@@ -9,7 +9,10 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.kernel.schemas.parameters.input_schema import FunctionSchema, read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
+    FunctionSchema,
+    read_function_schema,
+)
 
 
 class Access(enum.IntFlag):

@@ -457,7 +457,8 @@ CHANGES = (
         "kernel/schemas/validation_messages.py",
         "max(len(lines) - MAX_LINES, 0) + others",
         "len(lines) - MAX_LINES + others",
-        "kernel/schemas/test_validation_messages.py kernel/schemas/parameters/test_input_schema.py",
+        "kernel/schemas/test_validation_messages.py"
+        " kernel/schemas/parameters/test_signature_to_schema.py",
     ),
     Change(
         "kernel/results/blocks/budget.py",

@@ -7,15 +7,16 @@ to clients is refused when the tool is declared, in a sentence that names the pa
 
 Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`:
 
-- `input_schema`: `read_function_schema`, `FunctionSchema`; `author_schema`: the same by hand
+- `signature_to_schema`: `read_function_schema`, `FunctionSchema`; `author_schema`: the same for a
+  schema written by hand
 - `output_schema`: `make_output_schema`, `OutputSchema`; `structured_data`: data without an
   annotation, and its limit
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
   `secrets` also removes the secrets of a call from texts
 - `recursion`: what clients get of a schema that contains itself
-- `parameters`, `annotations`: one type hint as schema and validator, for questions to the user
-- `finite_numbers`: what of an answer JSON does not have
+- `callables`, `annotations`, `pydantic_validator`: one type hint as schema and validator, for
+  questions to the user; `sent_arguments`: numbers in an answer that JSON lacks
 - `validation_messages`: values and problems in words; `schema_words`: schemas in words, and their
   parts; `docstrings`: how long descriptions may be
 

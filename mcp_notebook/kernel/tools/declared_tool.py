@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
-from mcp_notebook.kernel.schemas.parameters.input_schema import FunctionSchema, read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
+    FunctionSchema,
+    read_function_schema,
+)
 from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context

@@ -27,12 +27,9 @@ from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import InvalidAnswer
 from mcp_notebook.kernel.schemas.annotations import translate_hint
-from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
-from mcp_notebook.kernel.schemas.parameters.parameters import (
-    NO_DEFAULT,
-    build_schema,
-    make_parameter,
-)
+from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT
+from mcp_notebook.kernel.schemas.parameters.pydantic_validator import build_schema, make_parameter
+from mcp_notebook.kernel.schemas.parameters.sent_arguments import refuse_infinite
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     format_value,

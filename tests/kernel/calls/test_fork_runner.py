@@ -708,7 +708,7 @@ def test_no_more_copies_run_at_once_than_there_are_processors(kernel, link, tmp_
 
 COUNT_BUILDS = """
 from mcp_notebook.kernel.schemas.output import output_schema
-from mcp_notebook.kernel.schemas.parameters import input_schema
+from mcp_notebook.kernel.schemas.parameters import signature_to_schema
 
 def write_pid(function):
     def build(*args, **options):

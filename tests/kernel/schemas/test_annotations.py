@@ -12,7 +12,7 @@ from pydantic import Field
 
 from mcp_notebook import Header
 from mcp_notebook.errors import DefinitionError, InvalidArguments, InvalidResult
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 
 

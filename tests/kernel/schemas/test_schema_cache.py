@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas import schema_cache
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.schemas.schema_cache import (
     NotCacheable,
     SchemaCache,

@@ -20,8 +20,8 @@ from mcp_notebook import Secret
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand.author_schema import read_author_schema
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
 from mcp_notebook.kernel.schemas.parameters.markers import Header
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.text.redaction import MASK

@@ -32,7 +32,7 @@ from pydantic import (
 
 from mcp_notebook import Secret
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
     MAX_SHOWN,

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_notebook import Context, ToolError
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Trace, Update
 
 

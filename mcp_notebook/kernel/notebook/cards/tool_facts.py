@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.executors.dask_engine import find_client
-from mcp_notebook.kernel.schemas.parameters.input_schema import FunctionSchema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import FunctionSchema
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool

@@ -1,10 +1,10 @@
 """A tool's arguments by a JSON Schema that its author wrote.
 
 Runs in the user's kernel: at definition, validation wherever a call runs. Takes the place of what
-`input_schema` reads from a signature: the schema is published as given (but see `recursion`), and
-the function gets the arguments as they came, by keyword. Nothing is converted, and a ``default`` in
-the schema is only an annotation, as in JSON Schema: an argument that is left out gets the
-function's default.
+`signature_to_schema` reads from a signature: the schema is published as given (but see
+`recursion`), and the function gets the arguments as they came, by keyword. Nothing is converted. A
+``default`` in the schema is only an annotation, as in JSON Schema: an argument that is left out
+gets the function's default.
 """
 
 import heapq
@@ -19,16 +19,15 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand import json_schema, json_validator
 from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
 from mcp_notebook.kernel.schemas.docstrings import shorten_description
-from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding
-from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
-from mcp_notebook.kernel.schemas.parameters.json_texts import (
+from mcp_notebook.kernel.schemas.parameters.callables import Binding, Handler, read_handler
+from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
+from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
     MAX_LAYERS,
     list_schema_text_places,
     misses_container,
     read_json_texts,
+    refuse_infinite,
 )
-from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
-from mcp_notebook.kernel.schemas.parameters.signatures import Handler, read_handler
 from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.validation_messages import (

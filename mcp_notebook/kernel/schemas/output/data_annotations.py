@@ -22,7 +22,7 @@ import typing_extensions
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.schemas.annotations import is_alias
-from mcp_notebook.kernel.schemas.parameters.signatures import NO_ANNOTATION
+from mcp_notebook.kernel.schemas.parameters.callables import NO_ANNOTATION
 
 _DISPLAYED = (Result, Text, Image, Audio, Resource, ResourceLink)
 _SAYS_NOTHING = (NO_ANNOTATION, None, type(None), Any, object, NoReturn, typing_extensions.Never)

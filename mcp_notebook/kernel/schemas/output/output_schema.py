@@ -38,7 +38,7 @@ from mcp_notebook.kernel.schemas.output.structured_data import (
     shorten_data,
     take_first,
 )
-from mcp_notebook.kernel.schemas.parameters.signatures import (
+from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_ANNOTATION,
     is_notebook_code,
     read_return_annotation,

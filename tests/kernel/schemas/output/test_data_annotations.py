@@ -13,7 +13,7 @@ import pytest
 
 from mcp_notebook import Image, Result
 from mcp_notebook.kernel.schemas.output.data_annotations import describes_data, translate_annotation
-from mcp_notebook.kernel.schemas.parameters.signatures import NO_ANNOTATION
+from mcp_notebook.kernel.schemas.parameters.callables import NO_ANNOTATION
 
 
 class Colour(enum.StrEnum):

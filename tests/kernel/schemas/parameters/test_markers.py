@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 
 from mcp_notebook import Header, Hidden
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
 from mcp_notebook.kernel.schemas.parameters.markers import HEADER_KEY, find_header_problem
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 
 
 class Region(enum.Enum):

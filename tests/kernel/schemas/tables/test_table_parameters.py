@@ -14,7 +14,7 @@ from optional_libraries import import_optional
 
 from mcp_notebook import Columns
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 
 pl = import_optional("polars")
 pa = import_optional("pyarrow")

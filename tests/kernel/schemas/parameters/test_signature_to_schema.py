@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.parameters.input_schema import read_function_schema
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 
 
 class Context:

@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.parameters.parameters import Parameter, model_schema
-from mcp_notebook.kernel.schemas.parameters.signatures import format_hint
+from mcp_notebook.kernel.schemas.parameters.callables import format_hint
+from mcp_notebook.kernel.schemas.parameters.pydantic_validator import Parameter, model_schema
 
 
 @dataclass(frozen=True)

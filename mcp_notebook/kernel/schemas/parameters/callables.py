@@ -1,4 +1,4 @@
-"""What a callable takes and returns, as its signature and its annotations say.
+"""What a callable takes and returns, as its signature says, and how arguments reach it.
 
 Runs in the user's kernel, at definition, on any thread. Pure. Whatever can be called is looked
 through to the function behind it: partials, methods, wrappers, objects with ``__call__``, classes.
@@ -8,8 +8,9 @@ import functools
 import inspect
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import (
     Annotated,
     Any,
@@ -33,14 +34,16 @@ from mcp_notebook.kernel.schemas.annotations import (
     translate_hint,
 )
 from mcp_notebook.kernel.schemas.docstrings import parse_docstring
-from mcp_notebook.kernel.schemas.parameters.argument_binding import (
-    Binding,
-    inspect_parameters,
-    read_binding,
-)
 from mcp_notebook.kernel.schemas.parameters.markers import is_hidden
-from mcp_notebook.kernel.schemas.parameters.parameters import NO_DEFAULT
-from mcp_notebook.kernel.schemas.parameters.sentinels import Omitted
+
+NO_DEFAULT: Any = object()
+"""Stands for no default, and for no type hint."""
+
+
+class Omitted(Enum):
+    """The default of what is left out of a call that has no value for it."""
+
+    OMITTED = "omitted"
 
 
 @dataclass(frozen=True)
@@ -165,70 +168,6 @@ def read_return_annotation(function: Callable[..., Any]) -> Any:
     if annotation is NO_ANNOTATION:
         return annotation
     return resolve_hint(annotation, find_namespace(plain))
-
-
-@dataclass(frozen=True)
-class Handler:
-    """The parameters of a function whose input schema the author wrote by hand."""
-
-    description: str
-    """As `FunctionSchema.description`."""
-    injected: tuple[str, ...]
-    """Parameters that get the `Context`."""
-    hidden: tuple[str, ...]
-    """Parameters that clients cannot set."""
-    required_names: tuple[str, ...]
-    """Parameters that have no default."""
-    argument_names: frozenset[str] | None
-    """All names that clients can pass; None: any."""
-    binding: Binding
-    """How it takes its arguments."""
-
-
-def read_handler(
-    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
-) -> Handler:
-    """Read the parameters of a function; without a signature, it counts as taking any.
-
-    Args:
-        function: Any callable.
-        name: What messages call it.
-        hidden_types: Parameters annotated with one of these are not for clients.
-
-    """
-    plain = _unwrap(function)
-    description = parse_docstring(find_docstring(function)).description
-    try:
-        parameters = inspect_parameters(function)
-    except (TypeError, ValueError):
-        return Handler(description, (), (), (), None, Binding())
-    visible: list[inspect.Parameter] = []
-    injected: list[inspect.Parameter] = []
-    hidden: list[inspect.Parameter] = []
-    for item in parameters:
-        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
-            continue
-        hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
-        if _is_injected(hint, hidden_types):
-            injected.append(item)
-        else:
-            (hidden if is_hidden(hint) else visible).append(item)
-    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
-    return Handler(
-        description,
-        tuple(item.name for item in injected),
-        tuple(item.name for item in hidden),
-        tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
-        None if is_open else frozenset(item.name for item in visible),
-        read_binding(function, offers_rest=False),
-    )
-
-
-def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
-    try:
-        return _read_hint(item, plain, name)[0]
-    except DefinitionError:
-        return Any  # clients get the author's schema, whatever the hint means
 
 
 def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -398,3 +337,157 @@ def format_hint(annotation: Any) -> str:
     if isinstance(annotation, str):
         return repr(annotation)
     return f"`{inspect.formatannotation(annotation)}`"
+
+
+# -- how its arguments reach it --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a function takes by position; everything else is passed by name."""
+
+    positional: tuple[str, ...] = ()
+    """Parameters, in order."""
+    rest: str | None = None
+    """The parameter that takes all further ones, ``*args``."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Of those parameters that have one."""
+
+    def bind(
+        self, function: Callable[..., Any], arguments: dict[str, Any]
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Return what to call, and with which arguments by name.
+
+        Args:
+            function: The function.
+            arguments: All its arguments by name.
+        """
+        if not self.positional and self.rest is None:
+            return function, arguments
+        by_name = dict(arguments)
+        rest = () if self.rest is None else by_name.pop(self.rest, ())
+        by_position = []
+        for name in self.positional:
+            if name not in by_name and name not in self.defaults:
+                break  # Python says what is missing
+            by_position.append(by_name.pop(name) if name in by_name else self.defaults[name])
+        return functools.partial(function, *by_position, *rest), by_name
+
+
+def read_binding(function: Callable[..., Any], *, offers_rest: bool = True) -> Binding:
+    """Return how a callable takes its arguments.
+
+    Args:
+        function: Any callable; without a signature, it counts as taking names.
+        offers_rest: Whether clients can give what ``*args`` takes.
+    """
+    try:
+        parameters = inspect_parameters(function)
+        # What is called may be a wrapper, with other parameters than the function it stands for.
+        called = inspect_parameters(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return Binding()
+    rest = [item.name for item in parameters if item.kind is item.VAR_POSITIONAL]
+    takes_positions = any(item.kind is item.VAR_POSITIONAL for item in called)
+    positional = [
+        item
+        for item in parameters
+        if item.kind is item.POSITIONAL_ONLY
+        or (item.kind is item.POSITIONAL_OR_KEYWORD and takes_positions)
+    ]
+    return Binding(
+        tuple(item.name for item in positional),
+        rest[0] if rest and offers_rest else None,
+        {item.name: item.default for item in positional if item.default is not item.empty},
+    )
+
+
+def inspect_parameters(
+    function: Callable[..., Any], *, follow_wrapped: bool = True
+) -> Sequence[inspect.Parameter]:
+    """Return the parameters of a callable, those that a partial has fixed left out.
+
+    Raises:
+        TypeError: It is not written in Python, and has no signature.
+        ValueError: As above.
+    """
+    if isinstance(function, functools.partial):
+        # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
+        function = functools.partial(function.func, *function.args, **function.keywords)
+    signature = inspect.signature(function, follow_wrapped=follow_wrapped)
+    parameters = list(signature.parameters.values())
+    if follow_wrapped and _is_single_dispatch_method(function):
+        return parameters[1:]  # `self`: its wrapper is bound, and does not say so
+    return parameters
+
+
+def _is_single_dispatch_method(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return getattr(code, "co_qualname", "").startswith("singledispatchmethod.")
+
+
+# -- functions whose input schema is written by hand -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Handler:
+    """The parameters of a function whose input schema the author wrote by hand."""
+
+    description: str
+    """As `FunctionSchema.description`."""
+    injected: tuple[str, ...]
+    """Parameters that get the `Context`."""
+    hidden: tuple[str, ...]
+    """Parameters that clients cannot set."""
+    required_names: tuple[str, ...]
+    """Parameters that have no default."""
+    argument_names: frozenset[str] | None
+    """All names that clients can pass; None: any."""
+    binding: Binding
+    """How it takes its arguments."""
+
+
+def read_handler(
+    function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
+) -> Handler:
+    """Read the parameters of a function; without a signature, it counts as taking any.
+
+    Args:
+        function: Any callable.
+        name: What messages call it.
+        hidden_types: Parameters annotated with one of these are not for clients.
+
+    """
+    plain = _unwrap(function)
+    description = parse_docstring(find_docstring(function)).description
+    try:
+        parameters = inspect_parameters(function)
+    except (TypeError, ValueError):
+        return Handler(description, (), (), (), None, Binding())
+    visible: list[inspect.Parameter] = []
+    injected: list[inspect.Parameter] = []
+    hidden: list[inspect.Parameter] = []
+    for item in parameters:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            continue
+        hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
+        if _is_injected(hint, hidden_types):
+            injected.append(item)
+        else:
+            (hidden if is_hidden(hint) else visible).append(item)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
+    return Handler(
+        description,
+        tuple(item.name for item in injected),
+        tuple(item.name for item in hidden),
+        tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
+        None if is_open else frozenset(item.name for item in visible),
+        read_binding(function, offers_rest=False),
+    )
+
+
+def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
+    try:
+        return _read_hint(item, plain, name)[0]
+    except DefinitionError:
+        return Any  # clients get the author's schema, whatever the hint means

@@ -1,8 +1,20 @@
-"""A function's signature and docstring become a JSON Schema and a validator of arguments.
+"""A function's signature becomes a JSON Schema and a validator of arguments: start reading here.
 
-Runs in the user's kernel: schemas at definition, validation wherever a call runs; on any thread.
-A schema that an earlier start stored is used in place of building it; its validator is then built
-at the first call.
+`read_function_schema`, where the tool is declared, in this order:
+
+1. `callables` reads parameters and type hints; `annotations` evaluates hints that are strings and
+   translates what pydantic does not know. `docstrings` has the descriptions, and the types of
+   parameters without a hint.
+2. `schema_cache` may have the schema from an earlier start. Its validator is then built at the
+   first call.
+3. `pydantic_validator` makes one TypedDict of all parameters: `tables` puts in what the data
+   libraries' types take, `argument_rules` tightens pydantic's rules, and `pydantic_json_schemas`
+   writes the JSON Schema. `flatten` does the same for the fields of a model.
+4. What no client could use is refused, in a sentence that names the parameter.
+
+`FunctionSchema.validate`, wherever a call runs: `sent_arguments` refuses what JSON lacks, the
+validator runs within `comparison_limit`, JSON in texts is read, and `validation_messages` says what
+is wrong. Runs in the user's kernel, on any thread.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,51 +30,58 @@ from pydantic_core import SchemaValidator
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
-from mcp_notebook.kernel.schemas.docstrings import FunctionDoc, parse_docstring, shorten_description
-from mcp_notebook.kernel.schemas.parameters.argument_binding import Binding, read_binding
-from mcp_notebook.kernel.schemas.parameters.docstring_types import (
+from mcp_notebook.kernel.schemas.docstrings import (
+    FunctionDoc,
     list_library_words,
+    parse_docstring,
     read_documented_type,
+    shorten_description,
 )
-from mcp_notebook.kernel.schemas.parameters.finite_numbers import refuse_infinite
-from mcp_notebook.kernel.schemas.parameters.json_texts import (
-    MAX_LAYERS,
-    list_text_places,
-    read_json_texts,
-)
-from mcp_notebook.kernel.schemas.parameters.model_parameters import (
-    find_model_parameter,
-    flatten_model,
-    refuse_unknown,
-)
-from mcp_notebook.kernel.schemas.parameters.parameter_checks import (
-    MAX_LISTED,
-    build_validator,
-    check_defaults,
-    check_schema,
-    count_problems,
-    find_culprit,
-    make_refusal,
-)
-from mcp_notebook.kernel.schemas.parameters.parameters import NO_DEFAULT, Parameter, make_parameter
-from mcp_notebook.kernel.schemas.parameters.sentinels import Omitted
-from mcp_notebook.kernel.schemas.parameters.signatures import (
+from mcp_notebook.kernel.schemas.parameters.callables import (
+    NO_DEFAULT,
+    Binding,
     HintedParameter,
+    Omitted,
     find_callable_namespace,
     find_docstring,
     find_name,
     find_open_keywords,
     is_library_code,
     list_fixed_parameters,
+    read_binding,
     read_parameters,
 )
+from mcp_notebook.kernel.schemas.parameters.flatten import (
+    find_model_parameter,
+    flatten_model,
+    refuse_unknown,
+)
+from mcp_notebook.kernel.schemas.parameters.pydantic_validator import (
+    Parameter,
+    build_validator,
+    check_defaults,
+    check_schema,
+    make_parameter,
+    make_refusal,
+)
+from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
+    MAX_LAYERS,
+    list_text_places,
+    read_json_texts,
+    refuse_infinite,
+)
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.schema_words import describe_schema, find_part
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
+    join_lines,
 )
+from mcp_notebook.text.wording import count
 
+_MAX_LISTED = 50_000
+"""Problems of arguments that are told one by one: pydantic takes seconds to list a million."""
 _MAX_STEPS = 50_000
 """Comparisons with types that contain themselves; a tenth of a second."""
 _STORED = ("description", "input_schema", "warnings")
@@ -131,8 +150,8 @@ class FunctionSchema:
         except TooManySteps as error:
             raise InvalidArguments(str(error)) from None
         except ValidationError as error:
-            if error.error_count() > MAX_LISTED:
-                text = count_problems(validator, arguments, self.input_schema)
+            if error.error_count() > _MAX_LISTED:
+                text = _count_problems(validator, arguments, self.input_schema)
                 raise InvalidArguments(text) from None
             read = read_json_texts(arguments, list_text_places(error, arguments))
             if read is None or not layers:
@@ -140,11 +159,51 @@ class FunctionSchema:
                 raise InvalidArguments(text) from None
         except Exception as error:
             # A validator of the author's may raise anything.
-            name = find_culprit(validator, arguments)
+            name = _find_culprit(validator, arguments)
             text = f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
             secrets = list_secrets(self.input_schema, arguments)
             raise InvalidArguments(scrub(text, secrets)) from error
         return self._check(read, layers - 1)
+
+
+def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
+    """Return the name of the argument that makes a validator of the author's raise, if one does."""
+    for name, value in arguments.items():
+        try:
+            validator.validate_python({name: value})
+        except ValidationError:
+            continue
+        except Exception:  # noqa: BLE001 - this is what we look for
+            return name
+    return None
+
+
+def _count_problems(
+    validator: SchemaValidator, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> str:
+    """Return a line for each parameter with problems, for arguments with too many to list.
+
+    Args:
+        validator: Refuses the arguments.
+        arguments: As the client sent them.
+        schema: The tool's input schema.
+    """
+    required = set(schema.get("required", ()))
+    problems = {}
+    for name, value in arguments.items():
+        try:
+            validator.validate_python({name: value})
+        except ValidationError as error:
+            # Other parameters are missing; that is not this one's fault.
+            if (number := error.error_count() - len(required - {name})) > 0:
+                problems[name] = count(number, "problem")
+    problems |= dict.fromkeys(sorted(required - arguments.keys()), "missing")
+    return join_lines(
+        [
+            f"{name}: {text}; allowed: {describe_schema(find_part((name,), schema), schema)}."
+            for name, text in problems.items()
+        ]
+    )
 
 
 @dataclass(frozen=True)
