@@ -54,8 +54,8 @@ from mcp_notebook.kernel.safe.text import (
     describe_slow_value,
     get_type_name,
 )
+from mcp_notebook.kernel.schemas.output.data_limit import convert_plain_data
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
-from mcp_notebook.kernel.schemas.output.structured_data import convert_plain_data
 from mcp_notebook.settings.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."

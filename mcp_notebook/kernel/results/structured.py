@@ -9,8 +9,7 @@ from typing import Any
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
-from mcp_notebook.kernel.schemas.output.structured_data import (
+from mcp_notebook.kernel.schemas.output.data_limit import (
     MAX_WHOLE,
     Cut,
     ResultTooLarge,
@@ -18,6 +17,7 @@ from mcp_notebook.kernel.schemas.output.structured_data import (
     convert_plain_data,
     shorten_data,
 )
+from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.meta_keys import SHORTENED, describe_key_problem
 

@@ -9,8 +9,8 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 
 - `signature_to_schema`: `read_function_schema`, `FunctionSchema`; `author_schema`: the same for a
   schema written by hand
-- `output_schema`: `make_output_schema`, `OutputSchema`; `structured_data`: data without an
-  annotation, and its limit
+- `output_schema`: `make_output_schema`, `OutputSchema`; `data_limit`: data without an annotation,
+  and how much is sent
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
   `secrets` also removes the secrets of a call from texts

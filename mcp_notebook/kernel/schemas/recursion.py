@@ -19,7 +19,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from mcp_notebook.kernel.schemas.object_root import has_id
 from mcp_notebook.text.redaction import has_secrets
 
 DEPTH = 3
@@ -31,6 +30,8 @@ _DEFINITIONS = ("$defs", "definitions")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords that hold schemas by names, which may be any keyword."""
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+"""Keywords that hold values, not schemas."""
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SINGLE = frozenset({"items", "additionalProperties"})
 _STRICT = frozenset(
@@ -65,6 +66,25 @@ def unroll(schema: Schema) -> Schema:
 def is_recursive(schema: Schema) -> bool:
     """Return whether a reference in a schema leads back to itself."""
     return bool(_Circles(_Document(schema), ("$ref", "$dynamicRef")).by_target)
+
+
+def has_id(schema: Any) -> bool:
+    """Tell whether a schema, or one in it, has an ``$id``: its references would move with it."""
+    if isinstance(schema, list):
+        return any(map(has_id, schema))
+    if not isinstance(schema, dict):
+        return False
+    if "$id" in schema:
+        return True
+    for keyword, value in schema.items():
+        parts = (
+            value.values()
+            if keyword in (*_NAMED, *_DEFINITIONS) and isinstance(value, dict)
+            else [value]
+        )
+        if keyword not in _VALUES and any(map(has_id, parts)):
+            return True
+    return False
 
 
 class _Document:

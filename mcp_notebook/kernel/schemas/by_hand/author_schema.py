@@ -16,7 +16,7 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
-from mcp_notebook.kernel.schemas.by_hand import json_schema, json_validator
+from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator, schema_check
 from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
 from mcp_notebook.kernel.schemas.docstrings import shorten_description
 from mcp_notebook.kernel.schemas.parameters.callables import Binding, Handler, read_handler
@@ -131,7 +131,7 @@ class AuthorSchema:
         errors: list[Any] = []
         for _ in range(MAX_LAYERS):
             refuse_infinite(arguments)
-            every = json_validator.find_errors(self._validator, arguments)
+            every = jsonschema_validator.find_errors(self._validator, arguments)
             errors = list(islice(every, _MAX_ERRORS))
             read = read_json_texts(arguments, list_schema_text_places(errors))
             if read is None:
@@ -158,7 +158,7 @@ def read_author_schema(
     Raises:
         DefinitionError: The schema cannot be used, or the function does not take what it says.
     """
-    plain = json_schema.check_schema(schema, tool, "input_schema")
+    plain = schema_check.check_schema(schema, tool, "input_schema")
     if problem := find_header_problem(plain):
         raise DefinitionError(f"`{tool}`: {problem}.")
     handler = read_handler(function, tool, hidden_types=hidden_types)
@@ -172,7 +172,7 @@ def read_author_schema(
         notes,
         handler.binding,
         handler.argument_names,
-        json_validator.make_validator(plain),
+        jsonschema_validator.make_validator(plain),
     )
 
 

@@ -9,8 +9,11 @@ that matches, if there is one.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,15 +22,7 @@ from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
-from mcp_notebook.kernel.schemas.object_root import WRAP, has_id, make_object_root
-from mcp_notebook.kernel.schemas.output.data_annotations import describes_data, translate_annotation
-from mcp_notebook.kernel.schemas.output.output_mismatches import (
-    find_mismatches,
-    load_validator_early,
-    make_comparison,
-)
-from mcp_notebook.kernel.schemas.output.return_types import ReturnType, read_return_type
-from mcp_notebook.kernel.schemas.output.structured_data import (
+from mcp_notebook.kernel.schemas.output.data_limit import (
     MAX_WHOLE,
     RETURN_LESS,
     Cut,
@@ -38,17 +33,34 @@ from mcp_notebook.kernel.schemas.output.structured_data import (
     shorten_data,
     take_first,
 )
+from mcp_notebook.kernel.schemas.output.return_types import (
+    ReturnType,
+    describes_data,
+    read_return_type,
+    translate_annotation,
+)
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_ANNOTATION,
     is_notebook_code,
     read_return_annotation,
 )
+from mcp_notebook.kernel.schemas.recursion import has_id
+from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.tables.columns import find_columns
-from mcp_notebook.kernel.schemas.validation_messages import explain_value, format_value
+from mcp_notebook.kernel.schemas.validation_messages import (
+    MAX_LINES,
+    explain_value,
+    format_place,
+    format_value,
+    name_json_type,
+)
 from mcp_notebook.text.wording import count
 
+WRAP = "result"
+"""The property that holds a value other than an object."""
 MAX_PLACES = 5
 """Mismatches that an error message lists."""
+Schema = dict[str, Any]
 _TO_DO = (
     "The tool's author can correct what it returns or its {}, or declare it with "
     "`validate_output=False` (`--no-validate-output`)."
@@ -118,7 +130,7 @@ class OutputSchema:
     @functools.cached_property
     def comparison(self) -> Any:
         """The validator for results; slow to make."""
-        return make_comparison(self.schema)
+        return _make_comparison(self.schema)
 
     @property
     def can_be_none(self) -> bool:
@@ -148,7 +160,7 @@ class OutputSchema:
 
     def _compare(self, structured: Any) -> None:
         try:
-            lines = find_mismatches(
+            lines = _find_mismatches(
                 structured, self.comparison, self.schema, is_wrapped=self.is_wrapped
             )
         except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
@@ -219,9 +231,9 @@ def make_output_schema(
 
 
 def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool) -> OutputSchema:
-    from mcp_notebook.kernel.schemas.by_hand import json_schema  # noqa: PLC0415 - slow to load
+    from mcp_notebook.kernel.schemas.by_hand import schema_check  # noqa: PLC0415 - slow to load
 
-    plain = json_schema.check_schema(schema, name, "output_schema", of_arguments=False)
+    plain = schema_check.check_schema(schema, name, "output_schema", of_arguments=False)
     for word in ("$id", "$schema"):  # all references are local, and below a root of ours
         plain.pop(word, None)
     if has_id(plain):
@@ -254,7 +266,7 @@ def _derive(
         return None, ()
     if returns is not None:
         if validates and not returns.is_proven:
-            load_validator_early()
+            _load_validator_early()
         return OutputSchema(root, is_wrapped, validates, returns), ()
     if is_requested:
         raise DefinitionError(
@@ -288,3 +300,151 @@ def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> Return
 
 def _shorten_reason(error: Exception) -> str:
     return describe_error(error).partition("\n")[0].partition(". Set `arbitrary")[0]
+
+
+# -- where a result does not match, a line for each place ------------------------------------------
+
+
+_VALIDATOR = "mcp_notebook.kernel.schemas.by_hand.jsonschema_validator"
+
+
+def _load_validator_early() -> None:
+    """Load what compares in a thread: the first result need not wait for it."""
+    if _VALIDATOR not in sys.modules:
+        Thread(target=import_module, args=(_VALIDATOR,), daemon=True).start()
+
+
+def _make_comparison(schema: Schema) -> Any:
+    """Return what `_find_mismatches` compares values by, for any number of threads.
+
+    Args:
+        schema: As published. Patterns that cannot be followed here are not compared: pydantic, or
+            the author, has followed them already.
+    """
+    from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator  # noqa: PLC0415 - slow to load
+
+    return jsonschema_validator.make_validator(jsonschema_validator.drop_unusable_patterns(schema))
+
+
+def _find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped: bool) -> list[str]:
+    """Return a line for each place where a JSON value does not match; none if it does.
+
+    Args:
+        value: As it would be sent.
+        comparison: What `_make_comparison` made of the schema.
+        schema: As published.
+        is_wrapped: Whether the function's own value is within `WRAP`.
+
+    Raises:
+        Exception: The schema cannot be followed (a reference to itself, a pattern of no end).
+    """
+    from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator  # noqa: PLC0415 - slow to load
+
+    lines: dict[str, None] = {}
+    for error in jsonschema_validator.find_errors(comparison, value):
+        for deepest in _find_deepest(error):
+            path = list(deepest.absolute_path)
+            lines[_describe_mismatch(deepest, path[1:] if is_wrapped else path, schema)] = None
+        if len(lines) > MAX_LINES:
+            break
+    return list(lines)
+
+
+def _find_deepest(error: Any) -> Sequence[Any]:
+    """Return the error, or those of the branch of a choice that the value comes closest to."""
+    if error.validator not in ("anyOf", "oneOf") or not error.context:
+        return [error]
+    branches: dict[Any, list[Any]] = {}
+    for cause in error.context:
+        branches.setdefault(cause.schema_path[0], []).append(cause)
+    # A branch whose errors all lie below the value has the value's own type.
+    deep = [causes for causes in branches.values() if all(cause.path for cause in causes)]
+    if len(deep) != 1:
+        return [error]
+    return [deepest for cause in deep[0] for deepest in _find_deepest(cause)]
+
+
+def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
+    name = format_place(WRAP, path)
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        listed = ", ".join(map(repr, missing[:MAX_LINES]))
+        return f"{name}: {listed} missing"
+    part = error.schema if isinstance(error.schema, dict) else {}
+    came = f"got {format_value(error.instance)} ({name_json_type(error.instance)})"
+    if error.validator in ("type", "enum", "const", "minimum", "maximum", "anyOf", "oneOf"):
+        return f"{name}: {came}; allowed: {describe_schema(part, root)}"
+    # jsonschema's message begins with the whole value, however long.
+    limit = format_value(error.validator_value)
+    return f"{name}: {came}; its schema says `{error.validator}`: {limit}"
+
+
+# -- the root: an object, as clients of every era require ------------------------------------------
+
+
+_REFERENCES = ("$ref", "$dynamicRef")
+_DEFINITIONS = ("$defs", "definitions")
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+"""Keywords that hold values, not schemas."""
+_MAPPING_KEYWORDS = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", *_DEFINITIONS}
+)
+"""Keywords that hold schemas by names of the author's, which may be any keyword."""
+
+
+def make_object_root(schema: Schema) -> tuple[Schema, bool]:
+    """Return a schema with a root that clients of every era take, and whether it was wrapped.
+
+    They want the root itself to say ``"type": "object"``; what does not becomes the property `WRAP`
+    of one that does.
+    """
+    schema = _inline_reference(schema)
+    if schema.get("type") == "object":
+        return schema, False
+    content = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    root: Schema = {
+        "type": "object",
+        "properties": {WRAP: _move_references(content)},
+        "required": [WRAP],
+    }
+    for key in _DEFINITIONS:
+        if key in schema:
+            root[key] = {name: _move_references(item) for name, item in schema[key].items()}
+    return root, True
+
+
+def _inline_reference(schema: Schema) -> Schema:
+    """Put what a root only refers to in its place: a model that contains itself."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
+        return schema
+    target = schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+    if not isinstance(target, dict) or set(schema) - {"$ref", "$defs", "title", "description"}:
+        return schema
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**target, **beside}
+
+
+def _move_references(schema: Any) -> Any:
+    """Return a schema whose references to the root, or below it, point into `WRAP`."""
+    if isinstance(schema, list):
+        return [_move_references(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy: Schema = {}
+    for keyword, value in schema.items():
+        if keyword in _REFERENCES and isinstance(value, str):
+            copy[keyword] = _move_reference(value)
+        elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
+            copy[keyword] = {name: _move_references(item) for name, item in value.items()}
+        else:
+            copy[keyword] = value if keyword in _VALUES else _move_references(value)
+    return copy
+
+
+def _move_reference(reference: str) -> str:
+    if reference.startswith(tuple(f"#/{key}/" for key in _DEFINITIONS)):
+        return reference  # these stay at the root
+    if reference == "#" or reference.startswith("#/"):
+        return f"#/properties/{WRAP}{reference[1:]}"
+    return reference  # an anchor

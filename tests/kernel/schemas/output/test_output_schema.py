@@ -37,11 +37,16 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
-from mcp_notebook.errors import DefinitionError
+from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Printed
-from mcp_notebook.kernel.schemas.output.structured_data import ResultTooLarge, shorten_data
+from mcp_notebook.kernel.schemas.output.data_limit import ResultTooLarge, shorten_data
+from mcp_notebook.kernel.schemas.output.output_schema import (
+    OutputSchema,
+    make_object_root,
+)
+from mcp_notebook.kernel.schemas.recursion import has_id
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.settings.settings import Settings
@@ -788,3 +793,83 @@ def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
 def test_what_is_neither_is_still_refused():
     for value in (object(), "Rome", 3, ["city", "mm"]):
         assert result_of(dict[str, float], value).is_error
+
+
+# -- The places where a result does not match its schema. ------------------------------------------
+
+
+def test_each_place_that_does_not_match_has_a_line():
+    schema, _ = make_object_root(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"price": {"type": "number"}},
+                "required": ["price"],
+            },
+        }
+    )
+    with pytest.raises(InvalidResult) as raised:
+        OutputSchema(schema, is_wrapped=True).convert([{"price": "x"}, {}, {"price": 1}], 1_000)
+    assert (
+        ": result[0].price: got 'x' (string); allowed: number; result[1]: 'price' missing. "
+    ) in str(raised.value)
+
+
+def test_of_a_choice_the_branch_of_the_values_own_type_is_explained():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "integer"}}]}
+        },
+    }
+    with pytest.raises(
+        InvalidResult, match=": result.a\\[1\\]: got 'x' .string.; allowed: integer. "
+    ):
+        OutputSchema(schema, is_wrapped=False).convert({"a": [1, "x"]}, 1_000)
+
+
+# -- The root of an output schema. -----------------------------------------------------------------
+
+
+def test_an_object_stays_the_root():
+    schema = {"type": "object", "properties": {}}
+    assert make_object_root(schema) == (schema, False)
+
+
+def test_anything_else_becomes_the_property_result_of_one():
+    root, is_wrapped = make_object_root(
+        {"type": "array", "items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "integer"}}}
+    )
+    assert is_wrapped
+    assert root == {
+        "type": "object",
+        "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/A"}}},
+        "required": ["result"],
+        "$defs": {"A": {"type": "integer"}},
+    }
+
+
+def test_references_to_the_root_move_with_it():
+    root, _ = make_object_root({"anyOf": [{"type": "null"}, {"items": {"$ref": "#"}}]})
+    assert root["properties"]["result"]["anyOf"][1]["items"] == {"$ref": "#/properties/result"}
+
+
+def test_a_root_that_only_refers_to_an_object_is_that_object():
+    definition = {"type": "object", "properties": {"kids": {"$ref": "#/$defs/Node"}}}
+    root, is_wrapped = make_object_root({"$ref": "#/$defs/Node", "$defs": {"Node": definition}})
+    assert not is_wrapped
+    assert root == {**definition, "$defs": {"Node": definition}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"$id": "x"}, True),
+        ({"items": [{"$id": "x"}]}, True),
+        ({"properties": {"$id": {"type": "string"}}}, False),
+        ({"const": {"$id": "x"}}, False),
+    ],
+)
+def test_an_id_is_found_where_it_is_a_keyword(schema, expected):
+    assert has_id(schema) is expected

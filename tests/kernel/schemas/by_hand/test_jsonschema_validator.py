@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp_notebook.kernel.schemas.by_hand.json_validator import (
+from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import (
     FORMATS,
     compile_pattern,
     drop_unusable_patterns,

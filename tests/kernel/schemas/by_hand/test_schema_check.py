@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.by_hand.json_schema import check_schema
-from mcp_notebook.kernel.schemas.by_hand.json_validator import make_validator
+from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import make_validator
+from mcp_notebook.kernel.schemas.by_hand.schema_check import check_schema
 
 
 def refusal(schema):

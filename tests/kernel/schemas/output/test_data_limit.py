@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.schemas.output.structured_data import (
+from mcp_notebook.kernel.schemas.output.data_limit import (
     RETURN_LESS,
     check_parts,
     check_size,

@@ -15,7 +15,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.by_hand.json_validator import (
+from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import (
     LISTS_IN_PLACE,
     REFERENCES,
     compile_pattern,
