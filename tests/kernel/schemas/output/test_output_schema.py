@@ -823,9 +823,7 @@ def test_of_a_choice_the_branch_of_the_values_own_type_is_explained():
             "a": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "integer"}}]}
         },
     }
-    with pytest.raises(
-        InvalidResult, match=": result.a\\[1\\]: got 'x' .string.; allowed: integer. "
-    ):
+    with pytest.raises(InvalidResult, match=r"result\.a\[1\]: got 'x' .string.; allowed: integer"):
         OutputSchema(schema, is_wrapped=False).convert({"a": [1, "x"]}, 1_000)
 
 
