@@ -26,7 +26,7 @@ from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.tools.option_table import list_options
-from mcp_notebook.settings.limits import Limits
+from mcp_notebook.settings.limits import SETS, Limits, is_limit
 from mcp_notebook.settings.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
@@ -103,8 +103,7 @@ def options_page() -> str:
 
 def settings_page() -> str:
     """Return the page of the settings."""
-    docs, settings = read_docs(Limits) | read_docs(Settings), Settings(home=HOME)
-    limits = {limit.name for limit in fields(Limits)}
+    docs, settings = read_docs(Settings), Settings(home=HOME)
     rows = [
         (
             f"`{option.name}`",
@@ -112,7 +111,8 @@ def settings_page() -> str:
             _format_default(getattr(settings, option.name)),
             docs[option.name],
         )
-        for option in sorted(fields(Settings), key=lambda option: option.name in limits)
+        for option in fields(Settings)
+        if not is_limit(option)
     ]
     return format_page(
         "Settings",
@@ -124,13 +124,17 @@ def settings_page() -> str:
 
 
 def limits_table() -> str:
-    """Return the table of what clients may ask for, for the page of limits."""
+    """Return the table of all limits, for the page of limits."""
     docs = read_docs(Limits)
     rows = [
-        (f"`{limit.name}`", f"{getattr(Limits(), limit.name):,}", docs[limit.name])
+        (
+            f"`{limit.name}`",
+            *(f"{limit.metadata['sets'][name]:,}" for name in SETS),
+            docs[limit.name],
+        )
         for limit in fields(Limits)
     ]
-    return format_table(["Setting", "Default", "Limit"], rows)
+    return format_table(["Limit", *(f"`{name}`" for name in SETS), "Meaning"], rows)
 
 
 def _format_default(value: object) -> str:

@@ -184,7 +184,7 @@ class UnknownResource(CallError):
         elif expired:
             reason = (
                 "it has expired, because the notebook's kernel keeps only the most recent ones "
-                "(MCP_NOTEBOOK_MAX_RESOURCE_BYTES). Call the tool again"
+                "(the limit max_resource_bytes). Call the tool again"
             )
         else:
             reason = (

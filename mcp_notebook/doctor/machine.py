@@ -21,7 +21,8 @@ from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.mcp_clients import is_bridge
 from mcp_notebook.doctor.open_notebooks import ask_notebooks, describe_notebooks
 from mcp_notebook.private_files import is_own
-from mcp_notebook.settings.settings import Settings, list_unknown_variables
+from mcp_notebook.settings.limits import SETS, Limits
+from mcp_notebook.settings.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.text.wording import suggest
 
 _EXTENSION = "mcp_notebook"
@@ -30,7 +31,12 @@ _ENABLE = "`jupyter server extension enable mcp_notebook`"
 
 async def examine_machine(settings: Settings) -> list[Finding]:
     """Return what is right and wrong with what all clients share."""
-    findings = [_describe_installation(), *_check_variables(), _check_home(settings)]
+    findings = [
+        _describe_installation(),
+        *_check_variables(),
+        _describe_limits(settings),
+        _check_home(settings),
+    ]
     if findings[-1].state != "wrong":
         findings += describe_notebooks(await ask_notebooks(settings))
     return [
@@ -54,6 +60,19 @@ def _check_variables() -> list[Finding]:
         hint = f"Did you mean {close}?" if close else "Remove it."
         findings.append(note(f"The variable {name} is no setting, and has no effect.", hint))
     return findings
+
+
+def _describe_limits(settings: Settings) -> Finding:
+    if settings.limits in SETS:
+        default = "" if "limits" in list_sources() else ", by default"
+        return approve(f"The limits are {settings.limits!r}{default}.")
+    others = [
+        f"{limit.name} = {value:,}"
+        for limit in fields(Limits)
+        for value in [getattr(settings, limit.name)]
+        if value != limit.default
+    ]
+    return approve(f"The limits in {settings.limits}: {', '.join(others) or 'all as normal'}.")
 
 
 def _check_home(settings: Settings) -> Finding:

@@ -1,93 +1,212 @@
-"""What clients may ask of a bridge and of a kernel at most: the limits among the settings.
+"""The limits: what clients may ask for at most, and how large results and logs may be.
 
-Runs in every process; pure. Each limit is kept where what it limits is done. The limits of results
-are in `settings`, which has these, too.
+They come in three sets, and a TOML file may have other numbers. Runs in every process; reads that
+file, and no environment. Each limit is kept where what it limits is done.
 """
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
+from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.values import describe_variable
+from mcp_notebook.text.wording import suggest
+
+LIMITS_VARIABLE = "MCP_NOTEBOOK_LIMITS"
+"""The variable that chooses a set, or names a file."""
+SETS = ("strict", "normal", "open")
+"""For endpoints that others reach; by default; for a machine of one's own."""
+_BASE = "base"
+"""The member of a file that names the set whose numbers hold for what it does not name."""
+
+
+def _limit(
+    normal: float,
+    *,
+    least: float,
+    most: float | None = None,
+    strict: float | None = None,
+    open_: float | None = None,
+) -> Any:
+    """Return the field of a limit, with its numbers in all sets and its bounds in a file."""
+    sets = {
+        "strict": normal if strict is None else strict,
+        "normal": normal,
+        "open": normal if open_ is None else open_,
+    }
+    metadata = describe_variable(LIMITS_VARIABLE, least=least, most=most) | {"sets": sets}
+    return field(default=normal, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """The limits. `make_reference.py` turns the strings below the fields into documentation."""
 
-    max_caller_requests_per_minute: int = field(
-        default=120_000,
-        metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_REQUESTS_PER_MINUTE", least=1),
-    )
+    max_caller_requests_per_minute: int = _limit(120_000, strict=1_200, open_=1_200_000, least=1)
     """Requests of any kind that one caller may make a minute. A caller is who has a token, or who
     started `mcp-notebook stdio`. What it has not used for a minute, it may use at once."""
-    max_requests_per_minute: int = field(
-        default=240_000,
-        metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUESTS_PER_MINUTE", least=1),
-    )
+    max_requests_per_minute: int = _limit(240_000, strict=12_000, open_=2_400_000, least=1)
     """Requests a minute of all callers together."""
-    max_caller_calls_per_minute: int = field(
-        default=60_000,
-        metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_CALLS_PER_MINUTE", least=1),
-    )
+    max_caller_calls_per_minute: int = _limit(60_000, strict=600, open_=600_000, least=1)
     """Calls of tools that one caller may make a minute. What it has not used for a minute, it may
     use at once."""
-    max_calls_per_minute: int = field(
-        default=120_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLS_PER_MINUTE", least=1)
-    )
+    max_calls_per_minute: int = _limit(120_000, strict=6_000, open_=1_200_000, least=1)
     """Calls a minute of all callers together."""
-    max_caller_calls: int = field(
-        default=512, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_CALLS", least=1)
-    )
+    max_caller_calls: int = _limit(512, strict=16, open_=4_096, least=1)
     """Calls of one caller that may run or wait at a time."""
-    max_calls: int = field(
-        default=1_024, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLS", least=1)
-    )
+    max_calls: int = _limit(1_024, strict=128, open_=8_192, least=1)
     """Calls that one server runs at a time, for all callers and kernels together."""
-    max_waiting_calls: int = field(
-        default=64, metadata=describe_variable("MCP_NOTEBOOK_MAX_WAITING_CALLS", least=1)
-    )
+    max_waiting_calls: int = _limit(64, strict=32, open_=1_000, least=1)
     """Number of calls, tasks included, that may run or wait in one kernel. One caller, except you,
     may have half of them, and all others together three quarters. Further calls fail with
     "busy"."""
-    max_request_bytes: int = field(
-        default=64 * 2**20,
-        metadata=describe_variable("MCP_NOTEBOOK_MAX_REQUEST_BYTES", least=2**16, most=2**30),
+    max_request_bytes: int = _limit(
+        64 * 2**20, strict=4 * 2**20, open_=512 * 2**20, least=2**16, most=2**30
     )
     """Bytes of one request. By default, pictures and tables fit among the arguments of a call."""
-    max_argument_depth: int = field(
-        default=100,
-        metadata=describe_variable("MCP_NOTEBOOK_MAX_ARGUMENT_DEPTH", least=1, most=200),
-    )
+    max_argument_depth: int = _limit(100, strict=32, open_=200, least=1, most=200)
     """Levels of arrays and objects among the arguments of a call."""
-    max_argument_values: int = field(
-        default=1_000_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_ARGUMENT_VALUES", least=1)
-    )
+    max_argument_values: int = _limit(1_000_000, strict=100_000, open_=10_000_000, least=1)
     """Values and names of fields among the arguments of a call, at all levels."""
-    max_caller_streams: int = field(
-        default=256, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_STREAMS", least=1)
-    )
+    max_caller_streams: int = _limit(256, strict=16, open_=512, least=1)
     """Open streams of one caller, on which clients wait for news of tools and resources."""
-    max_streams: int = field(
-        default=512, metadata=describe_variable("MCP_NOTEBOOK_MAX_STREAMS", least=1)
-    )
+    max_streams: int = _limit(512, strict=256, open_=512, least=1)
     """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
     allow a process no more than 1,024 files and connections."""
-    max_caller_sessions: int = field(
-        default=100, metadata=describe_variable("MCP_NOTEBOOK_MAX_CALLER_SESSIONS", least=1)
-    )
+    max_caller_sessions: int = _limit(100, strict=10, open_=1_000, least=1)
     """HTTP sessions of one caller, except you. A new one takes the place of the one that has been
     unused for longest, and only if all are in use is the client refused."""
-    max_sessions: int = field(
-        default=10_000, metadata=describe_variable("MCP_NOTEBOOK_MAX_SESSIONS", least=1)
-    )
+    max_sessions: int = _limit(10_000, strict=1_000, open_=10_000, least=1)
     """HTTP sessions of all callers together. Each takes about 40 KB of memory, whatever its client
     has sent."""
-    session_idle_minutes: float = field(
-        default=60.0,
-        metadata=describe_variable("MCP_NOTEBOOK_SESSION_IDLE_MINUTES", least=0.01, most=525_600),
-    )
+    session_idle_minutes: float = _limit(60.0, strict=15.0, open_=1_440.0, least=0.01, most=525_600)
     """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
     stream open and no call running. The client then opens a new one."""
+    consent_timeout: float = _limit(120.0, least=1, most=3_600)
+    """Seconds that a person has to answer whether a call may run. No answer is a no."""
+    task_ttl: float = _limit(3_600.0, strict=900.0, open_=86_400.0, least=1, most=366 * 86_400)
+    """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
+    as long for its answer."""
+    max_result_chars: int = _limit(25_000, least=1)
+    """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
+    max_structured_chars: int = _limit(100_000, least=1)
+    """Characters of JSON in the structured content of one result. Of more, the first items of its
+    lists are sent, with a note; it is an error where no part matches the tool's output schema."""
+    max_table_rows: int = _limit(50, least=1)
+    """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
+    max_pictures: int = _limit(8, least=1)
+    """Number of pictures in one result. Of more, the first ones and the last one are sent."""
+    max_picture_side: int = _limit(1_568, least=16)
+    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
+    anyway."""
+    max_picture_bytes: int = _limit(2**20, least=1_024)
+    """Bytes of one encoded picture, sound or binary document, but never more than
+    `max_result_bytes`. Larger pictures are compressed or scaled down; for larger sounds and
+    documents, a link is sent."""
+    max_result_bytes: int = _limit(2**19, least=1_024)
+    """Bytes of all pictures, sounds and embedded documents of one result together. With the
+    default, the JSON of a result stays below 1 MiB, the limit of some clients: base64 takes four
+    thirds of these bytes, which leaves 350,000 for everything else."""
+    max_resource_bytes: int = _limit(256 * 2**20, strict=64 * 2**20, open_=2 * 2**30, least=0)
+    """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
+    The least recently used originals expire; then the oldest results of tasks are dropped."""
+    max_logged_calls: int = _limit(1_000, strict=1_000, open_=10_000, least=0, most=100_000)
+    """Number of calls that a kernel remembers, for `%mcp log`. 0: only those that run or wait."""
+    audit_max_bytes: int = _limit(10 * 2**20, least=4_096)
+    """Bytes of the audit log. Before it grows larger, it becomes an old one, audit.jsonl.1."""
+    audit_old_files: int = _limit(5, strict=20, open_=5, least=1, most=1_000)
+    """Number of old audit logs to keep."""
 
 
 DEFAULT_LIMITS = Limits()
 """The limits where nothing is set."""
+
+
+def is_limit(setting: Field[Any]) -> bool:
+    """Return whether a field of `Settings` is a limit, which has no variable of its own."""
+    return "sets" in setting.metadata
+
+
+def read_limits(chosen: str, source: str) -> tuple[str, dict[str, tuple[Any, str]]]:
+    """Return the limits that a set or a file has.
+
+    Args:
+        chosen: The name of a set, or the path of a file.
+        source: The option or variable that has it.
+
+    Returns:
+        What is chosen, as it is understood in any folder; and value and source of each limit, by
+        name, except those that a file leaves as they are by default.
+
+    Raises:
+        SettingsError: There is no such set or file, or the file cannot be used.
+    """
+    if chosen in SETS:
+        return chosen, _list_set(chosen, source)
+    file, table = _read_file(chosen, source)
+    base = table.pop(_BASE, None)
+    if base is not None and base not in SETS:
+        raise SettingsError(
+            f"{_BASE} = {base!r} in {file} is not valid: it must be one of {', '.join(SETS)}."
+        )
+    limits = {} if base is None else _list_set(base, str(file))
+    known = {limit.name: limit for limit in fields(Limits)}
+    for name, value in table.items():
+        if name not in known:
+            close = suggest(name, known)
+            hint = f"Did you mean {close}?" if close else f"The limits are {', '.join(known)}."
+            raise SettingsError(f"There is no limit {name!r}, which {file} has. {hint}")
+        limits[name] = _check(known[name], value, file), str(file)
+    return str(file), limits
+
+
+def _list_set(name: str, source: str) -> dict[str, tuple[Any, str]]:
+    return {limit.name: (limit.metadata["sets"][name], source) for limit in fields(Limits)}
+
+
+def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
+    import tomllib  # noqa: PLC0415 - few have such a file, and every kernel imports this
+
+    wrong = f"{source}={chosen!r} is not valid"
+    try:
+        file = Path(chosen).expanduser().absolute()
+        return file, tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{wrong}: it must be {', '.join(SETS)}, or the path of a TOML file, and there is no "
+            f"file {file}."
+        ) from None
+    except OSError as error:
+        raise SettingsError(f"{wrong}: {file} cannot be read ({error.strerror}).") from None
+    except RuntimeError as error:  # "~user" with an unknown user
+        raise SettingsError(f"{wrong}: {error}.") from None
+    except ValueError as error:  # of TOML, or not UTF-8
+        raise SettingsError(
+            f"{wrong}: {file} is not TOML ({error}). Write each limit on a line, such as "
+            "`max_calls = 100`."
+        ) from None
+
+
+def _check(limit: Field[Any], value: object, file: Path) -> float:
+    """Return a number of a file.
+
+    Raises:
+        SettingsError: It is not one, or out of bounds.
+    """
+    least, most = limit.metadata["ge"], limit.metadata["le"]
+    is_whole = isinstance(limit.default, int)
+    kinds = int if is_whole else int | float
+    if (
+        not isinstance(value, kinds)
+        or isinstance(value, bool)
+        or not math.isfinite(value)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        bounds = f"from {least:,} to {most:,}" if most is not None else f"of at least {least:,}"
+        raise SettingsError(
+            f"{limit.name} = {value!r} in {file} is not valid: it must be a "
+            f"{'whole ' * is_whole}number {bounds}."
+        )
+    return value if is_whole else float(value)

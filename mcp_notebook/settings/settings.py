@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from mcp_notebook.settings.limits import Limits
+from mcp_notebook.settings.limits import LIMITS_VARIABLE, Limits, is_limit, read_limits
 from mcp_notebook.settings.values import Count, read_values, to_text
 from mcp_notebook.settings.values import describe_variable as _env
 from mcp_notebook.span_export import is_configured
@@ -92,10 +92,6 @@ class Settings(Limits):
     )
     """Whether a person is asked before each call of a tool that may delete or overwrite something:
     of all but those with `--read-only` or `--non-destructive`."""
-    consent_timeout: float = field(
-        default=120.0, metadata=_env("MCP_NOTEBOOK_CONSENT_TIMEOUT", least=1, most=3_600)
-    )
-    """Seconds that a person has to answer whether a call may run. No answer is a no."""
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
     """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
@@ -119,14 +115,6 @@ class Settings(Limits):
     )
     """What the audit log has of a call's arguments: their "hash" (SHA-256), the "full" arguments,
     or "none" of them."""
-    audit_max_bytes: int = field(
-        default=10 * 2**20, metadata=_env("MCP_NOTEBOOK_AUDIT_MAX_BYTES", least=4_096)
-    )
-    """Bytes of the audit log. Before it grows larger, it becomes an old one, audit.jsonl.1."""
-    audit_old_files: int = field(
-        default=5, metadata=_env("MCP_NOTEBOOK_AUDIT_OLD_FILES", least=1, most=1_000)
-    )
-    """Number of old audit logs to keep."""
     schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
     """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
     call_timeout: float | None = field(
@@ -139,53 +127,13 @@ class Settings(Limits):
     keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
     """Whether calls of all tools that have run for `task_after` go on when their clients give them
     up, as all calls of tools with `--keep` do."""
-    task_ttl: float = field(
-        default=3_600.0, metadata=_env("MCP_NOTEBOOK_TASK_TTL", least=1, most=366 * 86_400)
-    )
-    """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
-    as long for its answer."""
-    max_result_chars: int = field(
-        default=25_000, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_CHARS", least=1)
-    )
-    """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
-    max_structured_chars: int = field(
-        default=100_000, metadata=_env("MCP_NOTEBOOK_MAX_STRUCTURED_CHARS", least=1)
-    )
-    """Characters of JSON in the structured content of one result. Of more, the first items of its
-    lists are sent, with a note; it is an error where no part matches the tool's output schema."""
-    max_table_rows: int = field(default=50, metadata=_env("MCP_NOTEBOOK_MAX_TABLE_ROWS", least=1))
-    """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
     """How tables are written: "markdown", "csv", or "auto", which chooses the form that shows more
     rows and, if both show as many, the shorter one."""
-    max_pictures: int = field(default=8, metadata=_env("MCP_NOTEBOOK_MAX_PICTURES", least=1))
-    """Number of pictures in one result. Of more, the first ones and the last one are sent."""
-    max_picture_side: int = field(
-        default=1_568, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_SIDE", least=16)
-    )
-    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
-    anyway."""
-    max_picture_bytes: int = field(
-        default=2**20, metadata=_env("MCP_NOTEBOOK_MAX_PICTURE_BYTES", least=1_024)
-    )
-    """Bytes of one encoded picture, sound or binary document, but never more than
-    `max_result_bytes`. Larger pictures are compressed or scaled down; for larger sounds and
-    documents, a link is sent."""
-    max_result_bytes: int = field(
-        default=2**19, metadata=_env("MCP_NOTEBOOK_MAX_RESULT_BYTES", least=1_024)
-    )
-    """Bytes of all pictures, sounds and embedded documents of one result together. With the
-    default, the JSON of a result stays below 1 MiB, the limit of some clients: base64 takes four
-    thirds of these bytes, which leaves 350,000 for everything else."""
-    max_resource_bytes: int = field(
-        default=256 * 2**20, metadata=_env("MCP_NOTEBOOK_MAX_RESOURCE_BYTES", least=0)
-    )
-    """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
-    The least recently used originals expire; then the oldest results of tasks are dropped."""
-    max_logged_calls: int = field(
-        default=1_000, metadata=_env("MCP_NOTEBOOK_MAX_LOGGED_CALLS", least=0, most=100_000)
-    )
-    """Number of calls that a kernel remembers, for `%mcp log`. 0: only those that run or wait."""
+    limits: str = field(default="normal", metadata=_env(LIMITS_VARIABLE))
+    """What clients may ask for, and how large results may be: "strict" for endpoints that others
+    reach, "normal", "open" for a machine of your own, or the path of a TOML file with single
+    numbers; see [Limits](../operate/limits.md)."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
     """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
     folder. Hidden files and folders in them are left out unless they are listed, too. Separate
@@ -251,7 +199,7 @@ class Settings(Limits):
             SettingsError: A value cannot be used.
         """
         env = os.environ if env is None else env
-        values = {name: value for name, (value, _) in read_values(cls, env, options).items()}
+        values = {name: value for name, (value, _) in _read_all(env, options).items()}
         return cls(**{"tracing": is_configured(env)} | values)
 
     def environment(self) -> dict[str, str]:
@@ -262,14 +210,24 @@ class Settings(Limits):
         return {
             option.metadata["env"]: to_text(value)
             for option in fields(self)
-            if option.name != "kernel_id"
+            if option.name != "kernel_id" and not is_limit(option)
             for value in [getattr(self, option.name)]
             if value is not None
         }
 
 
+def _read_all(env: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Return the values that are set, each with its source; single limits before their set."""
+    values = read_values(Settings, env, options)
+    if "limits" not in values:
+        return values
+    chosen, source = values["limits"]
+    name, limits = read_limits(chosen, source)
+    return limits | values | {"limits": (name, source)}
+
+
 def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
-    """Return the option or variable of each field that is not its default.
+    """Return the option, variable or file of each field that is not its default.
 
     Args:
         env: As for `Settings.from_environment`.
@@ -279,8 +237,7 @@ def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[s
         SettingsError: A value cannot be used.
     """
     env = os.environ if env is None else env
-    values = read_values(Settings, env, options)
-    sources = {name: source for name, (_, source) in values.items()}
+    sources = {name: source for name, (_, source) in _read_all(env, options).items()}
     if "tracing" not in sources and is_configured(env):
         sources["tracing"] = "OpenTelemetry's variables"
     return sources

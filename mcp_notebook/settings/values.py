@@ -51,7 +51,7 @@ def read_values(
         variable = option.metadata["env"]
         if options.get(option.name) is not None:
             source, value = f"--{option.name.replace('_', '-')}", options[option.name]
-        elif env.get(variable):
+        elif env.get(variable) and "sets" not in option.metadata:  # limits share a variable
             source, value = variable, env[variable]
         else:
             continue

@@ -42,7 +42,7 @@ from mcp_notebook.kernel.results.converter import Converter  # noqa: E402
 from mcp_notebook.settings.settings import Settings  # noqa: E402
 
 MB = 2**20
-WHOLE = {"MCP_NOTEBOOK_MAX_RESULT_BYTES": str(2 * MB)}
+WHOLE = {"max_result_bytes": 2 * MB}
 """What lets a picture of 1 MB through as it is: what is measured is the way, not the encoding."""
 PARTS = ("table", "values")
 
@@ -90,7 +90,7 @@ def converter() -> Any:
         from mcp_notebook.kernel.link.resource_store import ResourceStore  # noqa: PLC0415 - older versions
 
         more["keep"] = ResourceStore("k", 2**40).keep
-    made = Converter(DisplayFormatter().format, Settings.from_environment(WHOLE), **more)
+    made = Converter(DisplayFormatter().format, Settings(**WHOLE), **more)
     return made.make_result if hasattr(made, "make_result") else made.result  # older versions
 
 

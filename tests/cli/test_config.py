@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from limits_files import set_limits
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
@@ -28,11 +29,13 @@ def read(answer):
 
 @pytest.mark.smoke
 def test_all_settings_are_shown_with_value_and_source(tmp_path):
-    table = read(show("--host", "0.0.0.0", "--meta-tools", MAX_CALLS="7", HOME=str(tmp_path)))
+    limits = set_limits(tmp_path, max_calls=7)["MCP_NOTEBOOK_LIMITS"]
+    table = read(show("--host", "0.0.0.0", "--meta-tools", LIMITS=limits, HOME=str(tmp_path)))
     assert list(table) == sorted(setting.name for setting in fields(Settings))
     assert table["host"] == ("0.0.0.0", "--host")
     assert table["meta_tools"] == ("True", "--meta-tools")
-    assert table["max_calls"] == ("7", "MCP_NOTEBOOK_MAX_CALLS")
+    assert table["max_calls"] == ("7", limits)
+    assert table["limits"] == (limits, "MCP_NOTEBOOK_LIMITS")
     assert table["home"] == (str(tmp_path), "MCP_NOTEBOOK_HOME")
     assert table["max_pictures"] == ("8", "default")
     assert table["port"] == ("none", "default")
@@ -60,12 +63,12 @@ def test_tokens_are_not_shown(arguments):
 
 def test_programs_get_one_object_with_the_values_as_json():
     roots = "/a:/b"
-    settings = json.loads(show("--json", ALLOWED_ROOTS=roots, MAX_CALLS="7").stdout)
+    settings = json.loads(show("--json", ALLOWED_ROOTS=roots, LIMITS="strict").stdout)
     assert settings.keys() == {setting.name for setting in fields(Settings)}
     assert settings["max_calls"] == {
-        "value": 7,
-        "source": "MCP_NOTEBOOK_MAX_CALLS",
-        "variable": "MCP_NOTEBOOK_MAX_CALLS",
+        "value": 128,
+        "source": "MCP_NOTEBOOK_LIMITS",
+        "variable": "MCP_NOTEBOOK_LIMITS",
     }
     assert settings["allowed_roots"]["value"] == ["/a", "/b"]
     assert settings["port"] == {
@@ -77,19 +80,19 @@ def test_programs_get_one_object_with_the_values_as_json():
 
 
 def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
-    answer = show(MAX_CALL="7", ZZZ_ZZZ="1")
+    answer = show(LIMIT="strict", ZZZ_ZZZ="1")
     assert (
-        "The variable MCP_NOTEBOOK_MAX_CALL is set, but it is no setting. "
-        "Did you mean MCP_NOTEBOOK_MAX_CALLS?"
+        "The variable MCP_NOTEBOOK_LIMIT is set, but it is no setting. "
+        "Did you mean MCP_NOTEBOOK_LIMITS?"
     ) in answer.stderr
     assert "MCP_NOTEBOOK_ZZZ_ZZZ is set" in answer.stderr
     assert show().stderr == ""
 
 
 def test_a_wrong_value_is_refused_as_by_the_command_that_would_use_it():
-    answer = show(MAX_CALLS="many")
+    answer = show(LIMITS="many")
     assert isinstance(answer.exception, SettingsError)
-    assert "MCP_NOTEBOOK_MAX_CALLS='many' is not valid" in str(answer.exception)
+    assert "MCP_NOTEBOOK_LIMITS='many' is not valid" in str(answer.exception)
 
 
 def test_a_wrong_option_is_refused_as_by_serve():

@@ -1,11 +1,13 @@
 """The code that README and site show: run in a kernel, taken by the command, or listed with why."""
 
+import itertools
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import nbformat
@@ -16,6 +18,7 @@ from live import kernel_env, live_kernel
 
 from mcp_notebook.bridge.access.oauth.configuration import read_configuration
 from mcp_notebook.cli import main
+from mcp_notebook.settings.limits import Limits
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -322,8 +325,21 @@ def _toml_blocks():
     return [text for page in PAGES for text in page.code("toml")]
 
 
-@pytest.mark.parametrize("block", _toml_blocks())
-def test_a_toml_block_is_a_file_that_turns_oauth_on(block, tmp_path):
+def _has_limits(block):
+    return any(f"\n{limit.name} = " in block for limit in fields(Limits))
+
+
+@pytest.mark.parametrize("block", [*filter(_has_limits, _toml_blocks())])
+def test_a_toml_block_of_limits_is_a_file_of_them(block, tmp_path):
+    path = tmp_path / "limits.toml"
+    path.write_text(block, encoding="utf-8")
+    assert Settings.from_environment({"MCP_NOTEBOOK_LIMITS": str(path)}) != Settings(
+        limits=str(path)
+    )
+
+
+@pytest.mark.parametrize("block", [*itertools.filterfalse(_has_limits, _toml_blocks())])
+def test_any_other_toml_block_is_a_file_that_turns_oauth_on(block, tmp_path):
     path = tmp_path / "oauth.toml"
     path.write_text(block, encoding="utf-8")
     assert read_configuration(path).scopes

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from limits_files import set_limits
 from live import live_kernel
 
 from mcp_notebook._version import __version__
@@ -98,6 +99,16 @@ async def test_a_server_extension_that_is_switched_off_is_named(settings, home, 
     finding = await find(settings, "The Jupyter Server")
     assert (finding.state, "switched off" in finding.text) == ("noted", True)
     assert "jupyter server extension enable mcp_notebook" in finding.next_step
+
+
+async def test_the_limits_in_force_are_said(home):
+    async def said(**env):
+        settings = Settings.from_environment({"MCP_NOTEBOOK_HOME": str(home)} | env)
+        return (await find(settings, "The limits")).text
+
+    assert await said() == "The limits are 'normal', by default."
+    file = set_limits(home, max_calls=7, task_ttl=3_600)
+    assert await said(**file) == f"The limits in {file['MCP_NOTEBOOK_LIMITS']}: max_calls = 7."
 
 
 async def test_a_variable_that_is_no_setting_is_named(settings, monkeypatch):

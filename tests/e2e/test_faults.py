@@ -21,6 +21,7 @@ import psutil
 import pytest
 from bridges import TOKEN, bridge
 from forked_command import find_pid
+from limits_files import set_limits
 from live import TIMEOUT, live_kernel
 
 MODERN = "2026-07-28"
@@ -148,7 +149,7 @@ class System:
     def start_kernel(self) -> None:
         """Start the kernel anew, and run its cells."""
         self._kernel_end.close()
-        env = {"MCP_NOTEBOOK_MAX_RESULT_CHARS": str(2 * SIZE)}
+        env = set_limits(self._home, max_result_chars=2 * SIZE)
         kernel = live_kernel(self._home, notebook=str(self._home / "sales.ipynb"), env=env)
         self.kernel = self._kernel_end.enter_context(kernel)
         self.run_cells()

@@ -14,6 +14,7 @@ import httpx2
 import psutil
 import pytest
 from clients import COMMAND, TOKEN, connected, http_bridge, over_http, text_of
+from limits_files import set_limits
 from live import live_kernel
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +115,7 @@ async def take_stock(served):
 )
 async def test_each_call_of_many_clients_is_answered_once_with_its_own_result(home, clients, calls):
     with (
-        live_kernel(home, env={"MCP_NOTEBOOK_MAX_WAITING_CALLS": "1000"}) as kernel,
+        live_kernel(home, env=set_limits(home, max_waiting_calls=1000)) as kernel,
         http_bridge(home, command=COMMAND) as served,
     ):
         kernel.ok("%load_ext mcp_notebook")

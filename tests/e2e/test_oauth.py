@@ -9,6 +9,7 @@ import bridges
 import mcp_types as types
 import pytest
 from clients import ERAS, TOKEN, http_bridge, http_client, over_http, tool_kernel
+from limits_files import set_limits
 from listing import is_unknown, list_tools
 from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
@@ -156,9 +157,8 @@ async def test_what_users_call_themselves_changes_nothing_but_what_stands_beside
     served, issuer, module_home, tmp_path
 ):
     log = tmp_path / "audit.jsonl"
-    env = {
-        "MCP_NOTEBOOK_MAX_CALLER_CALLS_PER_MINUTE": "2",
-        "MCP_NOTEBOOK_AUDIT_FILE": str(log),
+    env = set_limits(tmp_path, max_caller_calls_per_minute=2) | {
+        "MCP_NOTEBOOK_AUDIT_FILE": str(log)
     }
     asked = []
     oauth = str(module_home / "oauth.toml")

@@ -13,6 +13,7 @@ import mcp_types as types
 import psutil
 import pytest
 from clients import COMMAND, ERAS, http_bridge, over_http, text_of
+from limits_files import set_limits
 from live import Link, live_kernel, record_of
 from live import text_of as text_of_result
 
@@ -188,7 +189,7 @@ def _list_patches():
 @pytest.fixture(scope="module")
 def kernel(module_home):
     """A kernel whose log of calls is as full at first as it ever gets."""
-    with live_kernel(module_home, env={"MCP_NOTEBOOK_MAX_LOGGED_CALLS": "0"}) as kernel:
+    with live_kernel(module_home, env=set_limits(module_home, max_logged_calls=0)) as kernel:
         kernel.ok("%load_ext mcp_notebook")
         kernel.ok(TOOLS)
         kernel.ok(TAKE_STOCK)
@@ -375,7 +376,7 @@ class Caller:
 )
 async def test_a_bridge_and_its_kernel_are_as_before_after_calls_of_every_kind(kernel, era, number):
     # One that forgot that calls of a kind have ended would be full.
-    env = {"MCP_NOTEBOOK_MAX_CALLS": str(2 * AT_ONCE)}
+    env = set_limits(kernel.home, max_calls=2 * AT_ONCE)
     with http_bridge(kernel.home, env=env, command=COMMAND) as served:
         process = psutil.Process(served.process.pid)
 

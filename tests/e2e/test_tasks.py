@@ -23,6 +23,7 @@ from clients import (
     tool_kernel,
 )
 from forked_command import list_words
+from limits_files import set_limits
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 from task_client import (
@@ -472,7 +473,7 @@ async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(ho
 
 
 async def test_a_task_is_forgotten_some_time_after_its_end(home):
-    with tool_kernel(home, TOOLS, env={"MCP_NOTEBOOK_TASK_TTL": "1"}):
+    with tool_kernel(home, TOOLS, env=set_limits(home, task_ttl=1)):
         async with _over_stdio(home) as one:
             task = await start_task(one, "quick")
             state = await wait_for_status(one, task.task_id, "completed")

@@ -54,7 +54,7 @@ def one_kernel(module_home):
 def bare(one_kernel):
     """A kernel without the extension and without variables."""
     yield one_kernel
-    one_kernel.ok("import os; os.environ.pop('MCP_NOTEBOOK_MAX_TABLE_ROWS', None)")
+    one_kernel.ok("import os; os.environ.pop('MCP_NOTEBOOK_LIMITS', None)")
     one_kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
 
 
@@ -146,9 +146,9 @@ def test_reloading_keeps_the_tools_in_order_and_as_they_were(kernel):
 
 def test_a_reload_that_fails_for_a_setting_loses_no_tools(kernel):
     kernel.ok("%%mcp_tool\ndef one(): 'One.'")
-    output = kernel.run("%env MCP_NOTEBOOK_MAX_TABLE_ROWS=abc\n%reload_ext mcp_notebook")
-    assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
-    kernel.ok("%env MCP_NOTEBOOK_MAX_TABLE_ROWS=50\n%reload_ext mcp_notebook")
+    output = kernel.run("%env MCP_NOTEBOOK_LIMITS=abc\n%reload_ext mcp_notebook")
+    assert "MCP_NOTEBOOK_LIMITS" in output.error
+    kernel.ok("%env MCP_NOTEBOOK_LIMITS=normal\n%reload_ext mcp_notebook")
     with Link(record_of(kernel)) as link:
         assert [tool.name for tool in link.welcome.tools] == ["one"]
 
@@ -365,8 +365,8 @@ def test_ipython_in_a_terminal_is_told_what_it_lacks(home):
 
 @pytest.mark.parametrize("wrong", ["abc", "-"])
 def test_a_wrong_setting_is_named_and_nothing_is_loaded(bare, wrong):
-    output = bare.run(f"%env MCP_NOTEBOOK_MAX_TABLE_ROWS={wrong}\n%load_ext mcp_notebook")
-    assert "MCP_NOTEBOOK_MAX_TABLE_ROWS" in output.error
+    output = bare.run(f"%env MCP_NOTEBOOK_LIMITS={wrong}\n%load_ext mcp_notebook")
+    assert "MCP_NOTEBOOK_LIMITS" in output.error
     assert left_behind(bare)["threads"] == []
 
 

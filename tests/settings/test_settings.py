@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.settings.limits import Limits, is_limit
 from mcp_notebook.settings.settings import Settings
+
+OPEN = {limit.name: limit.metadata["sets"]["open"] for limit in fields(Limits)}
 
 
 def test_a_given_value_wins_over_the_environment():
@@ -52,7 +55,7 @@ def test_a_tilde_in_a_path_is_the_users_home(monkeypatch, tmp_path):
         ("MCP_NOTEBOOK_IDLE_MINUTES", "nan"),
         ("MCP_NOTEBOOK_CELL_TIMEOUT", "-1"),
         ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps"),
-        ("MCP_NOTEBOOK_MAX_TABLE_ROWS", "0"),
+        ("MCP_NOTEBOOK_PAGE_SIZE", "0"),
         ("MCP_NOTEBOOK_HOME", "~no-such-user-here/x"),
     ],
 )
@@ -65,14 +68,13 @@ def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value)
 @pytest.mark.parametrize(
     ("variable", "value", "advice"),
     [
-        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "abc", "it must be a whole number"),
-        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "1.5", "it must be a whole number"),
-        ("MCP_NOTEBOOK_MAX_RESULT_CHARS", "0", "it must be greater than or equal to 1"),
+        ("MCP_NOTEBOOK_PAGE_SIZE", "abc", "it must be a whole number"),
+        ("MCP_NOTEBOOK_PAGE_SIZE", "1.5", "it must be a whole number"),
+        ("MCP_NOTEBOOK_PAGE_SIZE", "0", "it must be greater than or equal to 1"),
         ("MCP_NOTEBOOK_REPLICAS", "0", "it must be a whole number from 1 to 1,000, or auto"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "soon", "it must be a number"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "inf", "it must be a number"),
-        ("MCP_NOTEBOOK_TASK_TTL", "0", "it must be greater than or equal to 1"),
-        ("MCP_NOTEBOOK_TASK_TTL", "1e300", "it must be less than or equal to 31622400"),
+        ("MCP_NOTEBOOK_PORT", "70000", "it must be less than or equal to 65535"),
         ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps", "it must be yes or no"),
         ("MCP_NOTEBOOK_TABLE_FORMAT", "html", "it must be 'auto', 'markdown' or 'csv'"),
     ],
@@ -112,7 +114,7 @@ def test_the_place_of_the_token_can_be_shown(token, place):
 
 
 def test_each_option_has_a_variable_of_its_own():
-    variables = [option.metadata["env"] for option in fields(Settings)]
+    variables = [option.metadata["env"] for option in fields(Settings) if not is_limit(option)]
     assert len(set(variables)) == len(variables)
     assert all(variable.startswith("MCP_NOTEBOOK_") for variable in variables)
 
@@ -128,6 +130,8 @@ def test_a_child_with_our_environment_has_our_settings():
         tools=("sales.*", "rain"),
         read_only=True,
         kernel_id="k",
+        limits="open",
+        **OPEN,
     )
     child = Settings.from_environment(settings.environment())
     assert child == replace(

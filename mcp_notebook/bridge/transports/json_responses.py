@@ -88,8 +88,8 @@ def warn_of_event(size: int) -> None:
     logger.warning(
         "An answer of %s bytes was sent as a server-sent event, because progress, a log message or "
         "15 seconds preceded it. Clients built with MCP's Python SDK accept at most %s bytes and "
-        "fail. Lower MCP_NOTEBOOK_MAX_RESULT_BYTES, MCP_NOTEBOOK_MAX_STRUCTURED_CHARS or "
-        "MCP_NOTEBOOK_MAX_RESULT_CHARS for the notebook.",
+        "fail. Lower the limits max_result_bytes, max_structured_chars or max_result_chars of the "
+        "notebook (MCP_NOTEBOOK_LIMITS).",
         f"{size:,}",
         f"{MAX_EVENT:,}",
     )

@@ -23,17 +23,7 @@ from comparison.raw_clients import PATIENCE_S, HttpLine, Hung, Line, StdioLine
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TOKEN = "token-of-the-benchmarks-0123456789abcdef"
 TOKEN_NAME = "MCP_NOTEBOOK_TOKEN"
-NO_LIMITS = {
-    "MCP_NOTEBOOK_MAX_WAITING_CALLS": "1000",
-    "MCP_NOTEBOOK_MAX_RESULT_BYTES": "200000000",
-    "MCP_NOTEBOOK_MAX_PICTURE_BYTES": "200000000",
-    "MCP_NOTEBOOK_MAX_RESULT_CHARS": "200000000",
-    "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS": "2000000",
-    "MCP_NOTEBOOK_MAX_CALLER_REQUESTS_PER_MINUTE": "100000000",
-    "MCP_NOTEBOOK_MAX_REQUESTS_PER_MINUTE": "100000000",
-    "MCP_NOTEBOOK_MAX_CALLER_CALLS_PER_MINUTE": "100000000",
-    "MCP_NOTEBOOK_MAX_CALLS_PER_MINUTE": "100000000",
-}
+NO_LIMITS = {"MCP_NOTEBOOK_LIMITS": str(Path(__file__).with_name("no_limits.toml"))}
 """What lets large results through as they are, and benchmarks ask without a pause."""
 AT_HOME = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
 """What keeps gradio from telling anybody that it was started."""

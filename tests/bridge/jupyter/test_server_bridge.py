@@ -63,10 +63,10 @@ def test_it_ends_with_its_server_or_a_signal_and_leaves_nothing(home, how):
 
 
 def test_a_setting_that_cannot_be_used_is_named(home):
-    env = {"MCP_NOTEBOOK_MAX_CALLS": "many"}
+    env = {"MCP_NOTEBOOK_LIMITS": "many"}
     with bridge(home, command=list_words(module=MODULE), env=env) as running:
         assert running.wait() == 1
-        assert "MCP_NOTEBOOK_MAX_CALLS" in running.said
+        assert "MCP_NOTEBOOK_LIMITS" in running.said
 
 
 @pytest.mark.anyio

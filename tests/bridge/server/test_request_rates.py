@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from bridges import INITIALIZE, TOKEN, ask, bridge
 from endpoints import modern
+from limits_files import set_limits
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 CALL = {
@@ -27,7 +28,7 @@ def form(message, number, era):
 
 def over_stdio(home, era, requests, **limits):
     """Return the answers to requests over stdio."""
-    env = {f"MCP_NOTEBOOK_{name.upper()}": str(value) for name, value in limits.items()}
+    env = set_limits(home, **limits)
     with bridge(home, "stdio", env=env, stdin=subprocess.PIPE) as running:
         if era == "handshake":
             running.send(json.dumps(INITIALIZE).encode())
@@ -41,7 +42,7 @@ def over_stdio(home, era, requests, **limits):
 
 def over_http(home, era, requests, **limits):
     """Return the HTTP responses to requests."""
-    env = {f"MCP_NOTEBOOK_{name.upper()}": str(value) for name, value in limits.items()}
+    env = set_limits(home, **limits)
     env["MCP_NOTEBOOK_TOKEN"] = TOKEN
     with bridge(home, "serve", "--port", "0", env=env) as running:
         session = {}

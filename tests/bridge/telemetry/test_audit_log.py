@@ -13,6 +13,7 @@ import pytest
 from bridges import COMMAND, INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
 from held_items import count_items
+from limits_files import set_limits
 from live import TIMEOUT, live_kernel
 
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -210,7 +211,7 @@ def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
 
 @pytest.mark.slow
 def test_two_bridges_that_rotate_at_once_write_each_call_once(sales, log):
-    env = {"MCP_NOTEBOOK_AUDIT_MAX_BYTES": "4096", "MCP_NOTEBOOK_AUDIT_OLD_FILES": "100"}
+    env = set_limits(log.parent, audit_max_bytes=4096, audit_old_files=100)
     with _client(sales, log, **env) as one, _client(sales, log, **env) as other:
         for number in range(100):
             _send_call(one, number, "add", {"a": number})

@@ -48,9 +48,6 @@ async def test_a_session_that_nobody_uses_expires_and_the_client_opens_a_new_one
 
 async def test_a_session_lasts_an_hour_by_default():
     assert Settings().session_idle_minutes == 60
-    assert Settings.from_environment({"MCP_NOTEBOOK_SESSION_IDLE_MINUTES": "5"}) == Settings(
-        session_idle_minutes=5
-    )
 
 
 async def test_an_open_stream_keeps_its_session(home):

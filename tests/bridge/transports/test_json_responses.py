@@ -88,7 +88,7 @@ async def test_the_log_names_the_settings_behind_an_event_that_clients_refuse(ca
         await response(message(method="m"), large)
     [said] = caplog.messages
     assert said.startswith("An answer of 1,048,")
-    assert "MCP_NOTEBOOK_MAX_RESULT_BYTES" in said
+    assert "max_result_bytes" in said
 
 
 def test_the_older_eras_are_answered_in_json(home):

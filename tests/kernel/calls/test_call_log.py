@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+from limits_files import set_limits
 from live import Link, record_of, text_of
 from pydantic import SecretStr
 
@@ -384,7 +385,7 @@ def test_the_log_survives_the_reload_of_the_extension_and_has_its_new_size(kerne
     with Link(record_of(kernel)) as link:
         link.call("square", x=1)
     before = last_entry(kernel)
-    kernel.ok("import os; os.environ['MCP_NOTEBOOK_MAX_LOGGED_CALLS'] = '2'")
+    kernel.ok(f"import os; os.environ |= {set_limits(kernel.home, max_logged_calls=2)}")
     kernel.ok("%reload_ext mcp_notebook")
     assert last_entry(kernel) == before
     with Link(record_of(kernel)) as link:
@@ -394,7 +395,7 @@ def test_the_log_survives_the_reload_of_the_extension_and_has_its_new_size(kerne
 
 
 def test_a_call_that_is_refused_because_the_kernel_is_busy_is_in_the_log(kernel):
-    kernel.ok("os.environ['MCP_NOTEBOOK_MAX_WAITING_CALLS'] = '1'")
+    kernel.ok(f"os.environ |= {set_limits(kernel.home, max_waiting_calls=1)}")
     kernel.ok("%reload_ext mcp_notebook")
     with Link(record_of(kernel)) as link:
         first = link.start("forever")

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from limits_files import set_limits
 from live import Link, live_kernel, record_of, text_of, until
 
 from mcp_notebook.wire import messages
@@ -55,7 +56,7 @@ def be_slow(until: str, began: str) -> str:
 @pytest.fixture(scope="module")
 def cluster(module_home):
     """Yield a kernel that has a cluster of two workers."""
-    with live_kernel(module_home, env={"MCP_NOTEBOOK_MAX_WAITING_CALLS": "100"}) as kernel:
+    with live_kernel(module_home, env=set_limits(module_home, max_waiting_calls=100)) as kernel:
         kernel.ok("%load_ext mcp_notebook")
         kernel.ok(CLUSTER)
         kernel.ok(TOOLS)

@@ -116,7 +116,7 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
             newest = f" The last one is {last[0].number}." if last else ""
             raise UsageError(
                 f"The log has no call {text[:_MAX_DIGITS]}.{newest} `%mcp log` shows those that it "
-                "has; MCP_NOTEBOOK_MAX_LOGGED_CALLS says how many it keeps."
+                "has; the limit max_logged_calls says how many it keeps."
             )
         call = match
     if not call.is_complete and any(

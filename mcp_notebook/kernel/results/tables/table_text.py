@@ -368,5 +368,5 @@ def _describe_availability(original: Original, is_kept: bool, budget: Budget) ->
         return ""
     return (
         f"The whole table cannot be read: it takes {original.cost / 2**20:,.0f} MiB, "
-        "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows."
+        "more than the limit max_resource_bytes allows."
     )

@@ -208,7 +208,7 @@ def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
     """
     return ResultTooLarge(
         f"The result is too large to be sent as data: {size}, at most {max_chars:,} characters "
-        f"are allowed (MCP_NOTEBOOK_MAX_STRUCTURED_CHARS): {to_do}."
+        f"are allowed (the limit max_structured_chars): {to_do}."
     )
 
 

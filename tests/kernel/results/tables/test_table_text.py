@@ -271,7 +271,7 @@ def test_the_whole_is_kept_if_rows_columns_or_cells_are_left_out(store):
 def test_a_table_that_is_too_large_to_be_kept_says_so():
     keep = ResourceStore("k", 1_000).keep
     [text] = blocks(pd.DataFrame({"n": range(1_000)}), keep)
-    assert "more than MCP_NOTEBOOK_MAX_RESOURCE_BYTES allows." in text.text
+    assert "more than the limit max_resource_bytes allows." in text.text
     assert "whole" not in blocks(pd.DataFrame({"n": range(1_000)}))[0].text
 
 

@@ -504,7 +504,7 @@ def test_what_no_part_of_matches_the_schema_is_refused():
     result = result_of(Pair, Pair(list(range(40_000))))
     assert result.is_error
     assert "too large" in text_of(result)
-    assert "MCP_NOTEBOOK_MAX_STRUCTURED_CHARS" in text_of(result)
+    assert "(the limit max_structured_chars)" in text_of(result)
     assert result.structured is None
 
 
