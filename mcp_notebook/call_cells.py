@@ -1,7 +1,7 @@
 """A call as a cell of a notebook: its code, its outputs, and in its metadata what it was.
 
-The kernel writes such cells (``%mcp record``, ``%mcp insert``). Pure; made of plain JSON values in
-nbformat's form, version 4.5, as the kernel side does without nbformat.
+The kernel writes such cells (``%mcp record``). Pure; made of plain JSON values in nbformat's form,
+version 4.5, as the kernel side does without nbformat.
 """
 
 import hashlib

@@ -40,7 +40,7 @@ def photograph_notebook(server: LabServer, chromium: Browser) -> dict[str, bytes
         return {theme: _photograph(page, notebook, theme) for theme in THEMES}
     finally:
         assistant.close()
-        notebook.run("%mcp stop")
+        notebook.run("%mcp serve --stop")
         notebook.shut_down()
         page.close()
 

@@ -14,7 +14,5 @@ Face: `client` (what is known of one), `known_clients` (all of them, by name), `
 command or address that a client gets), `snippets` (what to copy into which file, and the link that
 opens a client with it), `installation` (reading and changing that file).
 
-Runs in the process of the command, and in kernels for ``%mcp config``, on the main thread; what
-kernels need of it loads nothing but the standard library. It neither starts a client nor talks to
-one.
+Runs in the process of the command, on the main thread. It neither starts a client nor talks to one.
 """

@@ -44,7 +44,7 @@ from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_de
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics.completion import complete_mcp, complete_mcp_tool
-from mcp_notebook.kernel.notebook.magics.magics import McpMagics
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_magic
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
@@ -314,7 +314,8 @@ class Extension:
         self.cards.refresh()
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
-        for sentence in (*run.notes, *notes):
+        misspelt = suggest_magic(getattr(result, "error_in_exec", None))
+        for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self.panel.note_use()

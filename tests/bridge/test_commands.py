@@ -178,7 +178,7 @@ async def test_the_calls_that_run_and_wait_are_listed_with_what_they_do(settings
             said = capsys.readouterr().err
         sales.ok("go.set()")
         link.result()
-    sales.ok("%mcp remove hold")
+    sales.ok("del hold")
 
 
 async def test_without_a_live_notebook_the_list_is_empty_and_says_what_to_do(home, capsys):
@@ -310,7 +310,7 @@ async def test_originals_behind_links_are_printed_and_saved(settings, sales, cap
         assert await call_tool(settings, expired)
         assert capsys.readouterr().err.count("it has expired") == 2
     finally:
-        sales.ok("%mcp remove kept")
+        sales.ok("del kept")
 
 
 async def test_a_folder_that_cannot_be_written_is_named(settings, tmp_path):

@@ -41,7 +41,7 @@ def test_cards_can_be_read_and_used_and_change_where_they_stand(open_notebook):
     many.get_by_role("button", name="Copy").last.click()
     expect(many.get_by_role("button", name="Copied")).to_be_visible()
     copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied.startswith("%mcp remove report_0 report_1")
+    assert copied.startswith("del report_0, report_1")
 
     form = notebook.run("%mcp try top_customers")
     form.get_by_label("region").fill("US")
@@ -53,8 +53,8 @@ def test_cards_can_be_read_and_used_and_change_where_they_stand(open_notebook):
     form.get_by_role("button", name="Call top_customers").click()
     expect(form).to_contain_text("The client would get an error")
 
-    notebook.run("%mcp remove count_orders")
-    expect(few).to_contain_text("It was removed with %mcp remove.")
+    notebook.run("del count_orders")
+    expect(few).to_contain_text("count_orders was deleted.")
     notebook.run("%unload_ext mcp_notebook")
     expect(few.get_by_text("gone")).to_have_count(2)
     look_at("card_gone", notebook, few)

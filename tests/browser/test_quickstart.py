@@ -33,14 +33,6 @@ def test_a_client_calls_what_the_notebook_has_after_changes_and_a_restart(
     assistant = find_assistant(served)
     assert "Ada" in assistant.call("top_customers", region="EU")
 
-    # What connects another client can be copied.
-    config = notebook.run("%mcp config claude-code")
-    look_at("config", notebook, config)
-    config.get_by_role("button", name="Copy").first.click()
-    copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied in config.inner_text()
-    assert "mcp_notebook" in copied
-
     # The next call uses the data as it is then.
     notebook.run("orders.loc[orders.customer == 'Ada', 'customer'] = 'Dana'")
     assert "Dana" in assistant.call("top_customers", region="EU")

@@ -89,7 +89,8 @@ def run_page(module_home):
         def run(name):
             if has_run != [name]:
                 for before in has_run:
-                    kernel.ok(f"%mcp remove {' '.join(_names(TOOLS[before]))}\nplt.close('all')")
+                    kernel.ok("from mcp_notebook import registry")
+                    kernel.ok(f"registry.remove(*{_names(TOOLS[before])!r})\nplt.close('all')")
                     kernel.ok("%unload_ext mcp_notebook\n%reset_selective -f .")
                 has_run[:] = [name]
                 (page,) = (page for page in PAGES if page.name == f"docs/{name}")

@@ -226,7 +226,7 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     ):
         code = f"get_ipython().run_line_magic('mcp', {line!r})"
         messages.append(str(await anyio.to_thread.run_sync(kernel.run, code)))
-    messages.append(str(await anyio.to_thread.run_sync(kernel.ok, "%mcp stop")))
+    messages.append(str(await anyio.to_thread.run_sync(kernel.ok, "%mcp serve --stop")))
     for command in COMMANDS:
         done = await anyio.run_process(list_words(*command), env=env, check=False)
         messages.append((done.stdout + done.stderr).decode())

@@ -298,8 +298,9 @@ class Sequences(RuleBasedStateMachine):
         site = sites[pick % len(sites)]
         tools = list(site.notebook.tools)
         tool = tools[name % len(tools)]
-        self._say(f"{site.label}: %mcp remove {tool}")
-        site.kernel.ok(f"%mcp remove {tool}")
+        cell = f"from mcp_notebook import registry; registry.remove({tool!r})"
+        self._say(f"{site.label}: {cell}")
+        site.kernel.ok(cell)
         del site.notebook.tools[tool]
 
     @precondition(lambda self: any(any(site.notebook.variables.values()) for site in self.free))

@@ -84,7 +84,7 @@ class Sequence:
     async def _remove(self):
         name = self._random.choice(list(self._shapes))
         del self._shapes[name]
-        await self._run_cell(f"%mcp remove {name}")
+        await self._run_cell(f"del {name}")
         await self._wait_for_tools(lambda tools: name not in tools)
 
     async def _run_cell(self, code):

@@ -153,7 +153,7 @@ ATTACKS = [
 
 
 async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
-    """The owner runs the cells of a recording again, and those that `%mcp insert` writes."""
+    """The owner runs the cells of a recording again, and those that `%mcp record --here` writes."""
     here.kernel.ok(
         "%%mcp_tool --read-only\nfrom typing import Literal\ndef cat(c: Literal['a']): ..."
     )
@@ -179,7 +179,7 @@ async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
     (end,) = (end for source, end in ends.items() if source.startswith("cat("))
     assert end.startswith("NameError")
     assert not (here.home / "canary").exists()
-    here.kernel.ok("%mcp remove cat")
+    here.kernel.ok("del cat")
     async with over_http(here.url, "auto") as client:
         with anyio.fail_after(TIMEOUT):
             while "cat" in {tool.name for tool in await list_tools(client, cache_mode="bypass")}:
@@ -337,7 +337,7 @@ async def more(here):
     async with over_http(here.url, "auto") as client:
         await until_listed(client, "in_header")
     yield here
-    here.kernel.ok("%mcp remove letters ask in_header")
+    here.kernel.ok("del letters, ask, in_header")
 
 
 def _link(result):

@@ -170,7 +170,7 @@ def test_decorated_tools_come_back_with_the_next_load_as_they_were_when_it_was_u
         "@mcp_tools\nclass Counter:\n    @mcp_tool\n    def add(self): 'Add.'\n"
         "    @mcp_tool\n    def clear(self): 'Clear.'"
     )
-    kernel.ok("%mcp remove removed clear")
+    kernel.ok("registry.remove('removed', 'clear')")
     kernel.ok("registry.update('changed', name='renamed', title='Renamed')")
     kernel.ok("%unload_ext mcp_notebook")
     kernel.ok("@mcp_tool\ndef redefined(): 'Redefined.'\n@mcp_tool\ndef late(): 'Late.'\ndel kept")

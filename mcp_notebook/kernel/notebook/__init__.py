@@ -1,11 +1,11 @@
 """What the author of tools uses and sees in the cells of a notebook.
 
-Face: `McpMagics` (`magics`), `complete_mcp` and `complete_mcp_tool` (`completion`), `CellTools`
-(`cell_tools`), `ConsentPrompts` (`consent_prompts`), `declare_decorated` (`declarations`),
-`NotebookFile` (`notebook_file`), `LiveDisplay` (`live_display`), `Recording` (`recording`),
-`public_address` and `EXTENSION` (`loaded_extension`) for the extension; for authors, who import
-them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry`
-(`registry`).
+Face: `McpMagics` and `suggest_magic` (`magics`), `complete_mcp` and `complete_mcp_tool`
+(`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
+`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `LiveDisplay`
+(`live_display`), `Recording` (`recording`), `public_address` and `EXTENSION` (`loaded_extension`)
+for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools`
+(`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and `cards`
@@ -15,9 +15,8 @@ what ``%%mcp_tool?`` and ``mcp_tool?`` explain. `consent_prompts` shows question
 run, which ``%mcp allow`` and ``%mcp deny`` answer. `panel` is the room of ``%mcp panel``.
 `try_form` is the form of ``%mcp try``, and `call_table` the table of ``%mcp log``. `live_display`
 is an output that is shown anew from any thread, `output_html` what outputs have in common as HTML.
-`recording` is ``%mcp record`` and ``%mcp insert``, `call_recorder` writes the file.
-`client_config` is ``%mcp config``, and `public_address` says where Binder and a JupyterHub are
-reached. `verb_line` reads what follows these verbs.
+`recording` is ``%mcp record``, `call_recorder` writes the file. `public_address` says where Binder
+and a JupyterHub are reached.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool, and the decorators even without a notebook: there they only mark the

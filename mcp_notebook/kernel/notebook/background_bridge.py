@@ -1,7 +1,7 @@
 """Starts, finds and stops the user's one background bridge, which serves live notebooks over HTTP.
 
-Runs on the kernel's main thread (``%mcp serve``, ``%mcp stop``) and blocks it, for a bounded time.
-The bridge is a separate process that outlives the kernel. It publishes its record once it is ready.
+Runs on the kernel's main thread (``%mcp serve``) and blocks it, for a bounded time. The bridge is a
+separate process that outlives the kernel. It publishes its record once it is ready.
 
 Two notebooks that start it at the same time share one bridge: starting and stopping take a file
 lock, which the system releases if its holder dies.

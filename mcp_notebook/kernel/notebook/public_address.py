@@ -1,6 +1,6 @@
 """Where assistants outside reach a notebook on Binder or a JupyterHub, and what connects them.
 
-Runs on the kernel's main thread, when the extension is loaded and for ``%mcp config``. A kernel
+Runs on the kernel's main thread, when the extension is loaded and for ``%mcp status``. A kernel
 knows its server's path, but often not the host: where scripts run, the card takes that from the
 page that shows it. The token is never part of an output; a button can copy it from the page.
 """
@@ -85,31 +85,26 @@ def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
     )
 
 
-def format_install_line(address: PublicAddress, client: str) -> str:
+def _format_install_line(address: PublicAddress) -> str:
     """Return the line for a shell on the user's own computer that connects a client."""
     url = shlex.quote(address.url)
-    return f"mcp-notebook install {client} --url {url} --token-file {_TOKEN_FILE}"
+    return f"mcp-notebook install claude-code --url {url} --token-file {_TOKEN_FILE}"
 
 
 def describe_access(address: PublicAddress) -> str:
     """Say in one sentence how assistants outside reach the notebook's tools, if they do."""
     place = "Binder" if address.place == "Binder" else "this JupyterHub"
     if not address.is_served:
-        return f"On {place}, assistants outside cannot reach it yet: `%mcp config` says why."
+        return f"On {place}, assistants outside cannot reach it yet: `%mcp status` says why."
     where = address.url if address.origin else f"{address.path} on this server"
     return make_printable(
-        f"On {place}, assistants outside reach it at {where}: `%mcp config CLIENT` shows what to "
-        "run on your own computer."
+        f"On {place}, assistants outside reach it at {where}: `%mcp status` shows what to run "
+        "on your own computer."
     )
 
 
-def build_address_card(address: PublicAddress, client: str = "claude-code") -> dict[str, str]:
-    """Return what says how assistants reach the notebook, as a MIME bundle.
-
-    Args:
-        address: Of the notebook.
-        client: The one in the line to copy.
-    """
+def build_address_card(address: PublicAddress) -> dict[str, str]:
+    """Return what says how assistants reach the notebook, as a MIME bundle."""
     place = "Binder" if address.place == "Binder" else "this JupyterHub"
     if not address.is_served:
         text = (
@@ -118,7 +113,7 @@ def build_address_card(address: PublicAddress, client: str = "claude-code") -> d
             "Install it there and start the server again."
         )
         return {"text/plain": text, "text/html": render_box(escape(text))}
-    line = format_install_line(address, client)
+    line = _format_install_line(address)
     steps = (
         ("The token", _describe_token(address)),
         (
@@ -146,9 +141,7 @@ def build_address_card(address: PublicAddress, client: str = "claude-code") -> d
     return {"text/plain": make_printable("\n".join(plain)), "text/html": render_box(html)}
 
 
-_OTHERS = (
-    "`mcp-notebook install` names the other clients; `%mcp config CLIENT` shows the line for one."
-)
+_OTHERS = "`mcp-notebook install` names the other clients."
 
 
 def _describe_token(address: PublicAddress) -> str:

@@ -106,7 +106,7 @@ async def test_changes_of_the_tools_are_told(connect, era, sales):
             sales.ok, "%%mcp_tool\ndef late() -> int:\n    'Late.'\n    return 1"
         )
         await changes.wait()
-        await anyio.to_thread.run_sync(sales.ok, "%mcp remove late")
+        await anyio.to_thread.run_sync(sales.ok, "del late")
 
 
 async def test_a_client_that_leaves_stops_its_calls(connect, era, sales):

@@ -497,7 +497,7 @@ def test_other_calls_run_while_a_copy_waits_for_a_lock_of_another_thread(kernel,
             assert text_of(other.call("let_go")) == "gone"
         assert "done" in text_of(link.result())
     finally:
-        kernel.ok("go.set()\nholder.join()\n%mcp remove let_go")
+        kernel.ok("go.set()\nholder.join()\ndel let_go")
 
 
 HOLD_A_LOCK = """
@@ -574,7 +574,7 @@ def test_a_copy_is_made_while_a_cell_allocates_memory_in_c(kernel, link, times):
     finally:
         os.kill(kernel.pid, signal.SIGINT)
         kernel.finish(cell)
-        kernel.ok("%mcp remove allocate")
+        kernel.ok("del allocate")
 
 
 @pytest.mark.parametrize(
@@ -631,7 +631,7 @@ def test_a_copy_is_made_while_a_thread_multiplies_matrices(kernel, link, times):
             assert text_of(link.call("product")) == "true"
         assert kernel.ok("before = rounds\nwhile rounds == before: time.sleep(0.01)").error is None
     finally:
-        kernel.ok("stop.set()\nmultiplies.join()\n%mcp remove product")
+        kernel.ok("stop.set()\nmultiplies.join()\ndel product")
 
 
 def test_a_call_in_a_cell_runs_in_a_copy_too_and_can_be_interrupted(kernel):
@@ -743,7 +743,7 @@ def test_what_calls_need_of_their_tool_is_built_once_and_in_the_kernel(kernel, l
             "(output_schema, 'make_comparison')]:\n"
             "    function = getattr(module, name)\n"
             "    setattr(module, name, function.__closure__[0].cell_contents)\n"
-            "%mcp remove built"
+            "del built"
         )
     pids = builds.read_text().split()
     assert set(pids) == {str(kernel.pid)}

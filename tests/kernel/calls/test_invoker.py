@@ -344,7 +344,7 @@ def test_the_call_of_a_bridge_that_was_killed_runs_to_its_end(kernel, link):
     with Link(record_of(kernel)) as new:
         assert [call.tool for call in new.welcome.calls] == ["until_told"]
     kernel.ok("go.set()")
-    kernel.ok("%mcp remove until_told")
+    kernel.ok("del until_told")
     kernel.ok("assert ended.wait(60)")
 
 
@@ -367,7 +367,7 @@ def test_a_question_that_a_thread_of_a_call_has_left_open_ends_with_the_call(ker
     assert not link.result().is_error
     ended = kernel.ok("asker.join(30); print(*outcome)").stdout
     assert "the call that asked has ended" in ended
-    kernel.ok("%mcp remove leave_question")
+    kernel.ok("del leave_question")
 
 
 def test_a_tool_that_replaces_stdout_or_the_sigint_handler_hurts_only_itself(kernel, link):
@@ -394,7 +394,7 @@ def test_a_call_ends_with_the_code_that_it_began_with_and_the_next_uses_the_new(
     kernel.ok("go.set()")
     assert text_of(link.result()) == "old"
     assert text_of(link.call("version")) == "new"
-    kernel.ok("%mcp remove version")
+    kernel.ok("del version")
 
 
 @pytest.fixture

@@ -271,7 +271,7 @@ def test_a_call_inside_a_cell_is_stopped_by_the_user(kernel, tool, tmp_path):
     output = kernel.finish(request)
     assert output.error is None
     assert "The user interrupted the call in the notebook." in output.text
-    kernel.ok("os.close(cell_began)\n%mcp remove asleep_here coroutine_here")
+    kernel.ok("os.close(cell_began)\ndel asleep_here, coroutine_here")
 
 
 IN_A_POOL = """
@@ -308,7 +308,7 @@ def test_an_interrupt_that_does_not_end_the_wait_for_a_pool_stops_the_call(kerne
         assert began.read(5) == b"began"
     os.kill(kernel.pid, signal.SIGINT)
     assert "interrupted the call" in kernel.finish(request).text
-    kernel.ok("os.close(cell_began)\npool.shutdown()\n%mcp remove pooled")
+    kernel.ok("os.close(cell_began)\npool.shutdown()\ndel pooled")
 
 
 SYNC_CELL = "time.sleep(600)"
@@ -437,7 +437,7 @@ def test_a_broken_executor_is_told_with_what_to_do(kernel, link):
     )
     text = text_of(link.call("dies"))
     assert "a new one" in text
-    kernel.ok("%mcp remove dies")
+    kernel.ok("del dies")
 
 
 def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, tmp_path):
@@ -455,7 +455,7 @@ def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, 
         link.receive_until(waits_for_worker)
     (tmp_path / "release").touch()
     assert sorted([text_of(link.result()), text_of(link.result())]) == ["in time", "woke up"]
-    kernel.ok("%mcp remove first second")
+    kernel.ok("del first, second")
 
 
 LANES = ["talk_on_the_loop", "talk_on_main", "talk_in_a_thread"]

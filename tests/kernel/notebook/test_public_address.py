@@ -10,7 +10,6 @@ from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
     describe_access,
     find_public_address,
-    format_install_line,
 )
 
 HUB = {
@@ -55,9 +54,9 @@ def test_a_hub_says_its_host_or_the_page_does(env, origin):
 
 
 def test_the_line_for_a_terminal_has_the_address_and_no_token():
-    address = find_public_address(BINDER)
-    assert format_install_line(address, "cursor") == (
-        "mcp-notebook install cursor --url https://HOST/user/x-y-1/mcp --token-file notebook.token"
+    assert text_of(BINDER).endswith(
+        "    mcp-notebook install claude-code --url https://HOST/user/x-y-1/mcp "
+        "--token-file notebook.token"
     )
     assert text_of(BINDER).startswith("On Binder, assistants reach the tools")
 
@@ -77,17 +76,17 @@ def test_a_server_without_the_extension_is_told_from_one_that_has_it():
             "On this JupyterHub, assistants outside reach it at /hubs/user/ada/mcp on this server",
         ),
         (BINDER | {"JUPYTERHUB_PUBLIC_URL": "https://h.org/"}, "at https://h.org/user/x-y-1/mcp: "),
-        (HUB | {"JPY_MCP_PATH": ""}, "cannot reach it yet: `%mcp config` says why."),
+        (HUB | {"JPY_MCP_PATH": ""}, "cannot reach it yet: `%mcp status` says why."),
     ],
 )
-def test_the_status_says_how_the_notebook_is_reached_from_outside(env, said):
+def test_who_serves_it_is_told_how_the_notebook_is_reached_from_outside(env, said):
     env = {name: value for name, value in env.items() if value}
     assert said in describe_access(find_public_address(env))
 
 
 def test_a_shell_takes_the_line_as_it_stands_whatever_the_server_is_called():
     env = HUB | {"JPY_MCP_PATH": "/user/a b;touch x$(id)/mcp"}
-    line = format_install_line(find_public_address(env), "cursor")
+    line = text_of(env).rpartition("\n")[2].strip()
     assert shlex.split(line)[4] == "https://HOST/user/a b;touch x$(id)/mcp"
 
 
@@ -111,11 +110,9 @@ def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
         assert "https://HOST/user/x-y-1/mcp" in card["text/plain"]
         assert kernel.ok("%reload_ext mcp_notebook").displays == []
         (tool,) = kernel.ok("%%mcp_tool\ndef f(a: int): return a").displays
-        status = kernel.ok("%mcp status").stdout
-        assert "assistants outside reach it at /user/x-y-1/mcp on this server" in status
-        for shown in (tool["text/plain"], tool["text/html"], status):
-            assert "%mcp config" in shown
+        status = kernel.ok("%mcp status")
+        assert status.displays == [card]
+        for shown in (tool["text/plain"], tool["text/html"], status.stdout):
             assert "mcp-notebook install" not in shown
             assert "stdio" not in shown
-        (config,) = kernel.ok("%mcp config cursor").displays
-        assert "mcp-notebook install cursor --url" in config["text/plain"]
+        assert "Connect a client  %mcp status" in tool["text/plain"]

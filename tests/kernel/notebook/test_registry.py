@@ -1,7 +1,7 @@
 """Tools from data, in a notebook and without one."""
 
 import pytest
-from live import Link, record_of, text_of
+from live import Link, record_of, text_of, tools_of
 
 from mcp_notebook import Tool, registry
 from mcp_notebook.errors import DefinitionError, NoSuchTool
@@ -151,3 +151,42 @@ def test_an_updated_tool_still_follows_what_it_was_made_of(shared_kernel):
     shared_kernel.ok("registry.update('f', priority=1)")
     assert shared_kernel.ok("print(registry['f'].handler())").stdout == "new\n"
     assert "new" in shared_kernel.ok("%mcp call f").stdout
+
+
+EVERY_WAY = {
+    "the magic": "%%mcp_tool\ndef f(): 'F.'",
+    "a cell as a tool": "%%mcp_tool f()\n1",
+    "the decorator": "@mcp_tool\ndef f(): 'F.'",
+    "another name": "@mcp_tool(name='other')\ndef f(): 'F.'",
+    "the line": "def f(): 'F.'\n%mcp_tool f",
+    "a lambda": "f = lambda: 1\n%mcp_tool f --description F",
+    "an alias": "def g(): 'F.'\nf = g\n%mcp_tool f",
+    "a method": "class C:\n    def g(self): 'F.'\nf = C()\n%mcp_tool f.g",
+    "a module's function": "import statistics as f\n%mcp_tool f.mean",
+    "a marked object": (
+        "class C:\n    @mcp_tool\n    def g(self): 'F.'\nf = C()\n%mcp_tool f --prefix f_"
+    ),
+    "a class of tools": "@mcp_tools\nclass f:\n    @mcp_tool\n    def g(self): 'F.'",
+}
+
+
+@pytest.mark.parametrize("declare", EVERY_WAY.values(), ids=EVERY_WAY)
+def test_del_removes_what_was_declared_from_a_variable_in_whatever_way(kernel, declare):
+    kernel.ok("from mcp_notebook import Tool, mcp_tool, mcp_tools, registry")
+    kernel.ok(declare)
+    assert len(tools_of(kernel)) == 1
+    kernel.ok("del f")
+    assert tools_of(kernel) == {}
+
+
+def test_what_has_no_variable_is_removed_by_its_name_and_its_function_stays(kernel):
+    kernel.ok("from mcp_notebook import Tool, mcp_tool, registry")
+    kernel.ok("@mcp_tool\ndef f(): return 1\nregistry.add(Tool(name='g', handler=f))")
+    kernel.ok("del f")
+    kernel.ok("h = mcp_tool(name='h')(lambda: 1)\ndel h")
+    assert list(tools_of(kernel)) == ["g", "h"]
+    kernel.ok("registry.remove('g', 'h')")
+    assert tools_of(kernel) == {}
+    kernel.ok("@mcp_tool\ndef f(): return 1")
+    kernel.ok("registry.remove('f')\nassert f() == 1")
+    assert tools_of(kernel) == {}

@@ -74,6 +74,8 @@ class ToolFacts:
     warnings: tuple[str, ...]
     missing: tuple[str, ...]
     """Related tools that the notebook does not have; each is one of the warnings."""
+    variable: str | None = None
+    """The variable of the tool's function: the tool goes when that is deleted."""
 
 
 def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts:
@@ -102,6 +104,7 @@ def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts
             ),
         ),
         missing=missing,
+        variable=tool.variable if tool.origin is None else None,
     )
 
 

@@ -42,7 +42,7 @@ _TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
 
 _DOT = " \N{MIDDLE DOT} "
 _CLIENT = "claude-code"
-"""The client whose line stands for those of all; ``%mcp config`` lists the others."""
+"""The client whose line stands for those of all; ``mcp-notebook install`` names the others."""
 
 
 def build_card(
@@ -60,7 +60,7 @@ def build_card(
         stamp: When and where the card was made.
         is_remote: Whether the notebook is on Binder or a JupyterHub, and its clients elsewhere.
     """
-    live = [facts.name for facts in tools if states[facts.name].is_live]
+    live = [facts for facts in tools if states[facts.name].is_live]
     uses = _list_uses(live, is_remote=is_remote) if live else ()
     return {
         "text/html": make_printable(_render_html(tools, states, uses, stamp)),
@@ -79,22 +79,28 @@ class _Use:
     """Where to run it, or what else to know."""
 
 
-def _list_uses(names: Sequence[str], *, is_remote: bool) -> tuple[_Use, ...]:
+def _list_uses(tools: Sequence[ToolFacts], *, is_remote: bool) -> tuple[_Use, ...]:
     """Return the lines to copy for these tools."""
     connect = (
         _Use(
             "Connect a client",
-            f"%mcp config {_CLIENT}",
+            "%mcp status",
             "In a cell, for your computer.",
         )
         if is_remote
         else _Use("Connect a client", f"mcp-notebook install {_CLIENT}", "In a terminal, once.")
     )
-    it, one = ("it", "it") if len(names) == 1 else ("them", "one")
+    it, one = ("it", "it") if len(tools) == 1 else ("them", "one")
+    variables = [facts.variable for facts in tools if facts.variable is not None]
+    if len(variables) == len(tools):
+        remove = f"del {', '.join(dict.fromkeys(variables))}"
+    else:
+        names = ", ".join(f'"{facts.name}"' for facts in tools)
+        remove = f"from mcp_notebook import registry; registry.remove({names})"
     return (
-        _Use(f"Try {one}", f"%mcp try {names[0]}", "A form, in a cell."),
+        _Use(f"Try {one}", f"%mcp try {tools[0].name}", "A form, in a cell."),
         connect,
-        _Use(f"Remove {it}", f"%mcp remove {' '.join(names)}", "Deleting the cell does not."),
+        _Use(f"Remove {it}", remove, "Deleting the cell does not."),
     )
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.notebook.call_table import OPTIONS
 from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
@@ -32,12 +31,14 @@ def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:  # noqa: PLR09
             return []
         case ["log", *options]:
             return [*tools, *(option for option in OPTIONS if option not in options)]
-        case ["config"]:
-            return [*CLIENTS]
         case ["record", *options]:
             return [option for option in RECORD_OPTIONS if option not in options]
-        case ["call"] | ["try"] | ["remove", *_]:
+        case ["call"] | ["try"]:
             return tools
+        case ["serve"]:
+            return ["--stop"]
+        case ["help"]:
+            return list(VERBS)
     return []
 
 

@@ -4,6 +4,7 @@ Runs on the kernel's main thread, inside the user's cells. A mistake of the user
 IPython shows one sentence in place of a traceback.
 """
 
+import re
 from collections.abc import Callable
 
 from IPython.core.error import UsageError
@@ -27,12 +28,14 @@ from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.wording import make_printable
+from mcp_notebook.text.wording import make_printable, suggest
 
 _MISPLACED = (
     "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
+_UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found\.")
+"""IPython's words about a magic that does not exist, unless they have a suggestion already."""
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code that has the magic."""
 
@@ -145,3 +148,14 @@ class McpMagics(Magics):
     def _expand(self, words: str) -> str:
         """Put the notebook's variables into the options."""
         return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))
+
+
+def suggest_magic(error: BaseException | None) -> str | None:
+    """Return a sentence for the author of a cell that failed because one of our magics is misspelt.
+
+    Args:
+        error: Of the cell.
+    """
+    match = _UNKNOWN.match(str(error)) if isinstance(error, UsageError) else None
+    meant = suggest(match[2], ("mcp", "mcp_tool")) if match else None
+    return f"Did you mean `{match[1]}{meant}`?" if match and meant else None

@@ -29,12 +29,19 @@ from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
-from mcp_notebook.kernel.notebook.magics.client_config import build_config
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
-from mcp_notebook.kernel.notebook.public_address import describe_access, find_public_address
-from mcp_notebook.kernel.notebook.recording.recording import Recording, insert_call
+from mcp_notebook.kernel.notebook.public_address import (
+    build_address_card,
+    describe_access,
+    find_public_address,
+)
+from mcp_notebook.kernel.notebook.recording.recording import (
+    Recording,
+    insert_call,
+    read_record_line,
+)
 from mcp_notebook.kernel.results.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
@@ -43,6 +50,7 @@ from mcp_notebook.text.wording import count, suggest
 
 _NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
+_HELP = ("-h", "--help")
 _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
 
@@ -93,7 +101,7 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
         line: What stands behind ``%mcp``.
         expand: Puts the notebook's variables into a text, as IPython does for other magics. Only
             the ``name=value`` pairs of a call get them: those the author types, while an object in
-            JSON is what `%mcp insert` and `%mcp record` write of a client's arguments.
+            JSON is what `%mcp record` writes of a client's arguments.
 
     Raises:
         UsageError: The line cannot be understood.
@@ -102,12 +110,11 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
     word, _, arguments = line.strip().partition(" ")
     arguments = arguments.strip()
     if not word:
-        raise UsageError(f"`%mcp` needs a verb: {', '.join(VERBS)}. `%mcp?` explains them.")
-    if word not in VERBS:
-        meant = suggest(word, VERBS)
-        hint = f"Did you mean `%mcp {meant}`?" if meant else f"It has {', '.join(VERBS)}."
-        raise UsageError(f"`%mcp` has no verb `{word}`. {hint}")
-    verb = VERBS[word]
+        raise UsageError(f"`%mcp` needs a verb: {', '.join(VERBS)}. `%mcp help` explains them.")
+    verb = _find_verb("help" if word in _HELP else word)
+    if arguments in _HELP:
+        print_output(_describe_verb(word, verb))
+        return
     if arguments and not verb.arguments:
         raise UsageError(f"`%mcp {word}` takes no arguments: remove `{arguments}`.")
     if word == "call" and not _JSON_CALL.match(arguments):
@@ -116,11 +123,20 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
 
 
 def describe_verbs() -> str:
-    """Return the verbs, each with what it does, for ``%mcp?``."""
-    return "\n".join(
-        format_entry(f"%mcp {name} {verb.arguments}".strip(), verb.help)
-        for name, verb in VERBS.items()
-    )
+    """Return the verbs, each with what it does, for ``%mcp?`` and ``%mcp help``."""
+    return "\n".join(_describe_verb(name, verb) for name, verb in VERBS.items())
+
+
+def _describe_verb(name: str, verb: Verb) -> str:
+    return format_entry(f"%mcp {name} {verb.arguments}".strip(), verb.help)
+
+
+def _find_verb(word: str) -> Verb:
+    if word not in VERBS:
+        meant = suggest(word, VERBS)
+        hint = f"Did you mean `%mcp {meant}`?" if meant else f"It has {', '.join(VERBS)}."
+        raise UsageError(f"`%mcp` has no verb `{word}`. {hint}")
+    return VERBS[word]
 
 
 # -- one function for each verb --------------------------------------------------------------------
@@ -144,8 +160,6 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
     address = find_public_address(os.environ)
-    if address is not None:
-        lines.append(describe_access(address))
     if bridge is not None:
         lines.append(f"Served over HTTP at {bridge.url}{' to this server' if address else ''}.")
     elif address is None:
@@ -155,6 +169,8 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         )
     lines.append(f"This is kernel {os.getpid()}; cards that name another one are old.")
     print_output("\n".join(lines))
+    if address is not None:
+        display(build_address_card(address), raw=True)
 
 
 def _show_panel(notebook: Notebook, _arguments: str) -> None:
@@ -235,22 +251,13 @@ def _show_log(notebook: Notebook, arguments: str) -> None:
 
 
 def _record(notebook: Notebook, arguments: str) -> None:
-    print_output(notebook.recording.control(arguments))
-
-
-def _insert_call(notebook: Notebook, arguments: str) -> None:
-    notebook.insert_cell(insert_call(notebook.invoker.log, notebook.registry, arguments))
-
-
-def _remove_tools(notebook: Notebook, arguments: str) -> None:
-    names = arguments.split()
-    if not names:
-        raise UsageError("Which tools? Write `%mcp remove TOOL ...`; `%mcp list` shows the tools.")
-    for name in names:
-        _check_exists(notebook, name)
-    notebook.registry.remove(*names, reason="It was removed with `%mcp remove`.")
-    left = count(len(notebook.registry.tools), "tool")
-    print_output(f"Removed {', '.join(names)}. {left} left.")
+    name, options = read_record_line(arguments)
+    if "--here" in options:
+        if len(options) > 1:
+            raise UsageError("`%mcp record --here` takes only the number of a call.")
+        notebook.insert_cell(insert_call(notebook.invoker.log, notebook.registry, name or ""))
+    else:
+        print_output(notebook.recording.control(name, options))
 
 
 def _allow_call(notebook: Notebook, arguments: str) -> None:
@@ -271,17 +278,15 @@ def _decide(notebook: Notebook, number: str, decision: Literal["once", "session"
     print_output(notebook.prompts.decide(int(number), decision))
 
 
-def _clear_cache(notebook: Notebook, _arguments: str) -> None:
-    number = notebook.invoker.cache.clear()
-    print_output(f"Removed {count(number, 'result')} from the cache.")
-
-
-def _show_config(notebook: Notebook, arguments: str) -> None:
-    display(build_config(notebook.settings, arguments, os.environ), raw=True)
-
-
-def _serve(notebook: Notebook, _arguments: str) -> None:
+def _serve(notebook: Notebook, arguments: str) -> None:
     settings = notebook.settings
+    if arguments:
+        if arguments != "--stop":
+            raise UsageError(f"`%mcp serve` takes only `--stop`: remove `{arguments}`.")
+        stopped = stop_bridge(settings)
+        text = "Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP."
+        print_output(text)
+        return
     bridge = start_bridge(settings)
     address = find_public_address(os.environ)
     print_output(
@@ -291,13 +296,12 @@ def _serve(notebook: Notebook, _arguments: str) -> None:
         + f"The token is in {settings.token_place}. To connect Claude Code, for "
         "example, run in a terminal:\n\n"
         "  mcp-notebook install claude-code --http\n\n"
-        "`%mcp config CLIENT --http` shows what to copy instead. `%mcp stop` stops serving."
+        "`--print` shows what to copy instead. `%mcp serve --stop` stops serving."
     )
 
 
-def _stop_serving(notebook: Notebook, _arguments: str) -> None:
-    stopped = stop_bridge(notebook.settings)
-    print_output("Stopped serving over HTTP." if stopped else "Nothing was being served over HTTP.")
+def _help(_notebook: Notebook, word: str) -> None:
+    print_output(_describe_verb(word, _find_verb(word)) if word else describe_verbs())
 
 
 VERBS: Mapping[str, Verb] = {
@@ -329,33 +333,22 @@ VERBS: Mapping[str, Verb] = {
     ),
     "record": Verb(
         run=_record,
-        arguments="[FILE] [--append] [--stop]",
-        help="write each call from now on into a notebook file, as a cell with its result",
-    ),
-    "insert": Verb(
-        run=_insert_call,
-        arguments="[N]",
-        help="put call N of the log, or the last one, into this notebook as a cell",
-    ),
-    "remove": Verb(
-        run=_remove_tools,
-        arguments="TOOL ...",
-        help="stop offering tools to clients; the functions stay defined",
+        arguments="[FILE] [--append] [--stop], or --here [N]",
+        help="write each call from now on into a notebook file, as a cell with its result; --here: "
+        "put call N of the log, or the last one, into this notebook as a cell",
     ),
     "allow": Verb(
         run=_allow_call,
         arguments="N [session]",
-        help="let a client's call run that question N is about; session: further ones, too",
+        help="approve the call in question N; session: also approve later calls",
     ),
-    "deny": Verb(run=_deny_call, arguments="N", help="refuse the call that question N is about"),
-    "clear-cache": Verb(run=_clear_cache, help="drop the results cached by `cache=`"),
-    "config": Verb(
-        run=_show_config,
-        arguments="[CLIENT] [--http]",
-        help="show what connects a client, to copy; without CLIENT, name the clients",
+    "deny": Verb(run=_deny_call, arguments="N", help="refuse the call in question N"),
+    "serve": Verb(
+        run=_serve,
+        arguments="[--stop]",
+        help="serve all open notebooks over HTTP, in the background; --stop: stop serving",
     ),
-    "serve": Verb(run=_serve, help="serve all open notebooks over HTTP, in the background"),
-    "stop": Verb(run=_stop_serving, help="stop serving over HTTP"),
+    "help": Verb(run=_help, arguments="[VERB]", help="explain the verbs, or one (%mcp VERB -h)"),
 }
 """All verbs, in the order of the help."""
 

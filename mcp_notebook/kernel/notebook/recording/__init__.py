@@ -1,5 +1,5 @@
-"""``%mcp record`` and ``%mcp insert``: calls become cells of a notebook file.
+"""``%mcp record``: calls become cells of a notebook file, or of this notebook.
 
-Face: `recording.Recording`; `notebook_file` finds the file of this kernel's notebook. Runs on the
-kernel's main thread, and `call_recorder` on a thread of its own.
+Face: `recording.Recording`. Runs on the kernel's main thread, and `call_recorder` on a thread of
+its own.
 """

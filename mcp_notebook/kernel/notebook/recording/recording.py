@@ -1,9 +1,11 @@
-"""``%mcp record`` and ``%mcp insert``: the notebook's one recording, and a call as a cell.
+"""``%mcp record``: the notebook's one recording, and a call as a cell.
 
 Runs on the kernel's main thread, inside the user's cell. The file is the business of
 `call_recorder`, cells that of `call_cells`.
 """
 
+import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 from IPython.core.error import UsageError
@@ -13,13 +15,11 @@ from mcp_notebook.errors import RecordingError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.recording.call_recorder import CallRecorder, find_free_name
-from mcp_notebook.kernel.notebook.verb_line import read_name
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.text.wording import suggest
 
-RECORD_OPTIONS = ("--append", "--stop")
-"""What `%mcp record` takes besides a file."""
-
-
+RECORD_OPTIONS = ("--append", "--here", "--stop")
+"""What `%mcp record` takes besides a file, or the number of a call."""
 _MAX_DIGITS = 18
 """Of a call's number: Python refuses to read very long ones."""
 
@@ -37,14 +37,17 @@ class Recording:
         self._notebook_file = notebook_file
         self._recorder: CallRecorder | None = None
 
-    def control(self, line: str) -> str:
-        """Do what follows ``%mcp record``, and return what to say.
+    def control(self, name: str | None, options: Collection[str]) -> str:
+        """Start, describe or end the recording, and return what to say.
+
+        Args:
+            name: The file; None if the line names none.
+            options: Those of the line.
 
         Raises:
-            UsageError: The line cannot be understood.
+            UsageError: The line contradicts itself.
             RecordingError: The file cannot be used.
         """
-        name, options = read_name(line, "record", "file", RECORD_OPTIONS)
         if "--stop" in options:
             if name or len(options) > 1:
                 raise UsageError("`%mcp record --stop` takes nothing else.")
@@ -99,8 +102,33 @@ class Recording:
         return path.name if path else ""
 
 
+def read_record_line(line: str) -> tuple[str | None, set[str]]:
+    """Return the file or number on the line of ``%mcp record``, None if there is none, and options.
+
+    Raises:
+        UsageError: The line has something else, or too much.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{error}: close the quote in `%mcp record {line}`.") from None
+    names = [word for word in words if not word.startswith("-")]
+    options = [word for word in words if word.startswith("-")]
+    for option in options:
+        if option not in RECORD_OPTIONS:
+            meant = suggest(option, RECORD_OPTIONS)
+            hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(RECORD_OPTIONS)}."
+            raise UsageError(f"`%mcp record` has no option `{option}`. {hint}")
+    if len(names) > 1:
+        raise UsageError(
+            f"`%mcp record` takes one file, not {len(names)}: {', '.join(names)}. Put a name with "
+            "spaces in quotes."
+        )
+    return (names[0] if names else None), set(options)
+
+
 def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
-    """Return the code of the cell that ``%mcp insert N`` puts into the notebook.
+    """Return the code of the cell that ``%mcp record --here N`` puts into the notebook.
 
     Raises:
         UsageError: There is no such call.

@@ -79,7 +79,7 @@ def test_a_cell_has_one_card_of_all_its_tools_however_they_are_declared(screen):
 
 def test_a_cell_without_new_tools_shows_no_card(screen):
     assert screen.run("print(1)") == []
-    assert screen.run("@mcp_tool\ndef a(): 'A.'\n%mcp remove a") == []
+    assert screen.run("@mcp_tool\ndef a(): 'A.'\nregistry.remove('a')") == []
 
 
 def test_a_tool_that_another_declares_has_no_card_in_the_cell_that_calls_it(screen):
@@ -106,7 +106,6 @@ def test_a_card_says_when_it_was_made_and_in_which_kernel(screen):
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("%mcp remove a", "[gone]\n    It was removed with `%mcp remove`."),
         ("registry.remove('a')", "[gone]\n    The notebook removed it at "),
         ("del a", "[gone]\n    `a` was deleted."),
         ("a = 3", "[gone]\n"),
@@ -118,16 +117,32 @@ def test_the_card_of_a_tool_that_is_gone_says_so(screen, cell, said):
     (card,) = screen.run("@mcp_tool\ndef a(): 'A.'")
     screen.run(cell)
     assert said in screen.cards[card]
-    assert "%mcp remove a  " not in screen.cards[card]
+    assert "del a  " not in screen.cards[card]
     assert MADE.search(screen.cards[card])
 
 
 def test_a_tool_that_leaves_a_card_of_several_leaves_the_others_on_it(screen):
     (card,) = screen.run("%%mcp_tool\ndef a(): 'A.'\ndef b(): 'B.'")
-    screen.run("%mcp remove a")
+    assert "Remove them       del a, b  (" in screen.cards[card]
+    screen.run("del a")
     assert "MCP tool a()\n    [gone]" in screen.cards[card]
     assert "MCP tool b()\n    [live]" in screen.cards[card]
-    assert "%mcp remove b " in screen.cards[card]
+    assert "Remove it         del b  (" in screen.cards[card]
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        "registry.add(Tool(name='a', description='A.', handler=print))",
+        "class Pad:\n    def a(self): 'A.'\npad = Pad()\n%mcp_tool pad.a",
+    ],
+)
+def test_a_tool_that_is_not_a_variable_has_the_line_of_the_registry_on_its_card(screen, declare):
+    (card,) = screen.run(declare)
+    line = 'from mcp_notebook import registry; registry.remove("a")'
+    assert f"Remove it         {line}  (" in screen.cards[card]
+    screen.run(line)
+    assert "[gone]" in screen.cards[card]
 
 
 def test_a_card_follows_its_function(screen):
@@ -173,7 +188,7 @@ def test_a_reload_keeps_the_cards_and_a_tool_that_returns_is_live_again(screen):
     assert "[gone]" in screen.cards[card]
     assert screen.run("%load_ext mcp_notebook") == []
     assert "[live]" in screen.cards[card]
-    screen.run("%mcp remove a")
+    screen.run("del a")
     assert "[gone]" in screen.cards[card]
 
 

@@ -52,7 +52,8 @@ def test_a_card_without_options_says_nothing_of_them():
     assert end == (
         "Try it            %mcp try rain  (A form, in a cell.)\n"
         "Connect a client  mcp-notebook install claude-code  (In a terminal, once.)\n"
-        f"Remove it         %mcp remove rain  (Deleting the cell does not.)\n{STAMP}"
+        'Remove it         from mcp_notebook import registry; registry.remove("rain")  '
+        f"(Deleting the cell does not.)\n{STAMP}"
     )
     assert "<img" not in html
     assert "limit" not in html
@@ -83,7 +84,7 @@ def test_a_card_of_a_tool_that_is_not_live_says_why_and_neither_how_to_call_nor_
         assert "Another cell has declared" in text
         assert "Rain per year." in text
         assert "required" not in text
-        assert "%mcp remove" not in text
+        assert "registry.remove" not in text
         assert STAMP in text
 
 
@@ -98,9 +99,9 @@ def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
     assert page.b.text == "6 MCP tools"
     assert few.count("<details") == 1  # what can be done with them
     assert text.count("[live]") == len(tools)
-    names = " ".join(tool.name for tool in tools)
-    for card in (many, text):
-        assert f"%mcp remove {names}" in card
+    names = ", ".join(f'"{tool.name}"' for tool in tools)
+    for card in (page.text, text):
+        assert f"registry.remove({names})" in card
 
 
 def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
@@ -110,7 +111,7 @@ def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
     assert [(line.name, line.text) for line in lines] == [
         ("code", "%mcp try rain"),
         ("code", "mcp-notebook install claude-code"),
-        ("code", "%mcp remove rain"),
+        ("code", 'from mcp_notebook import registry; registry.remove("rain")'),
     ]
     assert all("user-select:all" in line["style"] for line in lines)
     assert not page("button")

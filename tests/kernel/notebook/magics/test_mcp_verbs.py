@@ -7,14 +7,14 @@ from bs4 import BeautifulSoup
 from live import Link, record_of, tools_of
 
 from mcp_notebook.discovery.records import read_start_time, write_record
-from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, describe_verbs
 
 
 @pytest.mark.smoke
 def test_mcp_list_and_status_show_the_tools(rain):
     assert "rain(city" in rain.ok("%mcp list").text
     assert "1 tool: rain" in rain.ok("%mcp status").text
-    rain.ok("%mcp remove rain")
+    rain.ok("del rain")
     assert "No tools yet" in rain.ok("%mcp list").text
     assert "No tools yet" in rain.ok("%mcp status").text
 
@@ -68,7 +68,7 @@ def test_pairs_of_a_call_may_hold_the_notebooks_variables_and_an_object_is_taken
     code = "%mcp call rain city=$place year={years[0]}"
     assert rain.ok(f"def f():\n    place = 'Seattle'\n    {code}\nf()").stdout == "Seattle 2013\n"
     assert "'{place}'" in rain.ok('%mcp call rain {"city": "{place}"}').stdout
-    assert "{place}" in rain.run("%mcp remove {place}").text
+    assert "{place}" in rain.run("%mcp try {place}").text
 
 
 @pytest.mark.smoke
@@ -94,20 +94,12 @@ def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
     assert "by unknown client (2), this notebook (1)\n" in status
 
 
-def test_mcp_remove_takes_the_tool_and_leaves_the_function(rain):
-    rain.ok("%mcp remove rain")
-    assert tools_of(rain) == {}
-    assert rain.ok("print(rain('Seattle'))").stdout == "Seattle 2012\n"
-
-
-def test_who_misses_a_tool_that_was_removed_is_told_how_it_comes_back(rain, rain_cell):
-    rain.ok("%mcp remove rain")
+def test_who_misses_a_tool_that_was_deleted_is_told_how_it_comes_back(rain, rain_cell):
+    rain.ok("del rain")
     status = rain.ok("%mcp status").stdout
-    assert "Missing: rain: It was removed with `%mcp remove`. That was at " in status
-    assert "Run its cell again, and it returns." in status
+    assert "Missing: rain: `rain` was deleted. That was at " in status
     with Link(record_of(rain)) as link:
-        assert link.welcome.missing["rain"].reason == "It was removed with `%mcp remove`."
-        assert "Run its cell again, and it returns." in str(link.call("rain"))
+        assert link.welcome.missing["rain"].reason == "`rain` was deleted."
     rain.ok(rain_cell)
     assert "Missing" not in rain.ok("%mcp status").stdout
 
@@ -124,19 +116,19 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
     ("line", "said"),
     [
         ("%mcp", "`%mcp` needs a verb: status"),
-        ("%mcp serve 9000", "`%mcp serve` takes no arguments: remove `9000`."),
+        ("%mcp panel 9", "`%mcp panel` takes no arguments: remove `9`."),
+        ("%mcp serve 9000", "`%mcp serve` takes only `--stop`: remove `9000`."),
+        ("%mcp help sreve", "Did you mean `%mcp serve`?"),
         ("%mcp statsu", "Did you mean `%mcp status`?"),
         ("%mcp call", "Which tool?"),
         ("%mcp call nothing", "'nothing'"),
-        ("%mcp remove", "Which tools?"),
-        ("%mcp remove nothing", "'nothing'"),
         ("%mcp allow", "Which question? Write its number. Open questions: none."),
         ("%mcp deny it", "Which question? Write its number. Open questions: none."),
         ("%mcp allow 7", "Question 7 is not open"),
         ("%mcp allow 7 always", "Write `%mcp allow 7` or `%mcp allow 7 session`."),
         (
             "%mcp xyz",
-            "It has status, panel, list, call, try, log, record, insert, remove, allow, deny, ",
+            "It has status, panel, list, call, try, log, record, allow, deny, serve, help.",
         ),
         ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
@@ -167,15 +159,32 @@ def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
     assert "%mcp status`` never shows a call on the main thread as running" in shown
 
 
-def test_the_verb_that_clears_the_cache_says_how_many_results_there_were(kernel):
-    kernel.ok("%%mcp_tool --read-only --cache 60s\ndef f() -> int:\n    'F.'\n    return 1")
-    kernel.ok("%mcp call f")
-    assert kernel.ok("%mcp clear-cache").stdout == "Removed 1 result from the cache.\n"
-    assert kernel.ok("%mcp clear-cache").stdout == "Removed 0 results from the cache.\n"
+def test_the_help_is_for_all_verbs_or_one(kernel):
+    assert kernel.ok("%mcp help").stdout.strip() == describe_verbs().strip()
+    assert kernel.ok("%mcp --help").stdout.strip() == describe_verbs().strip()
+    for line in ("%mcp help serve", "%mcp serve -h", "%mcp serve --help"):
+        shown = kernel.ok(line).stdout
+        assert shown.startswith("  %mcp serve [--stop]\n      serve all open notebooks")
+        assert "%mcp log" not in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("%mcptool f", "Did you mean `%mcp_tool`?"),
+        ("%%mcp_tols\ndef f(): pass", "Did you mean `%%mcp_tool`?"),
+        ("%mcpp status", "Did you mean `%mcp`?"),
+    ],
+)
+def test_a_magic_that_is_misspelt_gets_a_suggestion(kernel, code, said):
+    output = kernel.run(code)
+    assert "not found" in output.error
+    assert said in output.stderr
+    assert "Did you mean" not in kernel.run("%nonsense").stderr
 
 
 def test_stopping_what_is_not_served_is_no_error(kernel):
-    assert kernel.ok("%mcp stop").stdout == "Nothing was being served over HTTP.\n"
+    assert kernel.ok("%mcp serve --stop").stdout == "Nothing was being served over HTTP.\n"
 
 
 # -- the result of a call --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``%mcp record`` and ``%mcp insert`` in a live kernel, with calls of a client over the link."""
+"""``%mcp record`` in a live kernel, with calls of a client over the link."""
 
 import json
 
@@ -9,6 +9,7 @@ from hypothesis import given
 from live import Link, record_of, text_of
 
 from mcp_notebook.call_cells import read_call_cells
+from mcp_notebook.kernel.notebook.recording.recording import read_record_line
 from mcp_notebook.text.redaction import MASK
 
 LOGIN = '''%%mcp_tool
@@ -93,8 +94,10 @@ def test_a_recording_goes_on_when_the_extension_is_reloaded_and_ends_with_it(rai
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a b", "takes one file, not 2"),
+        ("a b", "takes one file, not 2: a, b. Put a name with spaces in quotes."),
         ("--stopp", "Did you mean `--stop`?"),
+        ("-x", "no option `-x`. It has --append, --here, --stop."),
+        ("--here 1 --stop", "takes only the number of a call"),
         ("--append", "Append to which file?"),
         ("--stop calls", "takes nothing else"),
         ("'calls", "close the quote"),
@@ -106,6 +109,12 @@ def test_a_line_that_cannot_be_followed_says_what_to_write(rain, folder, line, m
     (folder / "taken.ipynb").write_text("mine")
     assert message in error_of(rain, f"%mcp record {line}")
     assert (folder / "taken.ipynb").read_text() == "mine"
+
+
+def test_a_name_and_options_may_stand_in_any_order():
+    assert read_record_line("") == (None, set())
+    assert read_record_line("'my calls' --append") == ("my calls", {"--append"})
+    assert read_record_line("--append calls --stop") == ("calls", {"--append", "--stop"})
 
 
 def test_a_second_recording_is_refused_while_one_runs(rain, folder):
@@ -129,12 +138,14 @@ def insert(kernel, line):
 def test_a_call_is_inserted_as_a_cell_that_makes_it_again(rain, folder):
     with Link(record_of(rain)) as link:
         link.call("rain", city="New York", year=2013)
-    code = insert(rain, "%mcp insert")
+    code = insert(rain, "%mcp record --here")
     assert code == "rain(\n    city='New York',\n    year=2013,\n)"
     assert rain.ok(code).displays[0]["text/plain"] == "'New York 2013'"
-    assert "The log has no call 999999. The last one is" in error_of(rain, "%mcp insert 999999")
-    assert "The log has no call x." in error_of(rain, "%mcp insert x")
-    assert "The log has no call 99999" in error_of(rain, f"%mcp insert {'9' * 5000}")
+    assert "The log has no call 999999. The last one is" in error_of(
+        rain, "%mcp record --here 999999"
+    )
+    assert "The log has no call x." in error_of(rain, "%mcp record --here x")
+    assert "The log has no call 99999" in error_of(rain, f"%mcp record --here {'9' * 5000}")
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +166,7 @@ def test_the_cell_of_a_call_makes_that_call_and_runs_nothing_else(picky, argumen
     kernel, link = picky
     kernel.ok("del fired[:], got[:]")
     is_refused = link.call("pick", **arguments).is_error
-    kernel.ok(insert(kernel, "%mcp insert"))
+    kernel.ok(insert(kernel, "%mcp record --here"))
     kernel.ok(f"%mcp call pick {json.dumps(arguments)}")
     checks = "print(fired, len(got), len(set(got[:2])))"
     assert kernel.ok(checks).stdout == ("[] 0 0\n" if is_refused else "[] 3 1\n")
@@ -178,7 +189,7 @@ def test_what_was_refused_is_recorded_and_runs_nothing_when_the_cells_are_run_ag
     kernel.ok(f"%mcp record {tmp_path}/calls")
     with Link(record_of(kernel)) as link:
         assert link.call(tool, **arguments).is_error
-    inserted = insert(kernel, "%mcp insert")
+    inserted = insert(kernel, "%mcp record --here")
     kernel.ok("%mcp record --stop")
     (cell,) = nbformat.read(tmp_path / "calls.ipynb", as_version=4).cells[1:]
     assert cell.source.startswith("# The tool did not run.\n# ")
@@ -217,6 +228,6 @@ def test_a_function_that_a_cell_cannot_call_like_a_client_is_called_by_the_magic
     kernel.ok(cell)
     with Link(record_of(kernel)) as link:
         assert text_of(link.call("total", a=5)) == "5"
-    code = insert(kernel, "%mcp insert")
+    code = insert(kernel, "%mcp record --here")
     assert code == '%mcp call total {"a": 5}'
     assert kernel.ok(code).stdout == "5\n"
