@@ -25,7 +25,7 @@ from mcp_notebook.cli import main
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.kernel.results.values import RULES
-from mcp_notebook.kernel.tools.option_table import list_options
+from mcp_notebook.kernel.tools.option_table import explain_safety, list_options
 from mcp_notebook.settings.limits import SETS, Limits, is_limit
 from mcp_notebook.settings.settings import Settings
 
@@ -77,15 +77,20 @@ def format_page(title: str, *parts: str) -> str:
 
 def options_page() -> str:
     """Return the page on what an author can say about a tool."""
-    rows = [
-        (
-            ", ".join(f"`%%mcp_tool {example}`" for example in option.line),
-            f"`{option.keyword}`",
-            option.default,
-            option.text,
-        )
-        for option in list_options()
-    ]
+
+    def rows(*, is_rare: bool) -> list[Sequence[str]]:
+        return [
+            (
+                ", ".join(f"`%%mcp_tool {example}`" for example in option.line),
+                f"`{option.keyword}`",
+                option.default,
+                option.text,
+            )
+            for option in list_options()
+            if option.is_rare is is_rare
+        ]
+
+    head = ["On the line", "As a keyword", "Default", "What it does"]
     prefix = (
         "`%mcp_tool my_diary --prefix diary_`",
         '`@mcp_tools(prefix="diary_")`',
@@ -97,7 +102,11 @@ def options_page() -> str:
         "What you can say about a tool: on the line of `%%mcp_tool` or `%mcp_tool`, as a keyword "
         "of `@mcp_tool`, and as a keyword of `Tool`. What you can say about a parameter is in "
         "[How arguments are checked](../guides/declaring-tools.md#how-arguments-are-checked).",
-        format_table(["On the line", "As a keyword", "Default", "What it does"], [*rows, prefix]),
+        "## Common options",
+        explain_safety(on_line=True),
+        format_table(head, rows(is_rare=False)),
+        "## Rare options",
+        format_table(head, [*rows(is_rare=True), prefix]),
     )
 
 

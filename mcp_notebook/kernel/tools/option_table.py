@@ -31,6 +31,8 @@ class OptionRow:
     """Example of how it is written in ``@mcp_tool(...)``; the same as the first of `line`."""
     text: str
     """What it does, in a few sentences with Markdown's backticks."""
+    is_rare: bool
+    """Whether few tools need it, so that it stands in a second group."""
 
 
 def list_options() -> tuple[OptionRow, ...]:
@@ -44,9 +46,29 @@ def list_options() -> tuple[OptionRow, ...]:
             line=form.line,
             keyword=form.keyword,
             text=texts.get(item.name, ""),
+            is_rare=item.name in _RARE,
         )
         for item in fields(ToolOptions)
         if (form := _FORMS[item.name])
+    )
+
+
+def explain_safety(*, on_line: bool) -> str:
+    """Return the sentence that says what `read_only`, `destructive` and `confirm` are together.
+
+    Args:
+        on_line: Whether to name the words of the line, not the keywords.
+    """
+    destructive, adds, reads, confirm = (
+        ("--destructive", "--non-destructive", "--read-only", "--confirm")
+        if on_line
+        else ("destructive=True", "destructive=False", "read_only=True", "confirm=True")
+    )
+    return (
+        f"A tool may delete and overwrite (`{destructive}`, which is assumed if you say nothing), "
+        f"only add (`{adds}`), or only read (`{reads}`); a person is asked before each call of a "
+        f"tool with `{confirm}` and, with the setting `confirm_destructive`, of each tool that may "
+        "delete and overwrite."
     )
 
 
@@ -58,6 +80,13 @@ class _Form:
     line: tuple[str, ...] = ()
 
 
+_RARE = frozenset(
+    (
+        *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
+        *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
+        *("max_concurrency", "max_result_chars", "logs"),
+    )
+)
 _FLAG = "True or False"
 _UNSAID = "not specified"
 _FORMS: Mapping[str, _Form] = {

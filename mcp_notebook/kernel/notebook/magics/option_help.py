@@ -6,7 +6,7 @@ help: that reads and parses source code, which would slow down ``%load_ext``.
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.kernel.tools.options import ToolOptions
@@ -23,25 +23,36 @@ _PREFIX = (
 
 def describe_line_options() -> str:
     """Return the options on the line of ``%%mcp_tool``, each with an example and what it does."""
-    from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
+    from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
-    rows = list_options()
-    entries = [format_entry(_format_head(row), row.text) for row in rows if row.line]
-    entries.append(format_entry("--prefix sales_", _PREFIX))
+    rows = option_table.list_options()
     python_only = ", ".join(f"`{row.name}`" for row in rows if not row.line)
     end = textwrap.fill(f"Only as keywords of `@mcp_tool`: {python_only}.", _WIDTH)
-    return "\n".join(["Options:\n", *entries, "", end])
+    groups = _describe_groups(
+        [(row, format_entry(_format_head(row), row.text)) for row in rows if row.line],
+        option_table.explain_safety(on_line=True),
+    )
+    return "\n".join([groups, format_entry("--prefix sales_", _PREFIX), "", end])
 
 
 def describe_keywords() -> str:
     """Return the keywords of ``@mcp_tool``, each with its values and what it does."""
-    from mcp_notebook.kernel.tools.option_table import list_options  # noqa: PLC0415 - see above
+    from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
-    entries = [
-        format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text)
-        for row in list_options()
-    ]
-    return "\n".join(["Keywords:\n", *entries])
+    return _describe_groups(
+        [
+            (row, format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text))
+            for row in option_table.list_options()
+        ],
+        option_table.explain_safety(on_line=False),
+    )
+
+
+def _describe_groups(entries: Sequence[tuple["OptionRow", str]], safety: str) -> str:
+    common = [text for row, text in entries if not row.is_rare]
+    rare = [text for row, text in entries if row.is_rare]
+    explained = textwrap.fill(safety, _WIDTH, break_on_hyphens=False)
+    return "\n".join(["Common options:\n", explained, "", *common, "", "Rare options:\n", *rare])
 
 
 def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> None:

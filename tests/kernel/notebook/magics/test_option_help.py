@@ -1,6 +1,7 @@
 """Help on options: each of them, for the magic's line and for the decorator."""
 
 import inspect
+import re
 from dataclasses import fields
 
 import pytest
@@ -30,6 +31,22 @@ def test_the_help_of_the_line_names_what_only_python_can_say():
 @pytest.mark.parametrize("option", [option.name for option in fields(ToolOptions)])
 def test_the_help_of_the_decorator_has_every_keyword(option):
     assert f"\n  {option}: " in describe_keywords()
+
+
+@pytest.mark.parametrize("describe", [describe_line_options, describe_keywords])
+def test_the_options_that_few_tools_need_come_last_and_one_sentence_says_what_a_call_may_do(
+    describe,
+):
+    title, common, rare = re.split("(?:Common|Rare) options:\n", describe())
+    assert title == ""
+    for name in ("read_only", "confirm", "timeout", "cache"):
+        assert re.search(rf"^  (--)?{name.replace('_', '[-_]')}", common, re.MULTILINE)
+    for name in ("related", "priority", "idempotent", "stateful"):
+        assert re.search(rf"^  (--)?{name}", rare, re.MULTILINE)
+    thought = " ".join(common.strip().partition("\n\n")[0].split())
+    for word in ("destructive", "read", "confirm", "confirm_destructive"):
+        assert word in thought
+    assert thought.count(". ") == 0
 
 
 def test_lines_fit_a_notebook():
