@@ -82,7 +82,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         *("kaleido", "vl-convert", "cairosvg"),  # draw plots and SVG where they are installed
         "bs4",  # beautifulsoup4, by the name of its module
         "ipywidgets",  # used where it is installed: a tool's form
-        "jwt",  # pyjwt
+        "jwt",  # pyjwt, of an extra; what is missing is said
         "distributed",  # what runs on a worker of Dask's asks it who it is
         *("keyring", "yaml"),  # of an extra; what is missing is said
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
 from mcp.shared.auth import ProtectedResourceMetadata
+from packaging.version import Version
 from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,11 +30,12 @@ from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.access.gate import Refusal
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration, read_configuration
 from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
-from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
-from mcp_notebook.errors import IssuerUnreachable
+from mcp_notebook.errors import IssuerUnreachable, MissingLibrary
 
 MAX_TOKENS = 1_000
 """Good tokens that are remembered; the least recently used ones are checked again."""
+_LEAST_PYJWT = "2.15"
+"""The extra `oauth` brings it; mcp brings older ones, too."""
 MAX_NAME = 200
 """Characters of a caller's name, as in the audit log."""
 _FORBIDDEN, _UNAVAILABLE = 403, 503
@@ -125,6 +128,21 @@ class OAuth:
     """Adds what is outside the gate."""
 
 
+def _check_library() -> None:
+    """Refuse a library that fetches an issuer's keys for each id that a client makes up.
+
+    Raises:
+        MissingLibrary: It is too old, or not installed.
+    """
+    try:
+        found = Version(version("pyjwt"))
+    except PackageNotFoundError:
+        found = Version("0")
+    if found < Version(_LEAST_PYJWT):
+        library = f"pyjwt, version {_LEAST_PYJWT} or newer"
+        raise MissingLibrary("Access tokens of an OAuth issuer need", library, "oauth")
+
+
 def activate_oauth(path: Path, url: str) -> OAuth:
     """Return what the file turns on.
 
@@ -134,6 +152,7 @@ def activate_oauth(path: Path, url: str) -> OAuth:
 
     Raises:
         SettingsError: The file cannot be used.
+        MissingLibrary: It names an issuer, whose tokens nothing here can check.
     """
     configuration = read_configuration(path)
     scopes = tuple(configuration.scopes)
@@ -143,6 +162,11 @@ def activate_oauth(path: Path, url: str) -> OAuth:
         challenge = f'Bearer scope="{" ".join(scopes)}"'
         verifier = HubTokens(configuration.jupyterhub)
         return OAuth(AccessTokens(verifier, configuration, challenge), lambda app: app)
+    _check_library()
+    from mcp_notebook.bridge.access.oauth.signed_tokens import (  # noqa: PLC0415 - of an extra
+        SignedTokens,
+    )
+
     issuer, resource = configuration.issuer, configuration.resource or url
 
     def publish(app: ASGIApp) -> ASGIApp:

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 from httpx2 import ASGITransport, AsyncClient
@@ -17,6 +18,7 @@ from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration
 from mcp_notebook.bridge.access.oauth.resource_server import AccessTokens, activate_oauth
 from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
 from mcp_notebook.bridge.telemetry import audit_records
+from mcp_notebook.errors import MissingLibrary
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 
@@ -40,6 +42,25 @@ def authenticator(issuer):
         return AccessTokens(SignedTokens(url, RESOURCE), configuration, CHALLENGE)
 
     return make
+
+
+@pytest.mark.parametrize("installed", ["2.14.9", None])
+def test_a_library_that_is_missing_or_too_old_is_named_with_its_extra(
+    installed, tmp_path, monkeypatch
+):
+    def find_version(name):
+        assert name == "pyjwt"
+        if installed is None:
+            raise PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(resource_server, "version", find_version)
+    file = tmp_path / "oauth.toml"
+    file.write_text('issuer = "https://issuer.example"\n[scopes]\nread = {}\n')
+    with pytest.raises(MissingLibrary, match=r"pyjwt, version 2\.15 .*mcp-notebook\[oauth\]'"):
+        activate_oauth(file, RESOURCE)
+    file.write_text('jupyterhub = "https://hub.example"\n[scopes]\nread = {}\n')
+    activate_oauth(file, RESOURCE)  # a hub's tokens are not signed
 
 
 @pytest.mark.parametrize(
