@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
+    from mcp_notebook.bridge.headless.replica_set import ReplicaSet
+    from mcp_notebook.bridge.headless.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +103,8 @@ class Bridge:
         self._settings = settings
         self.ready = anyio.Event()
         """Set when the first tools are known, or when none can be expected any more."""
+        self._can_list = anyio.Event()
+        """Set when the first list can be answered, perhaps while headless kernels still start."""
         self._is_interrupted = False
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
@@ -119,6 +123,7 @@ class Bridge:
             self._catalog,
             self.links,
             ready=self._wait_for_first_tools,
+            can_list=self._wait_for_first_list,
             default_caller=default_caller,
             observers=[self.metrics, *observers, *tracers],
             with_meta_tools=settings.meta_tools,
@@ -169,7 +174,7 @@ class Bridge:
             tasks.start_soon(self.links.follow, watch_users())
             with anyio.move_on_after(_SETTLE_LIMIT):
                 await self.links.wait_until_settled()
-            self.ready.set()
+            self._note_ready()
 
     async def _serve_headless(self, notebooks: Sequence[Path], early: "EarlyKernel | None") -> None:
         """Run notebooks and keep serving them.
@@ -181,31 +186,42 @@ class Bridge:
         Raises:
             McpNotebookError: A notebook cannot be run, or the last one cannot be restarted.
         """
-        async with anyio.create_task_group() as tasks:
-            progress = SharedProgress()
-            self._headless_count = len(notebooks)
-            for path in notebooks:
-                await tasks.start(self._serve_notebook, path, progress, early)
-                early = None
-            self.ready.set()
-
-    async def _serve_notebook(
-        self,
-        path: Path,
-        progress: SharedProgress,
-        early: "EarlyKernel | None",
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        # A bridge for live notebooks starts in three quarters of the time without this import.
+        # A bridge for live notebooks starts in three quarters of the time without these imports.
+        from mcp_notebook.bridge.headless.offers import find_offer  # noqa: PLC0415
         from mcp_notebook.bridge.headless.replica_set import ReplicaSet  # noqa: PLC0415
         from mcp_notebook.bridge.headless.supervisor import Supervisor  # noqa: PLC0415
 
-        keep: type[Supervisor | ReplicaSet]
         is_single = self._settings.replicas == 1 and not self._settings.watch
-        keep = Supervisor if is_single else ReplicaSet
-        supervisor = keep(path, self._settings, self.links, progress, early)
-        reason = await supervisor.run(task_status=task_status)
+        keep: type[Supervisor | ReplicaSet] = Supervisor if is_single else ReplicaSet
+        progress = SharedProgress()
+        keepers = []
+        for path in notebooks:
+            keepers.append(keep(path, self._settings, self.links, progress, early))
+            early = None
+        offers = [find_offer(self._settings.home, path) for path in notebooks]
+        for keeper, offer in zip(keepers, offers, strict=True):
+            if offer is not None:
+                self.links.expect(keeper.id, offer.notebook, offer.tools)
+        if all(offers):
+            self._can_list.set()
+        self._headless_count = len(notebooks)
+        async with anyio.create_task_group() as tasks:
+            for keeper in keepers:
+                await tasks.start(self._keep_served, keeper)
+            self._note_ready()
+
+    async def _keep_served(
+        self,
+        keeper: "Supervisor | ReplicaSet",
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Keep one notebook served.
+
+        Raises:
+            McpNotebookError: It cannot be run, or it was the last one and cannot be restarted.
+        """
+        reason = await keeper.run(task_status=task_status)
         self._headless_count -= 1
         if not self._headless_count:
             raise NotebookError(reason)
@@ -264,6 +280,14 @@ class Bridge:
         """Return the user's notebooks that have left lately, if it is those that are served."""
         return [] if self._headless_count else find_departed_notebooks(self._settings)
 
+    def _note_ready(self) -> None:
+        self.ready.set()
+        self._can_list.set()
+
+    async def _wait_for_first_list(self) -> None:
+        with anyio.move_on_after(FIRST_LIST_LIMIT):
+            await self._can_list.wait()
+
     async def _wait_for_first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self.ready.wait()
@@ -277,7 +301,7 @@ class Bridge:
             async for signum in signals:
                 self._is_interrupted = signum == signal.SIGINT
                 self.stop.set()
-                self.ready.set()
+                self._note_ready()
 
 
 def _open_spans(settings: Settings) -> "TracerProvider | None":

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import anyio
 import mcp_types as types
 
 from mcp_notebook.bridge.access.caller import Caller
@@ -16,6 +17,7 @@ from mcp_notebook.bridge.access.rate_limits import RateLimits
 from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.calls.tool_call import ToolCall
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.lists import meta_tools
 from mcp_notebook.bridge.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.protocol.json_spans import measure_value
@@ -31,6 +33,8 @@ OtherAnswer: TypeAlias = (
 """What a client gets in place of a call: the bridge's own answer, a question, or what else it has
 requested."""
 _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
+START_PROGRESS_INTERVAL = 5.0
+"""Seconds between two notices that a call waits for its kernel: clients stop waiting otherwise."""
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -113,6 +117,30 @@ class ToolGate:
                 raise
         await self.ready()  # a client may know the tool from an earlier session
         return self.tools.find(caller, name)
+
+
+@dataclass(frozen=True)
+class StartGate:
+    """Whether the tool's kernel has started: a tool that its file last offered is listed before."""
+
+    tools: PermittedTools
+    """The tools, as callers see them."""
+    links: Links
+    """To the kernels."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Wait for the kernel, and say so; then find the tool again, which may have changed."""
+        entry = call.entry
+        arrival = self.links.find_arrival(entry)
+        if arrival is None:
+            return
+        text = f"The kernel of {entry.notebook!r} is starting: the call waits for its cells."
+        while not arrival.is_set():
+            if call.listener.progress is not None:
+                await call.listener.progress(messages.Progress(id=0, message=text))
+            with anyio.move_on_after(START_PROGRESS_INTERVAL):
+                await arrival.wait()
+        call.found = self.tools.find(call.caller, entry.long_name)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ Face:
 - `replica_set.ReplicaSet`: the same with several kernels of one notebook, and new ones when it is
   saved.
 - `notebook_reader.read_notebook`: reads a notebook's file.
+- `offers.find_offer`: what a notebook's file last offered.
 - `repeated_starts.warn_of_repeated_starts`: a warning where a notebook is run for each call.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 

@@ -8,7 +8,7 @@ a `NotebookError`. Whether the file may be run is the business of `notebook_trus
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +36,14 @@ from mcp_notebook.bridge.headless.kernel_process import (
 )
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
+from mcp_notebook.bridge.headless.offers import keep_offer
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import Record, list_live_records, make_id
 from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import strip_escapes
+from mcp_notebook.wire import messages
 
 Version: TypeAlias = tuple[str, NotebookNode]
 """The text of a notebook's file, and what it holds."""
@@ -108,7 +110,8 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     try:
         async with run_kernel(launch, settings) as kernel:
             await _run_cells(kernel, path, notebook, settings, progress)
-            record = await _find_record(path, settings, kernel_id)
+            record, tools = await _find_record(path, settings, kernel_id)
+            keep_offer(settings.home, path, document, record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
         list_live_records(settings.records_folder)  # a killed kernel left its record and socket
@@ -219,8 +222,10 @@ def _list_error_lines(output: Any) -> list[str]:
 # -- its tools -------------------------------------------------------------------------------------
 
 
-async def _find_record(path: Path, settings: Settings, kernel_id: str) -> Record:
-    """Return the kernel's record, after checking that it offers a tool."""
+async def _find_record(
+    path: Path, settings: Settings, kernel_id: str
+) -> tuple[Record, Sequence[messages.ToolInfo]]:
+    """Return the kernel's record and its tools; there is at least one."""
     records = list_live_records(settings.records_folder)
     record = next((record for record in records if record.id == kernel_id), None)
     if record is None:
@@ -228,13 +233,12 @@ async def _find_record(path: Path, settings: Settings, kernel_id: str) -> Record
             f"{path.name} offers no tools: none of its cells ran `%load_ext mcp_notebook`. Add "
             "that as a cell, and `%%mcp_tool` as the first line of a cell with functions."
         )
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
+    async with Links(Catalog(), on_change=lambda: None) as links:
         await links.connect(record)
-        tools = catalog.entries()
+        tools = links.open_links[0].initial_tools
     if not tools:
         raise NotebookError(
             f"{path.name} offers no tools: it runs `%load_ext mcp_notebook`, but declares none. "
             "Put `%%mcp_tool` as the first line of a cell with functions."
         )
-    return record
+    return record, tools

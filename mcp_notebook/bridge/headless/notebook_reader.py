@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from nbformat.reader import NotJSONError, parse_json
 from nbformat.reader import reads as read_any_version
 
+from mcp_notebook.bridge.headless.kernel_process import find_kernel_name
 from mcp_notebook.errors import NotebookError
 
 
@@ -52,6 +53,13 @@ def list_code_cells(notebook: NotebookNode) -> NotebookNode:
     ]
     copy: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
     return copy
+
+
+def describe_code(notebook: NotebookNode) -> tuple[object, ...]:
+    """Return what a kernel does with a notebook: outputs and looks do not count."""
+    cells = list_code_cells(notebook).cells
+    code = [(cell.source, cell.metadata.get("tags", [])) for cell in cells]
+    return find_kernel_name(notebook.metadata), code
 
 
 def _parse(text: str) -> NotebookNode:

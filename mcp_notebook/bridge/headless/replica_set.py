@@ -28,7 +28,6 @@ import anyio.to_thread
 from mcp_notebook.bridge.headless import supervisor
 from mcp_notebook.bridge.headless.cell_progress import Progress, QuietProgress, SharedProgress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
-from mcp_notebook.bridge.headless.kernel_process import find_kernel_name
 from mcp_notebook.bridge.headless.machine_limits import (
     allow_open_files,
     count_processors,
@@ -37,7 +36,7 @@ from mcp_notebook.bridge.headless.machine_limits import (
     measure_kernel,
 )
 from mcp_notebook.bridge.headless.notebook import Version
-from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
+from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL, Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
@@ -248,7 +247,7 @@ class ReplicaSet:
         self._progress = progress
         self._early = early
         """The first kernel, until it is used."""
-        self._id = make_id()
+        self.id = make_id()
         """Of the notebook, in the catalogue."""
         self._current: _Generation
         """The kernels that get the calls."""
@@ -296,7 +295,7 @@ class ReplicaSet:
         """Start the kernels of a version, and let them get the calls."""
         early, self._early = self._early, None
         generation = _Generation(
-            self._path, version, self._settings, self._links, self._tasks, self._id
+            self._path, version, self._settings, self._links, self._tasks, self.id
         )
         try:
             await generation.start(self._progress, early, most=self._most)
@@ -307,7 +306,7 @@ class ReplicaSet:
         for kernel_id in self._ended:
             self._links.replicas.remove(kernel_id)
         self._ended.clear()
-        self._links.serve_replicas(self._id, generation.kernel_ids)
+        self._links.serve_replicas(self.id, generation.kernel_ids)
         kernels = count(len(generation.kernel_ids), "kernel has", "kernels have")
         print_note(f"{self._path.name}: {kernels} run its cells")
         return generation
@@ -415,14 +414,7 @@ def _look(path: Path) -> tuple[int, int, int] | None:
 
 
 def _has_same_code(version: Version, other: Version) -> bool:
-    return _describe_code(version) == _describe_code(other)
-
-
-def _describe_code(version: Version) -> tuple[object, ...]:
-    """Return what a kernel does with a notebook: outputs and looks do not count."""
-    notebook = list_code_cells(version[1])
-    cells = [(cell.source, cell.metadata.get("tags", [])) for cell in notebook.cells]
-    return find_kernel_name(notebook.metadata), cells
+    return describe_code(version[1]) == describe_code(other[1])
 
 
 def decide_number(  # noqa: PLR0913 - what it depends on

@@ -88,7 +88,8 @@ class Supervisor:
         self._links = links
         self._progress = progress
         self._replica = replica
-        self._id = replica.kernel_id if replica else early.kernel_id if early else make_id()
+        self.id = replica.kernel_id if replica else early.kernel_id if early else make_id()
+        """Of the kernel, and of those that succeed it."""
         self.is_retired = False
         """Whether its kernel is not restarted any more."""
         self._early = early
@@ -144,7 +145,7 @@ class Supervisor:
                 return await self._serve(lambda: None)
             except UntrustedNotebook as error:
                 self._links.set_away(
-                    self._id,
+                    self.id,
                     f"The kernel of {error.notebook!r} ended and was not started again, because "
                     "the notebook is not trusted any more: perhaps it has changed. Its tools "
                     "return when its user has looked at it and trusts it.",
@@ -158,7 +159,7 @@ class Supervisor:
         name = self._path.name if self._replica is None else f"A kernel of {self._path.name}"
         reason = f"{name} is no longer served: {MAX_FAILURES} starts in a row failed."
         step = "save it" if self._settings.watch else "start mcp-notebook again"
-        self._links.set_away(self._id, f"{reason} Fix the notebook and {step}.", is_final=True)
+        self._links.set_away(self.id, f"{reason} Fix the notebook and {step}.", is_final=True)
         return f"{reason} The last failure: {problem}"
 
     async def _serve(self, started: Callable[[], None]) -> str:
@@ -170,7 +171,7 @@ class Supervisor:
                 self._path,
                 self._settings,
                 progress=progress,
-                kernel_id=self._id,
+                kernel_id=self.id,
                 early=early,
                 version=None if self._replica is None else self._replica.version,
                 tells_distrust=self._replica is None or self._replica.is_first,
@@ -199,7 +200,7 @@ class Supervisor:
 
         async def describe_end() -> str:
             self._set_restarting()
-            what_next = _OTHERS_ANSWER if self._links.replicas.has_other(self._id) else _RETURNS
+            what_next = _OTHERS_ANSWER if self._links.replicas.has_other(self.id) else _RETURNS
             return f"{await notebook.describe_end()} {what_next}"
 
         async with self._links.open_link(notebook.record, describe_end) as link:
@@ -213,7 +214,7 @@ class Supervisor:
 
     def _set_restarting(self) -> None:
         self._links.set_away(
-            self._id,
+            self.id,
             f"The kernel of {self._path.stem!r} is being restarted (attempt {self._failures + 1}). "
             "Its tools return when its cells have run again. Try again in a moment.",
         )

@@ -89,6 +89,8 @@ class Link:
         """Asks for the kernel's resources and tasks, and for consent in its notebook."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls of all bridges that the kernel had when this conversation began."""
+        self.initial_tools: tuple[messages.ToolInfo, ...] = ()
+        """The tools that the kernel had then, in order."""
         self.end = anyio.Event()
         """Set when the conversation has ended and all its calls are answered."""
 
@@ -125,6 +127,7 @@ class Link:
 
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
+        self.initial_tools = tuple(welcome.tools)
         self._welcome = welcome
         self.requests.open(welcome)
         self._on_tools(welcome)

@@ -69,6 +69,8 @@ class Links:
         """Ids of the kernels that a task tries to link."""
         self._first_attempts: set[str] = set()
         """Ids of those that have not answered or failed yet."""
+        self._expected: dict[str, anyio.Event] = {}
+        """Set when a kernel is there whose tools are listed already; by ids in the catalogue."""
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
@@ -110,8 +112,29 @@ class Links:
         # Without an error of the block, which the task group would wrap although no task raised it.
         await self._tasks.__aexit__(None, None, None)
 
+    def expect(self, kernel_id: str, notebook: str, tools: Sequence[messages.ToolInfo]) -> None:
+        """List the tools of a kernel that still starts; there has been no list before.
+
+        Args:
+            kernel_id: The id of its record, or of its notebook if there are replicas.
+            notebook: The name of its notebook.
+            tools: What it offered when it last ran.
+        """
+        self._expected[kernel_id] = anyio.Event()
+        self._catalog.set_kernel(kernel_id, notebook=notebook, tools=tools)
+
+    def find_arrival(self, entry: CatalogEntry) -> anyio.Event | None:
+        """Return what is set when a tool's kernel is there; None if it does not still start."""
+        return self._expected.get(entry.kernel_id)
+
+    def _note_arrival(self, kernel_id: str) -> None:
+        if (arrival := self._expected.pop(kernel_id, None)) is not None:
+            arrival.set()
+
     def end_calls(self) -> None:
         """Cancel and answer all open calls and requests: the bridge is being stopped."""
+        for kernel_id in tuple(self._expected):
+            self._note_arrival(kernel_id)
         for link in self.open_links:
             link.end_calls(_BRIDGE_ENDED)
             link.requests.end_reads(_NOT_READ)
@@ -169,6 +192,7 @@ class Links:
         """Let these kernels of a notebook get its calls; see `Replicas.serve`."""
         if self.replicas.serve(notebook_id, kernel_ids):
             self._on_change()
+        self._note_arrival(notebook_id)
 
     async def call(
         self,
@@ -219,6 +243,7 @@ class Links:
         names = self._catalog.find_listed_names()
         link.tell_names(names.get(self.replicas.find_entry_id(record.id), ()))
         self._on_resources(record.id)
+        self._note_arrival(record.id)
         return link
 
     def _rename(self, link: Link, record: Record) -> None:

@@ -23,7 +23,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.calls.call_starter import CallStarter
-from mcp_notebook.bridge.calls.gates import RateGate, Room, SizeGate, TaskGate, ToolGate
+from mcp_notebook.bridge.calls.gates import RateGate, Room, SizeGate, StartGate, TaskGate, ToolGate
 from mcp_notebook.bridge.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.consent.consent import Consent
 from mcp_notebook.bridge.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
@@ -80,6 +80,7 @@ class NotebookServer:
         catalog: The tools, kept up to date by the links.
         links: Run the calls and read the resources.
         ready: Waits until the first tools can be expected, if they need time to appear.
+        can_list: Waits until the first list can be answered, perhaps before that; None: `ready`.
         default_caller: Who makes a request if the transport does not say.
         observers: Hear what happens to calls.
         consent: Which calls need a person's consent.
@@ -96,6 +97,7 @@ class NotebookServer:
         links: Links,
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
+        can_list: Callable[[], Awaitable[None]] | None = None,
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
         consent: ConsentPolicy = ASK_FOR_CONFIRM,
@@ -122,7 +124,7 @@ class NotebookServer:
         self.sessions = ClientSessions()
         new_tools = NewTools(with_meta_tools=with_meta_tools)
         first = meta_tools.TOOLS if with_meta_tools else ()
-        self.lists = ToolLists(self._tools, new_tools, first, page_size, ready)
+        self.lists = ToolLists(self._tools, new_tools, first, page_size, can_list or ready)
         """Asked for the list of tools."""
         resources = ResourceRequests(
             links,
@@ -137,6 +139,7 @@ class NotebookServer:
         gates = (
             RateGate(limits),
             self._tool_gate,
+            StartGate(self._tools, links),
             TaskGate(all_tasks.find_keep),
             SizeGate(limits),
             room,  # before a person is asked, and again, as the answer takes its time

@@ -18,7 +18,7 @@ from watched_catalog import WatchedCatalog
 from mcp_notebook.bridge.headless import replica_set
 from mcp_notebook.bridge.headless import supervisor as supervisor_module
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.notebook_reader import read_notebook
+from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.bridge.headless.replica_set import ReplicaSet, decide_number
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -427,10 +427,10 @@ async def test_a_saved_file_with_the_same_code_starts_nothing(folder, home):
     document.cells[1].outputs = [nbformat.v4.new_output("stream", text="said")]
     document.cells.append(nbformat.v4.new_markdown_cell("# Title"))
     nbformat.write(document, path)
-    assert replica_set._describe_code(read_notebook(path)) == replica_set._describe_code(version)
+    assert describe_code(read_notebook(path)[1]) == describe_code(version[1])
     document.cells[1].metadata["tags"] = ["skip-execution"]
     nbformat.write(document, path)
-    assert replica_set._describe_code(read_notebook(path)) != replica_set._describe_code(version)
+    assert describe_code(read_notebook(path)[1]) != describe_code(version[1])
 
 
 # -- how many --------------------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""What a notebook's file last offered: its tools are listed while its kernel still starts.
+
+Many clients ask for the list of tools once, before the first turn of their assistant, and a kernel
+takes seconds to start and to run the cells. So the tools of each notebook that was run are kept in
+a private folder of the user, one file for each notebook. They count as long as the file names the
+same kernel and has the same code; when the kernel is there, its own list replaces them.
+
+Runs on the bridge's event loop, or that of a command; the work on the disk takes milliseconds.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from nbformat import NotebookNode
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.wire import messages
+
+logger = logging.getLogger(__name__)
+
+MAX_OFFERS = 100
+"""Notebooks whose offers are kept; those that have not been run for longest go."""
+MAX_OFFER_BYTES = 2**20
+"""An offer that is larger is not kept: the list waits for the kernel."""
+
+
+class Offer(BaseModel):
+    """The tools of a notebook as its kernel listed them when its cells had run."""
+
+    code: str
+    """Identifies the kernelspec and the code cells that made them."""
+    notebook: str
+    """The notebook's name."""
+    tools: list[messages.ToolInfo]
+
+
+def keep_offer(
+    home: Path, path: Path, document: NotebookNode, name: str, tools: Sequence[messages.ToolInfo]
+) -> None:
+    """Keep what a notebook offers. Does nothing if that cannot be written.
+
+    Args:
+        home: The folder of mcp-notebook's own files.
+        path: The notebook.
+        document: What was run.
+        name: The notebook's name.
+        tools: Its tools, in order.
+    """
+    offer = Offer(code=_hash_code(document), notebook=name, tools=list(tools))
+    text, place = offer.model_dump_json(), _find_place(home, path)
+    try:
+        if len(text.encode()) > MAX_OFFER_BYTES:
+            place.unlink(missing_ok=True)
+            return
+        write_private(place, text)
+        offers = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime)
+        for old in offers[:-MAX_OFFERS]:
+            old.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:  # nothing that the client needs
+        logger.debug("the tools of %s are not kept: %s", path, error)
+
+
+def find_offer(home: Path, path: Path) -> Offer | None:
+    """Return what a notebook offered when the code in its file last ran; None if it never did."""
+    path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
+    place = _find_place(home, path)
+    try:
+        if not place.exists() or not path.is_file():  # a pipe can be read once only
+            return None
+        offer = Offer.model_validate_json(read_private(place, MAX_OFFER_BYTES))
+        _, document = read_notebook(path)
+    except (NotebookError, OSError, ValueError) as error:  # whoever runs the notebook says so
+        logger.debug("the tools of %s are not known before it runs: %s", path, error)
+        return None
+    return offer if offer.code == _hash_code(document) else None
+
+
+def _find_place(home: Path, path: Path) -> Path:
+    digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()
+    return home / "offers" / f"{digest[:32]}.json"
+
+
+def _hash_code(document: NotebookNode) -> str:
+    return hashlib.sha256(to_json(describe_code(document))).hexdigest()
