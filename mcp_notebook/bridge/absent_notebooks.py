@@ -20,7 +20,7 @@ from mcp_notebook.settings.settings import Settings
 
 
 def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> list[MissingTool]:
-    """Return the notebooks of which there is a trace, but no kernel that can be linked here.
+    """Return the notebooks that have left a trace, but have no kernel that can be linked here.
 
     Args:
         settings: Where the records are.

@@ -82,7 +82,7 @@ class Progress(Protocol):
 
 
 class QuietProgress:
-    """The progress of a notebook that others run, too, and tell of."""
+    """Hides the progress of a replica: the first kernel of the notebook shows it."""
 
     @contextmanager
     def show(self) -> Iterator[Callable[[CellProgress], None]]:

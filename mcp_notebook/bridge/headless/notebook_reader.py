@@ -22,7 +22,7 @@ def read_notebook(path: Path) -> tuple[str, NotebookNode]:
     """Return a file's text, and what it holds as a current notebook.
 
     Raises:
-        NotebookError: It cannot be read, or is no notebook.
+        NotebookError: It cannot be read as a notebook.
     """
     if path.is_dir():
         inside = sorted(path.glob("*.ipynb"))

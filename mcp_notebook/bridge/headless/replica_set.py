@@ -141,7 +141,7 @@ class _Generation:
             for _ in range(number - 1):
                 starts.start_soon(start)
         if failures:
-            # The first one runs, so what the others died of is no fault of the notebook's.
+            # The first kernel runs, so the notebook itself works.
             kind = KernelDied if isinstance(failures[0], KernelDied) else NotebookError
             raise kind(
                 f"{number} kernels of {self._path.name} could not be started, only fewer: "
@@ -154,7 +154,7 @@ class _Generation:
             scope.cancel()
 
     async def retire(self, linger: float) -> None:
-        """Let the kernels, which get no more calls, end when those that they have are over.
+        """End the kernels after their last calls; they get no new ones.
 
         Args:
             linger: Seconds after the last call for which the results of tasks and kept calls, and
@@ -426,7 +426,7 @@ def decide_number(  # noqa: PLR0913 - what it depends on
     most: int | None = None,
     versions: int = 1,
 ) -> int:
-    """Return the number of kernels for a notebook, one of which runs already.
+    """Return the number of kernels for a notebook, including the first, which runs already.
 
     Args:
         number: A number, or "auto": as many as there is memory for.

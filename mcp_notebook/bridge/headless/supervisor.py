@@ -59,7 +59,7 @@ class Replica:
     version: Version
     """What it runs."""
     is_first: bool
-    """Whether it is the one that tells what is to be told of the notebook."""
+    """Whether it reports on the notebook: the others stay silent."""
 
 
 class Supervisor:
@@ -71,7 +71,7 @@ class Supervisor:
         links: Links the kernel.
         progress: Shows the progress of the cells.
         early: The notebook's first kernel, if it has been started already.
-        replica: What is to be kept if others run the notebook, too; None: nobody does.
+        replica: Which of several kernels of the notebook it keeps; None: the only one.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it uses
@@ -91,7 +91,7 @@ class Supervisor:
         self.id = replica.kernel_id if replica else early.kernel_id if early else make_id()
         """Of the kernel, and of those that succeed it."""
         self.is_retired = False
-        """Whether its kernel is not restarted any more."""
+        """Whether its kernel is no longer restarted."""
         self._early = early
         """The first kernel, until it is used."""
         self._delay = 0.0

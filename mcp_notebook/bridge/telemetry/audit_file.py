@@ -111,7 +111,7 @@ class AuditFile:
 
 
 def name_old_file(path: Path, number: int) -> Path:
-    """Return the path of an old file, of which the first is the newest; 0 is the log itself."""
+    """Return the path of an old file: 1 is the newest one, 0 the log itself."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
@@ -235,7 +235,7 @@ class AuditReader:
         while True:
             if self._descriptor is not None:
                 yield from self._read_file()
-            # A rotated file is not written to any more, so what is in it now is all.
+            # Nobody writes to a rotated file, so it is complete.
             following = self._open_following()
             if following is None:
                 return
@@ -289,7 +289,7 @@ class AuditReader:
             os.close(descriptor)
 
     def _list_inodes(self) -> Iterator[int]:
-        """Yield the identities of the files, the newest first; 0 for one that is missing.
+        """Yield the inodes of the files, the newest first; 0 for a missing file.
 
         A rotation renames the oldest first: one may be missing meanwhile, and none is overlooked.
         """

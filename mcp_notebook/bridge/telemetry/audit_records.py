@@ -30,7 +30,7 @@ MAX_ERROR = 500
 MAX_ARGUMENTS = 2**14
 """Characters of the arguments' JSON; of longer ones there is the hash only."""
 MAX_SCHEMAS = 256
-"""Schemas of tools of which is remembered that they mark no secret."""
+"""Size of the cache of schemas that mark no argument as secret."""
 _ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 """Sorted, so that equal arguments have equal hashes."""
 _LONG = 2**10
@@ -283,7 +283,7 @@ def _write_value(value: Any, *, may_have_escapes: bool = True) -> Sequence[bytes
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a value is a small one that pydantic, which is faster, writes as `json` does."""
+    """Tell whether pydantic, which is faster, writes a small value exactly as `json` does."""
     if type(value) is str:
         return len(value) < _LONG and value.isascii() and "\x7f" not in value
     return value is None or type(value) is bool or (type(value) is int and abs(value) < _LARGE)

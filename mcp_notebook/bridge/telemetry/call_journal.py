@@ -40,7 +40,7 @@ class CallJournal:
         self.path = log.with_name(f"{log.name}{_MARK}{secrets.token_hex(4)}")
         self._descriptor = open_own(self.path, _NEW_FLAGS)
         try:
-            wait_for_lock(self._descriptor)  # the command that shows the log tries it, too
+            wait_for_lock(self._descriptor)  # the command that shows the log tries to lock it
         except BaseException:
             os.close(self._descriptor)
             raise

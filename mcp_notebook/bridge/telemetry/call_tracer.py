@@ -105,4 +105,4 @@ class CallTracer:
         span.end()
 
     def note_refusal(self, refusal: CallRefusal) -> None:
-        """Do nothing: what is refused is no call."""
+        """Do nothing: a refused call has no span."""

@@ -1,20 +1,27 @@
-"""What the gates let through: how deep and how many arguments may be, parsed or not.
+"""What the gates let through: how deep and how many arguments may be, and whose kernel starts.
 
 The other gates: test_call_starter.py, tests/e2e/test_tokens.py and tests/bridge/consent.
 """
 
 import json
+from types import SimpleNamespace
 
 import anyio
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.calls.gates import SizeGate
+from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.calls.gates import SizeGate, StartGate
 from mcp_notebook.bridge.calls.tool_call import ToolCall
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.protocol import json_spans
-from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.errors import InvalidArguments, KernelGone
 from mcp_notebook.settings.limits import Limits
+from mcp_notebook.wire.messages import ToolInfo
 
 TEXTS = st.text() | st.sampled_from(["[", '"]}"', "\\", '\\"', ",:[{" * 9])
 VALUES = st.recursive(
@@ -89,3 +96,22 @@ def test_a_text_has_the_depth_and_the_values_of_what_it_says(arguments):
         patch.setattr(json_spans, "_SLICE", 16)
         depth, number = anyio.run(lambda: json_spans.measure_value(text, enough=10**9))
     assert (depth, number) == count(arguments)
+
+
+@pytest.mark.anyio
+async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_stopped():
+    catalog, said = Catalog(), []
+    links, tools = Links(catalog, on_change=lambda: None), PermittedTools(catalog)
+    links.expect("kernel", "sums", [ToolInfo(name="one", input_schema={})])
+
+    async def note(progress):
+        said.append(progress.message)
+        links.end_calls()
+
+    call = ToolCall(SimpleNamespace(caller=OWNER), None, {}, Listener(progress=note))
+    call.found = tools.find(OWNER, "one")
+    with anyio.fail_after(5):
+        await StartGate(tools, links).admit(call)
+    assert said == ["The kernel of 'sums' is starting: the call waits for its cells."]
+    with pytest.raises(KernelGone):
+        links.find_link(call.entry)
