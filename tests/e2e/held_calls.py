@@ -156,7 +156,7 @@ def take_notes(side, name="(no name)"):
 async def has_ended(side):
     """Wait until the bridge has heard of the end of all calls."""
     with anyio.fail_after(30):
-        while sum(side.server._starter._running._counts.values()):
+        while sum(side.server._room._running._counts.values()):
             await anyio.lowlevel.checkpoint()
 
 

@@ -189,7 +189,7 @@ async def test_what_is_beyond_a_limit_is_refused(kernel, era, limits):
                 await wait_for_notes(side, "CallStart", 2)
             for number, value in enumerate(arguments, 10):
                 answers.append(await side.ask(make_call(era, "echo", number, value=value)))
-            if len(side.watch.noted) > 2 and side.server._starter._running._counts:
+            if len(side.watch.noted) > 2 and side.server._room._running._counts:
                 side.server.close()
         await has_ended(side)
         return str(answers).replace(name, "NAME"), take_notes(side, name)

@@ -260,7 +260,7 @@ def _identify_call(call: ToolCall) -> str:
     """Return what identifies the request: the same call of the same client has the same."""
     return identify_request(
         call.caller.owns,
-        call.request.program,
+        call.request.profile.program,
         call.params.name,
         call.entry.kernel_id,
         call.entry.tool.name,
@@ -277,7 +277,7 @@ def _identify_grantee(call: ToolCall) -> dict[str, Any]:
     """Return for whom "for this session" holds: a connection, or the program of a client."""
     if call.request.is_handshake:
         return {"connection": call.request.connection}
-    return {"client": call.request.program}
+    return {"client": call.request.profile.program}
 
 
 def _explain_silence(entry: CatalogEntry, link: Link) -> str:
@@ -309,7 +309,7 @@ async def _write(call: ToolCall) -> str:
         arguments,
         sizes=sizes,
         caller=call.caller,
-        client=call.request.program,
+        client=call.request.profile.program,
     )
     return write_question(question)
 

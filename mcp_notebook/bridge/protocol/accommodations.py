@@ -93,7 +93,7 @@ _DEFAULT = Accommodation()
 
 def find_accommodation(request: ClientRequest) -> Accommodation:
     """Return what is different for the client of a request."""
-    return ACCOMMODATIONS.get(request.client.name, _DEFAULT)
+    return ACCOMMODATIONS.get(request.profile.client.name, _DEFAULT)
 
 
 def adapt_result(request: ClientRequest, result: Result) -> Result:

@@ -8,6 +8,7 @@ requests knows this form only.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -83,28 +84,51 @@ class Channel(Protocol):
         """Send a log message."""
 
 
+@dataclass(frozen=True)
+class ClientProfile:
+    """What a client has said of itself: once for its session, at 2026-07-28 in every request."""
+
+    protocol_version: str
+    """The version of MCP that it speaks."""
+    client: messages.ClientInfo
+    """The client's program; empty if it does not say."""
+    capabilities: types.ClientCapabilities | None
+    """What the client can do; None if it does not say."""
+    connection: Any = None
+    """What lasts as long as the client's session; None at 2026-07-28, where every request stands
+    for itself."""
+
+    @cached_property
+    def is_handshake(self) -> bool:
+        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
+        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @cached_property
+    def program(self) -> str:
+        """Name and version of the client's program on one line; empty if it does not say."""
+        return f"{self.client.name} {self.client.version}".strip()
+
+    @cached_property
+    def shows_forms(self) -> bool:
+        """Whether the client can show its user a form, and not web pages only."""
+        elicitation = None if self.capabilities is None else self.capabilities.elicitation
+        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClientRequest:
     """A request of a client."""
 
-    protocol_version: str
-    """The version of MCP that it is in."""
+    profile: ClientProfile
+    """What its client has said of itself."""
     id: types.RequestId | None
     """None if it is a notification."""
     caller: Caller
     """Who makes it."""
-    client: messages.ClientInfo
-    """The client's program, as it says itself; empty if it does not say."""
-    capabilities: types.ClientCapabilities | None
-    """What the client can do, as it says; None if it does not say. Up to 2025-11-25 it says so once
-    for its session, at 2026-07-28 in every request."""
     meta: Mapping[str, Any]
     """Its ``_meta``, under MCP's own names."""
     headers: Mapping[str, str] | None
     """Those of the HTTP request; None over stdio."""
-    connection: Any
-    """What lasts as long as the client's session; None at 2026-07-28, where every request stands
-    for itself."""
     hang_up: asyncio.Event | None = None
     """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
     unread: UnreadAnswers | None = None
@@ -117,22 +141,24 @@ class ClientRequest:
     """The way to the client."""
 
     @property
+    def protocol_version(self) -> str:
+        """The version of MCP that the request is in."""
+        return self.profile.protocol_version
+
+    @property
+    def connection(self) -> Any:
+        """See `ClientProfile.connection`."""
+        return self.profile.connection
+
+    @property
     def is_handshake(self) -> bool:
-        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
-        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        """See `ClientProfile.is_handshake`."""
+        return self.profile.is_handshake
 
     @property
     def can_elicit(self) -> bool:
-        """Whether the client can show its user a form."""
-        elicitation = None if self.capabilities is None else self.capabilities.elicitation
-        if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-            return False  # none, or web pages only
-        return not self.is_handshake or self.channel.can_ask
-
-    @property
-    def program(self) -> str:
-        """Name and version of the client's program on one line; empty if it does not say."""
-        return f"{self.client.name} {self.client.version}".strip()
+        """Whether the client can show its user a form now."""
+        return self.profile.shows_forms and (not self.profile.is_handshake or self.channel.can_ask)
 
 
 def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> ClientRequest:
@@ -144,15 +170,18 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
     """
     is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
     scope = getattr(ctx.request, "scope", {})
+    profile = ClientProfile(
+        ctx.protocol_version,
+        describe_program(ctx.session.client_params),
+        ctx.session.client_capabilities,
+        get_connection(ctx) if is_handshake else None,
+    )
     return ClientRequest(
-        protocol_version=ctx.protocol_version,
+        profile=profile,
         id=ctx.request_id,
         caller=find_caller(ctx, default_caller),
-        client=describe_program(ctx.session.client_params),
-        capabilities=ctx.session.client_capabilities,
         meta=_read_meta(ctx),
         headers=getattr(ctx.request, "headers", None),
-        connection=get_connection(ctx) if is_handshake else None,
         hang_up=scope.get(HANG_UP_KEY),
         unread=scope.get("state", {}).get(UNREAD_KEY),
         arguments=find_arguments(ctx),

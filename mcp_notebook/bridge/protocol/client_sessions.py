@@ -7,8 +7,6 @@ HTTP that comes in by the SDK.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from mcp.server.connection import Connection
@@ -16,15 +14,15 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
-from mcp_types import INVALID_PARAMS, RequestId
+from mcp_types import INVALID_PARAMS, InitializeRequestParams, RequestId
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.protocol.client_request import (
     MOST_OF_NAME,
+    ClientProfile,
     describe_program,
     get_connection,
 )
-from mcp_notebook.wire import messages
 
 EndReason: TypeAlias = Literal["cancelled", "session ended"]
 """Why a plain request ends early."""
@@ -34,17 +32,31 @@ MAX_INITIALIZE = 2**14
 TOO_LONG = f"`initialize` may have {MAX_INITIALIZE:,} bytes at most."
 
 
-@dataclass(frozen=True)
 class ClientSession:
-    """A session of a client of the handshake era."""
+    """A session of a client of the handshake era.
 
-    connection: Connection
-    """The SDK's."""
+    Args:
+        connection: The SDK's.
+    """
 
-    @cached_property
-    def client(self) -> messages.ClientInfo:
-        """The client's program, as it says itself."""
-        return describe_program(self.connection.client_params)
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._said: InitializeRequestParams | None = None
+        self._profile: ClientProfile | None = None
+
+    @property
+    def profile(self) -> ClientProfile:
+        """What the client has said of itself; the same object until it says it anew."""
+        said = self.connection.client_params
+        if self._profile is None or self._said is not said:
+            self._said = said
+            self._profile = ClientProfile(
+                self.connection.protocol_version,
+                describe_program(said),
+                self.connection.client_capabilities,
+                self.connection,
+            )
+        return self._profile
 
 
 class ClientSessions:

@@ -108,7 +108,7 @@ class ConnectedClients:
                 self._on_change(clients)
 
     def _find_visitor(self, request: ClientRequest) -> _Visitor:
-        key = request.caller.name, request.client
+        key = request.caller.name, request.profile.client
         visitor = self._visitors.get(key)
         if visitor is None:
             if sum(caller == request.caller.name for caller, _ in self._visitors) >= MAX_PROGRAMS:
@@ -121,7 +121,7 @@ class ConnectedClients:
     def _add_session(self, request: ClientRequest) -> None:
         """Count a client until its connection ends."""
         connection = request.connection
-        self._sessions[connection] = request.client
+        self._sessions[connection] = request.profile.client
         connection.exit_stack.callback(self._end_session, connection)
         self._change.set()
 

@@ -287,7 +287,7 @@ class Tasks:
 
 def can_follow_tasks(request: ClientRequest) -> bool:
     """Return whether the client has said in this request that it can follow a task."""
-    capabilities = request.capabilities
+    capabilities = request.profile.capabilities
     return (
         capabilities is not None
         and EXTENSION in (capabilities.extensions or ())

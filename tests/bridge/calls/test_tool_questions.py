@@ -13,7 +13,7 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.calls import tool_questions
 from mcp_notebook.bridge.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
-from mcp_notebook.bridge.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.protocol.client_request import ClientProfile, ClientRequest
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
 from mcp_notebook.wire import content_blocks, messages
@@ -44,14 +44,11 @@ class Channel:
 def request(version="2026-07-28", elicitation=None, says=None, declares=True):
     capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
     return ClientRequest(
-        protocol_version=version,
+        profile=ClientProfile(version, messages.ClientInfo(), capabilities if declares else None),
         id=7,
         caller=OWNER,
-        client=messages.ClientInfo(),
-        capabilities=capabilities if declares else None,
         meta={},
         headers=None,
-        connection=None,
         channel=Channel(says),
     )
 

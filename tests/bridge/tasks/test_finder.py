@@ -16,7 +16,7 @@ from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels import kernel_requests
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.protocol.client_request import ClientProfile, ClientRequest
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.tasks.forms import make_task_form
 from mcp_notebook.wire import messages, task_messages
@@ -131,14 +131,11 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
         kernel.writer.close()
         await link.end.wait()
         request = ClientRequest(
-            protocol_version="2026-07-28",
+            profile=ClientProfile("2026-07-28", messages.ClientInfo(), None),
             id=1,
             caller=OWNER,
-            client=messages.ClientInfo(),
-            capabilities=None,
             meta={},
             headers=None,
-            connection=None,
             channel=None,
         )
         with anyio.move_on_after(0.3):

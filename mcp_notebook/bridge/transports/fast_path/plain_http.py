@@ -162,21 +162,18 @@ class PlainHttp:
         session = self._server.sessions.find(head.session.mcp_session_id)
         if session is None:
             return None
-        capabilities = session.connection.client_capabilities
+        capabilities = session.profile.capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         channel = PlainChannel(
             exchange.send, token, session.connection if can_ask else None, plain.id
         )
         return ClientRequest(
-            protocol_version=session.connection.protocol_version,
+            profile=session.profile,
             id=plain.id,
             caller=head.scope[SCOPE_KEY],
-            client=session.client,
-            capabilities=capabilities,
             meta=plain.meta,
             text=plain.long_text,
             headers=head.headers,
-            connection=session.connection,
             hang_up=head.scope.get(HANG_UP_KEY),
             unread=head.scope.get("state", {}).get(UNREAD_KEY),
             channel=channel,
@@ -185,24 +182,21 @@ class PlainHttp:
     def _recognise_modern(
         self, plain: PlainRequest, head: _Head, channel: PlainChannel
     ) -> ClientRequest | None:
-        envelope = read_envelope(plain.meta)
+        profile = read_envelope(plain.meta)
         if (
-            envelope is None
-            or head.headers[_VERSION] != envelope.protocol_version
+            profile is None
+            or head.headers[_VERSION] != profile.protocol_version
             or head.headers.get("mcp-method") != plain.method
             or (plain.method == CALL and not self._repeats_parameters(head, plain.params))
         ):
             return None
         return ClientRequest(
-            protocol_version=envelope.protocol_version,
+            profile=profile,
             id=plain.id,
             caller=head.scope[SCOPE_KEY],
-            client=envelope.client,
-            capabilities=envelope.capabilities,
             meta=plain.meta,
             text=plain.long_text,
             headers=head.headers,
-            connection=None,
             unread=head.scope.get("state", {}).get(UNREAD_KEY),
             channel=channel,
         )

@@ -20,8 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from mcp_notebook.bridge.protocol.client_request import describe_program
-from mcp_notebook.wire import messages
+from mcp_notebook.bridge.protocol.client_request import ClientProfile, describe_program
 
 CALL, LIST = "tools/call", "tools/list"
 METHODS = (b"tools/call", b"tools/list")
@@ -56,15 +55,6 @@ class PlainRequest:
     def long_text(self) -> bytes | None:
         """Its JSON if that is long: to write its arguments anew would take a while."""
         return self.text if len(self.text) >= LONG else None
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """What a client of 2026-07-28 says of itself in every request."""
-
-    protocol_version: str
-    client: messages.ClientInfo
-    capabilities: types.ClientCapabilities | None
 
 
 def read_plain_request(text: bytes) -> PlainRequest | None:
@@ -111,7 +101,7 @@ def has_envelope(params: Mapping[str, Any] | None) -> bool:
     return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
 
 
-def read_envelope(meta: Mapping[str, Any]) -> Envelope | None:
+def read_envelope(meta: Mapping[str, Any]) -> ClientProfile | None:
     """Return what a client says of itself in a request's ``_meta``; None if that is not valid.
 
     Clients say the same in each request, so that it is validated once.
@@ -124,7 +114,7 @@ def read_envelope(meta: Mapping[str, Any]) -> Envelope | None:
 
 
 @lru_cache(maxsize=256)
-def _validate_envelope(text: bytes) -> Envelope | None:
+def _validate_envelope(text: bytes) -> ClientProfile | None:
     meta = from_json(text)
     version = meta.get(types.PROTOCOL_VERSION_META_KEY)
     if version not in MODERN_PROTOCOL_VERSIONS:
@@ -139,4 +129,4 @@ def _validate_envelope(text: bytes) -> Envelope | None:
         meta.get(types.CLIENT_CAPABILITIES_META_KEY),
     )
     client = describe_program(connection.client_params)
-    return Envelope(version, client, connection.client_capabilities)
+    return ClientProfile(version, client, connection.client_capabilities)

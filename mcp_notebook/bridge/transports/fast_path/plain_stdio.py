@@ -97,30 +97,24 @@ class PlainStdio:
     def _recognise(self, plain: PlainRequest) -> ClientRequest | None:
         """Return a plain request of the client's era, or None if it is of the other one."""
         if self._is_modern:
-            envelope = read_envelope(plain.meta)
-            if envelope is None:
+            profile = read_envelope(plain.meta)
+            if profile is None:
                 return None
-            connection = None
-            version, client = envelope.protocol_version, envelope.client
-            capabilities = envelope.capabilities
         else:
             session = self._server.sessions.find(None)
             if session is None or has_envelope(plain.params):
                 return None
-            connection = session.connection
-            version, client = connection.protocol_version, session.client
-            capabilities = connection.client_capabilities
+            profile = session.profile
         return ClientRequest(
-            protocol_version=version,
+            profile=profile,
             id=plain.id,
             caller=self._server.default_caller,
-            client=client,
-            capabilities=capabilities,
             meta=plain.meta,
             text=plain.long_text,
             headers=None,
-            connection=connection,
-            channel=PlainChannel(self._send_line, plain.meta.get("progressToken"), connection),
+            channel=PlainChannel(
+                self._send_line, plain.meta.get("progressToken"), profile.connection
+            ),
         )
 
     async def _serve(self, plain: PlainRequest, request: ClientRequest) -> None:
