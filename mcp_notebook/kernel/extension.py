@@ -45,6 +45,7 @@ from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics.completion import complete_mcp, complete_mcp_tool
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_magic
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
@@ -213,18 +214,19 @@ class Extension:
         )
 
     def _make_magics(self) -> McpMagics:
-        return McpMagics(
-            self.shell,
-            self.cell_tools,
-            self.invoker,
-            self.settings,
+        notebook = Notebook(
+            registry=self.registry,
+            invoker=self.invoker,
+            settings=self.settings,
             find_refusal=lambda: self._endpoint.last_refusal,
             refused_files=self._folders.refused,
             prompts=self._prompts,
             recording=self.recording,
             panel=self.panel,
             cards=self.cards,
+            insert_cell=self.shell.set_next_input,
         )
+        return McpMagics(self.shell, self.cell_tools, notebook)
 
     def _make_panel(self) -> LivePanel:
         source = PanelSource(

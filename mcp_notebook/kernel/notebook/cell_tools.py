@@ -3,7 +3,7 @@
 When the author renames a function and runs its cell again, the tool with the old name goes. Runs on
 the thread of the cell. A frontend names the cell in its request (JupyterLab and VS Code do);
 without that, as in a terminal or a notebook without a frontend, tools stay until they are removed.
-A cell that is deleted runs no more, so its tools stay as well.
+The kernel does not notice that a cell is deleted, so its tools stay.
 """
 
 import threading
@@ -124,8 +124,7 @@ class CellTools:
     def _explain_loss(self, tool: DeclaredTool, run: _Run) -> str | None:
         """Return what to tell the author of a tool that loses its name to a new one.
 
-        That a cell runs again, or that the notebook has no ids of cells, is no reason to say
-        anything.
+        Nothing, if its cell runs again, or if the cells of the notebook have no ids.
         """
         old = self.registry.get(tool.name)
         if old is None or _unbind(old.function) is _unbind(tool.function):
@@ -154,7 +153,7 @@ class CellTools:
 
     def _find_run(self) -> _Run:
         runs = self.runs.get(threading.get_ident())
-        # A tool that is called while a cell awaits something is no part of that cell.
+        # A tool that is called while a cell awaits something does not belong to that cell.
         return runs[-1] if runs and current_capture() is None else _Run(None)
 
 

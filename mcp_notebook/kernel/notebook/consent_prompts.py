@@ -72,7 +72,7 @@ class ConsentPrompts:
         return number
 
     def withdraw(self, number: int) -> None:
-        """Close a question that nobody waits for any more; does nothing if it is answered."""
+        """Close a question whose answer nobody awaits; does nothing if it is answered."""
         prompt = self._take(number)
         if prompt is not None:
             prompt.display.update(_render(prompt, _CLOSED))

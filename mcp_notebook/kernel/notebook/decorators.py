@@ -210,7 +210,7 @@ def _is_method(function: Any) -> bool:
     owner: Any = getattr(inspect.unwrap(function), "__globals__", {})
     for name in scope.split("."):
         owner = (owner if isinstance(owner, Mapping) else vars(owner)).get(name)
-        if not isinstance(owner, type):  # `functools.wraps` copies a method's name, too
+        if not isinstance(owner, type):  # `functools.wraps` copies a method's name
             return next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
     return vars(owner).get(function.__name__) is function
 

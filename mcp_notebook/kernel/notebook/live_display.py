@@ -29,7 +29,7 @@ class LiveDisplay:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self.id = f"mcp-notebook-{secrets.token_hex(8)}"
-        """By which IPython's `display` can show it, too, as a part of the cell that runs."""
+        """IPython's `display` can show it by this id as a part of the cell that runs."""
 
     def show(self, data: Mapping[str, str]) -> None:
         """Show a MIME bundle below the cell that runs, or ran last."""

@@ -1,6 +1,6 @@
-"""Where the extension of this notebook is, an attribute of IPython's shell, and which cell runs.
+"""Finds the extension of this notebook, an attribute of IPython's shell, and the cell that runs.
 
-Runs on any thread, and also where there is no notebook.
+Runs on any thread, also without a notebook.
 """
 
 from typing import TYPE_CHECKING, Protocol

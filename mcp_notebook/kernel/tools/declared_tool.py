@@ -43,7 +43,7 @@ CELL = "__mcp_cell__"
 
 
 class ToolOrigin(Protocol):
-    """Where in the notebook several tools come from, or one that is an attribute."""
+    """What tools follow in place of a variable: an object, or an attribute of one."""
 
     @property
     def word(self) -> str:

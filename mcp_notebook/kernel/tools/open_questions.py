@@ -1,4 +1,4 @@
-"""The elicitations of a call: questions to its client's user, and their answers.
+"""The open questions of a call to its client's user (MCP's elicitations), and their answers.
 
 Runs in the user's kernel. A tool asks and waits on its own thread or event loop, answers come in on
 the link's thread; `Elicitations` is what they share, under its lock.
@@ -16,13 +16,13 @@ from mcp_notebook.errors import CallError, CannotElicit
 _T = TypeVar("_T")
 
 MAX_MESSAGE = 10_000
-"""Characters of a question: more is nothing that a dialog can show."""
+"""Characters of a question; a dialog cannot show more."""
 MAX_OPEN = 50
 """Questions of one call that may be open at a time; a client shows a dialog for each."""
 
 
 class _NoTruthValue:
-    """An answer that refuses to be a condition: `if answer:` would be true for a "no", too."""
+    """An answer that refuses to be a condition: `if answer:` would also be true for a "no"."""
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -74,7 +74,7 @@ class Elicitation:
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """A question whose answer is no longer awaited."""
+    """A question that was taken back."""
 
     number: int
 
@@ -178,7 +178,7 @@ class Elicitations:
             return [question for question, _ in self._open.values()]
 
     def withdraw(self, number: int) -> None:
-        """Wait no more for a question; nothing happens if it is answered."""
+        """Take a question back; nothing happens if it is answered."""
         if self._take(number) is not None and self._ask is not None:
             self._ask(Withdrawal(number))
 

@@ -159,7 +159,7 @@ def _check_default(default: Any, validator: SchemaValidator) -> None:
         validator.validate_python({VALUE: default})
     except Exception as error:  # the author's validators may raise anything
         raise ValueError(
-            f"elicit: the default {format_value(default)} is nothing that can be entered"
+            f"elicit: the default {format_value(default)} cannot be entered in its form"
         ) from error
 
 

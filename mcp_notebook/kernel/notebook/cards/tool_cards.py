@@ -143,7 +143,7 @@ class ToolCards:
         self._send(cards)
 
     def close(self) -> None:
-        """Say on all cards that the notebook offers its tools no longer."""
+        """Say on all cards that the notebook no longer offers its tools."""
         self._unloaded_at = time.time()
         with self._lock:
             cards = self._look_at(tuple(self.cards))
@@ -158,7 +158,7 @@ class ToolCards:
         ]
 
     def _has_come(self, name: str) -> bool:
-        """Return whether a related tool exists now of which a card says that it does not."""
+        """Return whether a related tool exists by now that the card calls missing."""
         missing = self.cards[name].facts[name].missing
         return any(self._exists(other) for other in missing)
 

@@ -90,7 +90,7 @@ def describe_unloaded_tool(at: float) -> ToolState:
     )
 
 
-def explain_absent_tools(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
+def explain_missing_tools(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
     """Yield a sentence or two for each tool that clients miss.
 
     Args:

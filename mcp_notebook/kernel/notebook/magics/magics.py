@@ -5,17 +5,13 @@ IPython shows one sentence in place of a traceback.
 """
 
 import re
-from collections.abc import Callable
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
-from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
-from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
@@ -24,10 +20,6 @@ from mcp_notebook.kernel.notebook.declarations import (
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
-from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
-from mcp_notebook.kernel.notebook.recording.recording import Recording
-from mcp_notebook.kernel.results.shared_folders import RefusedFiles
-from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import make_printable, suggest
 
 _MISPLACED = (
@@ -47,45 +39,14 @@ class McpMagics(Magics):
     Args:
         shell: The notebook's IPython.
         cell_tools: Adds the tools that a cell declares.
-        invoker: Runs ``%mcp call``.
-        settings: For the background bridge.
-        find_refusal: Returns why the last bridge was refused, if it was.
-        refused_files: Why files were not shown to clients.
-        prompts: Questions whether calls may run.
-        recording: Of the calls.
-        panel: What ``%mcp panel`` shows.
-        cards: Those of the tools.
+        notebook: What the verbs of ``%mcp`` work with.
     """
 
-    def __init__(  # noqa: PLR0913 - each is of another part
-        self,
-        shell: InteractiveShell,
-        cell_tools: CellTools,
-        invoker: Invoker,
-        settings: Settings,
-        *,
-        find_refusal: Callable[[], str | None],
-        refused_files: RefusedFiles,
-        prompts: ConsentPrompts,
-        recording: Recording,
-        panel: LivePanel,
-        cards: ToolCards,
-    ) -> None:
+    def __init__(self, shell: InteractiveShell, cell_tools: CellTools, notebook: Notebook) -> None:
         super().__init__(shell)
         self._registry = cell_tools.registry
         self._cell_tools = cell_tools
-        self._notebook = Notebook(
-            cell_tools.registry,
-            invoker,
-            settings,
-            find_refusal,
-            refused_files,
-            prompts,
-            recording,
-            panel,
-            cards,
-            insert_cell=shell.set_next_input,
-        )
+        self._notebook = notebook
 
     @no_var_expand  # a signature stays as it is written; `read_line` expands the options
     @line_cell_magic
@@ -135,8 +96,8 @@ class McpMagics(Magics):
     def mcp(self, line: str) -> None:
         """Manage the tools of this notebook.
 
-        ``%mcp status`` never shows a call on the main thread as running: like every cell, it starts
-        only when that call has ended.
+        ``%mcp help`` and ``%mcp VERB -h`` show the same. ``%mcp status`` never shows a call on the
+        main thread as running: like every cell, it starts only when that call has ended.
         """
         try:
             run_verb(self._notebook, line, self._expand)

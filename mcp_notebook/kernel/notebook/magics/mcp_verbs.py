@@ -26,7 +26,7 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
-from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools
+from mcp_notebook.kernel.notebook.cards.tool_state import explain_missing_tools
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
@@ -55,7 +55,7 @@ _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Notebook:
     """What the verbs work with."""
 
@@ -155,7 +155,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     ]
     lines += notebook.prompts.describe()
     lines += notebook.recording.describe()
-    lines += [f"Missing: {sentence}" for sentence in explain_absent_tools(registry, refusal)]
+    lines += [f"Missing: {sentence}" for sentence in explain_missing_tools(registry, refusal)]
     lines += _describe_other_names(notebook)
     lines += notebook.refused_files.list_reasons()
     bridge = find_bridge(notebook.settings)
@@ -194,9 +194,9 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     ]
     if others:
         print_output(
-            f"Other notebooks are open, too ({', '.join(others)}). Tools that have the same name "
-            "in two of them are served as `<notebook>_<tool>`: `mcp-notebook list` in a shell "
-            "shows the names."
+            f"Other notebooks are open as well ({', '.join(others)}). A tool whose name two of "
+            "them share is served as `<notebook>_<tool>`; `mcp-notebook list` in a shell shows "
+            "the names."
         )
 
 
@@ -312,8 +312,8 @@ VERBS: Mapping[str, Verb] = {
     ),
     "panel": Verb(
         run=_show_panel,
-        help="show clients, tools and calls in a panel that follows them by itself, also while a "
-        "cell runs; a button stops a call",
+        help="show clients, tools and calls in a panel that updates itself, even while a cell "
+        "runs; a button stops a call",
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
     "call": Verb(

@@ -23,7 +23,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
 from mcp_notebook.kernel.notebook.call_table import MAX_CALL, format_seconds, format_time
-from mcp_notebook.kernel.notebook.cards.tool_state import explain_absent_tools
+from mcp_notebook.kernel.notebook.cards.tool_state import explain_missing_tools
 from mcp_notebook.kernel.notebook.panel.panel_state import (
     ClientLine,
     EndedCall,
@@ -115,7 +115,7 @@ class PanelSource:
                 )
                 for tool in self.registry.tools
             ),
-            missing=tuple(explain_absent_tools(self.registry, self.get_refusal())),
+            missing=tuple(explain_missing_tools(self.registry, self.get_refusal())),
             open_calls=tuple(map(self._describe_open, self.invoker.calls)),
             ended_calls=tuple(map(self._describe_ended, latest)),
             more_calls=max(counts.calls - len(latest), 0),

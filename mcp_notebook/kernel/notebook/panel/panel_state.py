@@ -98,4 +98,4 @@ class PanelState:
     more_calls: int = 0
     """Calls that have ended and are not among them."""
     departure: str | None = None
-    """Why the panel shows nothing new any more, as a sentence; None while it is live."""
+    """Why the panel has ended, as a sentence; None while it is live."""

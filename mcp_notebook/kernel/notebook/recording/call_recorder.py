@@ -56,7 +56,7 @@ class CallRecorder:
         appends: Whether to add to a recording that is there already.
 
     Raises:
-        RecordingError: The file is there already, is no recording, or cannot be written.
+        RecordingError: The file exists already, is not a recording, or cannot be written.
     """
 
     def __init__(self, path: Path, notebook: str, *, appends: bool = False) -> None:
@@ -196,7 +196,7 @@ class CallRecorder:
         """Return the cells of the file.
 
         Raises:
-            RecordingError: It is no recording, but perhaps a notebook that must not be lost.
+            RecordingError: It is not a recording; it may be a notebook that must not be lost.
             OSError: It cannot be read.
         """
         try:
@@ -208,8 +208,8 @@ class CallRecorder:
             is_recording = False
         if not is_recording or not isinstance(cells, list):
             raise RecordingError(
-                f"{self.path} is no recording of calls, so none can be added to it. Name another "
-                "file."
+                f"{self.path} is not a recording of calls, so none can be added to it. Name "
+                "another file."
             )
         return cells
 

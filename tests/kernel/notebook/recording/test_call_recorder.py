@@ -95,7 +95,7 @@ def test_a_file_that_is_there_is_not_touched(path):
     path.write_text("mine")
     with pytest.raises(RecordingError, match=r"is there already\. Name another file, or add"):
         CallRecorder(path, "sales.ipynb")
-    with pytest.raises(RecordingError, match="is no recording of calls, so none can be added"):
+    with pytest.raises(RecordingError, match="is not a recording of calls, so none can be added"):
         CallRecorder(path, "sales.ipynb", appends=True)
     assert path.read_text() == "mine"
     assert find_free_name(path).name == "calls-2.ipynb"
@@ -130,7 +130,7 @@ def test_nothing_is_added_to_a_notebook_that_is_no_recording(path):
     )
     nbformat.write(notebook, path)
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="is no recording of calls"):
+    with pytest.raises(RecordingError, match="is not a recording of calls"):
         CallRecorder(path, "sales.ipynb", appends=True)
     assert path.read_bytes() == before
 
