@@ -32,6 +32,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
 from mcp_notebook.kernel.calls.result_cache import ResultCache
+from mcp_notebook.kernel.fork.fork_runner import ForkRunner
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.published_record import PublishedRecord
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
@@ -106,6 +107,7 @@ class Extension:
             settings,
             cache=ResultCache(is_whole=self.resources.has_originals_of),
             log=previous.invoker.log if previous else CallLog(),
+            fork_runner=ForkRunner,
         )
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)

@@ -77,7 +77,7 @@ class FrameProtocol(asyncio.Protocol):
             raise self._error
 
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
-        """Send a message; nothing happens if the other side is gone, of which the reader hears.
+        """Send a message; does nothing if the other side is gone, as the reader will notice.
 
         Raises:
             FrameError: The message is too large for a frame, or cannot be said in JSON.

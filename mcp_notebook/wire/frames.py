@@ -171,7 +171,7 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         return _validate_message(header), lengths
     except ValidationError as error:
         raise FrameError(
-            f"A frame's header is no message: {describe_first_error(error)}."
+            f"A frame's header is not a message: {describe_first_error(error)}."
         ) from error
 
 

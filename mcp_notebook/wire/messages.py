@@ -96,7 +96,7 @@ class Cancel(Message):
 
 
 class Answer(Message):
-    """What became of a question; what is no longer open is ignored."""
+    """The answer to a question; ignored if the question is no longer open."""
 
     type: Literal["answer"] = "answer"
     id: int
@@ -125,7 +125,7 @@ class AskConsent(Message):
 
 
 class WithdrawConsent(Message):
-    """Nobody waits any more for the answer to a question; unknown ids are ignored."""
+    """Withdraw a question; unknown ids are ignored."""
 
     type: Literal["withdraw_consent"] = "withdraw_consent"
     id: int
@@ -348,7 +348,7 @@ class Contents(Message):
     error: str | None = None
     """A sentence for the client; there is no content then."""
     unknown: bool = False
-    """The error is that there is no such resource, or none any more."""
+    """The error is that the resource does not exist, or has expired."""
 
 
 class CallStopped(Message):

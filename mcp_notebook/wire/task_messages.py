@@ -43,7 +43,7 @@ class KeepCall(Message):
 
 
 class LeaveCall(Message):
-    """Nobody waits for a call any more.
+    """Tell the kernel that nobody waits for a call.
 
     It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on. If
     its result was sent a moment ago, nobody has read that: the same call gets it.
@@ -66,7 +66,7 @@ class AskTask(Message):
 
 
 class AnswerTask(Message):
-    """Answer open questions of a task; what is no longer open is ignored."""
+    """Answer open questions of a task; answers to closed ones are ignored."""
 
     type: Literal["answer_task"] = "answer_task"
     id: int
@@ -140,7 +140,7 @@ class TaskState(Message):
     id: int
     """Of the call, or of the request."""
     task: TaskInfo | None = None
-    """None: the kernel has no such task, or none any more, of this owner."""
+    """None: this owner has no such task in the kernel, or it was forgotten."""
     result: PackedResult | None = None
     """Of a task that has ended."""
 

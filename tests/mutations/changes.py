@@ -34,7 +34,7 @@ _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
 _TRACES = "bridge/calls/test_trace_headers.py"
 _TOKENS = "bridge/access/test_tokens.py"
-_FORK = "kernel/calls/test_fork_runner.py"
+_FORK = "kernel/fork/test_fork_runner.py"
 _COPY = "kernel/fork/test_forked_child.py"
 _CANCELS = "kernel/calls/test_cancels.py"
 _FRAMES = "wire/test_frames.py wire/test_messages.py"
@@ -151,7 +151,7 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/stopping.py",
-        "            self._start_next(call.tool)\n",
+        "            self._queue.start_waiting(call.tool)\n",
         "",
         _STOPPING,
     ),
@@ -192,7 +192,7 @@ CHANGES = (
         "kernel/calls/test_interrupts.py",
     ),
     Change(
-        "kernel/calls/invoker.py",
+        "kernel/calls/stopping.py",
         "            if call.state is not CallState.QUEUED:\n",
         "            if True:\n",
         "kernel/calls/test_runners.py",
@@ -205,14 +205,14 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/invoker.py",
-        "        self._queue.finish(call)\n        self._start_waiting(call.tool)\n",
+        "        self._queue.finish(call)\n        self._queue.start_waiting(call.tool)\n",
         "        self._queue.finish(call)\n",
         "kernel/calls/test_runners.py",
     ),
     Change(
-        "kernel/calls/invoker.py",
-        "        self._context = contextvars.copy_context()\n\n    def abandon",
-        "\n    def abandon",
+        "kernel/calls/runners.py",
+        "        self._context = contextvars.copy_context()\n\n    def is_running",
+        "\n    def is_running",
         f"kernel/calls/test_environment.py {_CALLS}",
     ),
     Change(
@@ -442,7 +442,7 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/invoker.py",
-        " or self._cell_since is not None:\n            return",
+        " or self._cells.is_running():\n            return",
         ":\n            return",
         "kernel/calls/test_invoker.py",
     ),
@@ -1581,25 +1581,25 @@ CHANGES = (
     ),
     # -- copies of the kernel, cancels and executors ----------------------------------------------
     Change(
-        "kernel/calls/fork_runner.py",
+        "kernel/fork/fork_runner.py",
         "        converter.keep_by(kernel.keep)\n",
         "",
         _FORK,
     ),
     Change(
-        "kernel/calls/fork_runner.py",
+        "kernel/fork/fork_runner.py",
         "        with environment.read_descriptors(call.capture):\n",
         "        if True:\n",
         _FORK,
     ),
     Change(
-        "kernel/calls/fork_runner.py",
+        "kernel/fork/fork_runner.py",
         "self._execution.find_tool(call).prepare()",
         "self._execution.find_tool(call)",
         _FORK,
     ),
     Change(
-        "kernel/calls/fork_runner.py",
+        "kernel/fork/fork_runner.py",
         "        call.lock, call.follower = threading.Lock(), None\n",
         "        call.follower = None\n",
         _FORK,

@@ -54,7 +54,7 @@ class ActiveCall(Call):
     """A call and its runtime state; guarded by the queue's lock."""
 
     reply: Callable[[Result], None] = field(kw_only=True, repr=False)
-    """Takes the result; called once, on whichever thread has it."""
+    """Takes the result; called once, on any thread."""
     lock: threading.Lock = field(kw_only=True, default_factory=threading.Lock, repr=False)
     """Shared by all calls of the notebook."""
     client: Client = field(kw_only=True, default=NO_CLIENT, repr=False)
@@ -185,7 +185,7 @@ class ActiveCall(Call):
         self.hand_out(result)
 
     def hand_out(self, result: Result) -> None:
-        """Give whoever made the call its result; to be called once, by who has ended the call."""
+        """Give the caller the result; whoever ends the call does so once."""
         finish = None if self.follower is None else self.follower.end(self, result)
         if self.is_interrupted and self.restart_delay:
             timer = threading.Timer(self.restart_delay, self._send, (result,))

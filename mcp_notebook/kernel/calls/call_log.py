@@ -141,7 +141,7 @@ class CallLog:
         return [calls[number] for number in sorted(calls)]
 
     def find(self, number: int) -> LoggedCall | None:
-        """Return a call by its number; None if the log has none, or none any more."""
+        """Return a call by its number; None if the log never had it, or has dropped it."""
         with self._lock:
             ended, opened = self._ended.get(number), self._open.get(number)
         return ended if opened is None else make_entry(*opened)
@@ -232,7 +232,7 @@ class CallLog:
 
 
 class CallCounts:
-    """How many calls have ended, of which tools and clients, and how many of them failed."""
+    """Counts of calls that have ended, by tool and client, and of those that failed."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -353,7 +353,7 @@ def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
 
 
 class _TooLargeError(Exception):
-    """There is no room for all of a value."""
+    """A value is too large to keep."""
 
 
 def _copy(value: Any, room: list[int]) -> Any:

@@ -7,6 +7,7 @@ the others do.
 """
 
 import threading
+from collections.abc import Callable
 
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
@@ -17,9 +18,13 @@ class CallQueue:
 
     Args:
         max_calls: How many may wait or run at once.
+        run: Hands a call whose turn has come to where it runs.
     """
 
-    def __init__(self, max_calls: int) -> None:
+    def __init__(
+        self, max_calls: int, run: Callable[[ActiveCall], None] = lambda _call: None
+    ) -> None:
+        self._run = run
         self._max_calls = max_calls
         self._max_of_guest = max(1, max_calls // 2)
         self._max_of_guests = max(1, max_calls - max_calls // 4)
@@ -37,7 +42,7 @@ class CallQueue:
         """Let a call wait for its turn.
 
         Returns:
-            None; if there is no room for it, why, as a sentence.
+            None, or a sentence that says why there is no room for it.
         """
         with self.lock:
             lack = self._find_lack(call.client.guest)
@@ -65,6 +70,11 @@ class CallQueue:
         with self.lock:
             call.is_started = True
             self._calls.append(call)
+
+    def start_waiting(self, tool: str) -> None:
+        """Hand calls of a tool to where they run, as many as may run at once."""
+        while (call := self.start_next(tool)) is not None:
+            self._run(call)
 
     def start_next(self, tool: str) -> ActiveCall | None:
         """Mark the oldest waiting call of a tool as started, if one more may run.

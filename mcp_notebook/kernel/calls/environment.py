@@ -206,7 +206,7 @@ class _Surroundings(_Routing):
 
 
 class _OneCall:
-    """Says of a copy of the kernel which call code belongs to: threads of pools, too.
+    """The only call of a copy of the kernel: all code there belongs to it, even threads of pools.
 
     Args:
         capture: Of the call that the copy runs.
@@ -339,7 +339,7 @@ class _LoggingPatcher:
         self._original: Callable[[logging.Logger, logging.LogRecord], None] | None = None
 
     def install(self) -> None:
-        """Look on, if that is not done yet."""
+        """Start to look on; idempotent."""
         if self._original is not None:
             return
         self._original = original = logging.Logger.callHandlers
@@ -358,7 +358,7 @@ class _LoggingPatcher:
         logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]
 
     def uninstall(self) -> None:
-        """Put back what was there, unless somebody else looks on, too, and needs ours to stay."""
+        """Restore the original, unless somebody else has wrapped ours."""
         if self._original is not None and logging.Logger.callHandlers is self._ours:
             logging.Logger.callHandlers = self._original  # type: ignore[method-assign, assignment]
         self._original = None

@@ -50,7 +50,7 @@ class Execution:
         self.converter = converter
         self._registry = registry
         self._cache = cache
-        self._stopper = stopper
+        self.stopper = stopper
         self._engines = EngineFinder()
 
     def begin(self, call: ActiveCall, interrupt: Callable[[], object]) -> bool:
@@ -66,7 +66,7 @@ class Execution:
         if not call.begin(interrupt):
             return False
         if call.declared is None or call.declared.options.executor is None:
-            self._stopper.limit_time(call)
+            self.stopper.limit_time(call)
         return True
 
     def run(
@@ -114,7 +114,7 @@ class Execution:
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
         cause = call.find_cause(error, by_user=by_user)
-        # What figures print or warn of while they are drawn belongs to the call, too.
+        # What figures print or warn of while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
 
@@ -163,7 +163,7 @@ class Execution:
 
     def find_time_limit(self, call: ActiveCall) -> float:
         """Return the seconds that a call may run that always has a limit."""
-        limit = self._stopper.find_limit(call)
+        limit = self.stopper.find_limit(call)
         assert limit is not None
         return limit
 
@@ -194,7 +194,7 @@ class Execution:
         function, arguments = tool.schema.binding.bind(tool.function, arguments)
         executor = tool.options.executor
         if executor is not None:
-            elsewhere = CallElsewhere(call, self._stopper)
+            elsewhere = CallElsewhere(call, self.stopper)
             with Shield():
                 engine = self._engines.find(executor)
             return partial(run_in_executor, elsewhere, function, engine, arguments)

@@ -16,11 +16,8 @@ holds the kernel as a sync tool does, so each of its `Steps` can be interrupted.
 
 import asyncio
 import inspect
-import os
 import signal
-import sys
 import threading
-import time
 import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol, Self
@@ -29,15 +26,13 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterrupter
 from mcp_notebook.kernel.safe.text import describe_error
 
-_NOTICED_AFTER = 0.05
-"""Seconds that Python has to run the handler of a signal; it takes microseconds."""
 _LOOK_AGAIN, _LOOK_SELDOM = 0.001, 0.1
 """Seconds until the watch tries again to listen, while a cell has the signal: at first, and at most
 after doubling."""
 
 
 class Gate(Protocol):
-    """A context manager around the code of one call, by which it is interrupted."""
+    """A context manager that interrupts the code of one call."""
 
     @property
     def interrupted(self) -> bool:
@@ -47,7 +42,7 @@ class Gate(Protocol):
         """Take interrupts from now on."""
 
     def __exit__(self, *exc: object) -> None:
-        """Take none any more; none is left over."""
+        """Stop taking interrupts; none is left over."""
 
     def open(self) -> None:
         """Let interrupts raise from now on; one that came early raises here."""
@@ -102,8 +97,8 @@ class InterruptGate:
 
         Returns:
             Whether a signal was sent: not when the call has ended, or one is on its way; when the
-            call itself asks (it unloads the extension); when its code has put SIGINT's default in
-            place, by which the signal would end the kernel.
+            call itself asks (it unloads the extension); when its code has restored SIGINT's
+            default, so that the signal would end the kernel.
         """
         return self._interrupter.interrupt()
 
@@ -144,26 +139,6 @@ class ThreadGate:
             Whether the gate was open.
         """
         return self._interrupter.interrupt()
-
-
-def watch_interrupts(gate: InterruptGate) -> None:
-    """In a copy of the kernel: interrupt code whose SIGINT Python does not notice.
-
-    In a copy that was made by another thread than the main one, Python 3.13 runs the handler of a
-    signal only when the signal ends a wait.
-    """
-    if sys.version_info < (3, 13):
-        return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-    def watch() -> None:
-        while os.read(reader, 1):
-            time.sleep(_NOTICED_AFTER)
-            gate.raise_unnoticed()
-
-    threading.Thread(target=watch, name="mcp-notebook-interrupts", daemon=True).start()
 
 
 class InterruptWatch:
@@ -232,7 +207,7 @@ class InterruptWatch:
 
 
 class Steps:
-    """The steps of one call's tasks, of which one runs at a time."""
+    """The steps of one call's tasks; one of them runs at a time."""
 
     def __init__(self) -> None:
         self._gate: InterruptGate | None = None
@@ -272,7 +247,7 @@ class Steps:
 
 
 def guard_coroutine(coroutine: Any, steps: Steps) -> Any:
-    """Return a coroutine that does the same, but raises nothing that ends the loop.
+    """Wrap a coroutine so that it raises nothing that ends the loop.
 
     Args:
         coroutine: What a task is made of.

@@ -6,43 +6,38 @@ thread; results come on whichever thread the code ended. Whatever a tool raises,
 """
 
 import asyncio
-import contextvars
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from time import monotonic
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState, describe
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.capture import Capture, current_capture
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
-from mcp_notebook.kernel.calls.fork_runner import ForkRunner, run_and_wait
-from mcp_notebook.kernel.calls.interrupts import InterruptWatch
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
 from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, Runner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import Cells, Runners, ThreadRunner
 from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.open_questions import Elicitations
-from mcp_notebook.kernel.tools.options import RunMode
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 
 RESTART_FOLLOWS = 0.5
 """Seconds that a client's answer is held back when the user interrupted the call: a restart begins
 with an interrupt, and the goodbye that follows tells the client what happened."""
-_ENDED = "The question cannot be answered any more: the call that asked has ended."
+_ENDED = "The question can no longer be answered, because the call that asked it has ended."
 
 
 class CallObserver(Protocol):
@@ -66,6 +61,7 @@ class Invoker:
         settings: How many calls may wait or are remembered, and how long they may run.
         cache: Of results of read-only tools.
         log: Takes all calls down.
+        fork_runner: What runs calls in copies of the kernel.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -78,9 +74,10 @@ class Invoker:
         *,
         cache: ResultCache,
         log: CallLog,
+        fork_runner: type[ThreadRunner],
     ) -> None:
         self.log = log
-        """All calls, those that have ended, too."""
+        """All calls, including those that have ended."""
         log.most = settings.max_logged_calls
         self.cache = cache
         """Results of read-only tools, for equal calls."""
@@ -89,41 +86,30 @@ class Invoker:
         self._shell = shell
         self._loop = loop
         self._registry = registry
-        self._queue = CallQueue(settings.max_waiting_calls)
-        call_converter = CallConverter(converter)
-        self._environment = CallEnvironment(shell, loop, call_converter.format_display)
-        self._stopper = Stopper(
-            self._queue, call_converter, self._start_waiting, settings.call_timeout
-        )
-        execution = Execution(registry, cache, self._environment, call_converter, self._stopper)
-        watch = InterruptWatch(loop, self._interrupt_all, lambda: self._cell_since is not None)
-        parts = (loop, execution, watch, self._copy_context)
-        self._runners: dict[RunMode, Runner] = {
-            "main": MainRunner(*parts),
-            "thread": ThreadRunner(*parts),
-            "fork": ForkRunner(*parts),
-        }
-        self._inline_runner = InlineRunner(execution)
+        self._queue = CallQueue(settings.max_waiting_calls, self._run)
+        results = CallConverter(converter)
+        self._environment = CallEnvironment(shell, loop, results.format_display)
+        self._stopper = Stopper(self._queue, results, settings.call_timeout)
+        self._cells = Cells()
+        execution = Execution(registry, cache, self._environment, results, self._stopper)
+        self._runners = Runners(loop, execution, self._cells, fork_runner)
         self._spans = CallSpans(exports=settings.tracing)
         self._pid = os.getpid()
-        self._context = contextvars.copy_context()
-        self._cell_since: float | None = None
 
     # -- what the notebook tells us (main thread) --------------------------------------------------
 
     def cell_started(self) -> None:
         """A cell of the user's begins to run."""
-        self._cell_since = monotonic()
+        self._cells.begin()
 
     @property
     def runs_cell(self) -> bool:
         """Whether a cell of the user's runs; on any thread."""
-        return self._cell_since is not None
+        return self._cells.is_running()
 
     def cell_ended(self) -> None:
         """A cell of the user's ended; calls see the ContextVars that it left."""
-        self._cell_since = None
-        self._context = contextvars.copy_context()
+        self._cells.end()
 
     def abandon_in_child(self) -> None:
         """In a forked child: end it before the kernel's loop runs in it, as a second kernel."""
@@ -168,7 +154,7 @@ class Invoker:
             return
         lack = self._queue.add(call)
         if lack is None:
-            self._start_waiting(call.tool)
+            self._queue.start_waiting(call.tool)
         else:
             text = f"The kernel is busy: {lack} Try again when some of them have ended."
             call.answer(CallState.FAILED, error_result(text))
@@ -179,7 +165,7 @@ class Invoker:
 
     def describe(self, call: ActiveCall) -> str:
         """Say in a few words what a call is doing, for somebody who wants to know."""
-        return describe(call, self.calls, cell_since=self._cell_since)
+        return describe(call, self.calls, cell_since=self._cells.since)
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
@@ -192,11 +178,7 @@ class Invoker:
         call = self._make_call(tool, arguments, results.append, NO_CLIENT)
         if not self._answer_from_cache(call):
             self._queue.add_started(call)
-            end = partial(self._end, call)
-            if call.run == "fork":
-                run_and_wait(self._runners["fork"], call, end, partial(self._interrupt, call))
-            else:
-                self._inline_runner.start(call, end)
+            self._runners.run_here(call, partial(self._end, call))
         return results[0]
 
     # -- starting ----------------------------------------------------------------------------------
@@ -238,23 +220,8 @@ class Invoker:
         call.answer(CallState.DONE, result)
         return True
 
-    def _start_waiting(self, tool: str) -> None:
-        """Hand calls of a tool to where they run, as many as may run at once."""
-        while (call := self._queue.start_next(tool)) is not None:
-            self._runners[call.run].start(call, partial(self._end, call))
-
-    def _copy_context(self) -> contextvars.Context:
-        return self._context.copy()
-
-    def _interrupt_all(self) -> None:
-        """Stop the calls that run: the user pressed "Interrupt" while no cell ran."""
-        for call in self.calls:
-            if call.state is not CallState.QUEUED:
-                self._interrupt(call)
-
-    def _interrupt(self, call: ActiveCall) -> None:
-        call.is_interrupted = True
-        self.cancel(call, INTERRUPTED)
+    def _run(self, call: ActiveCall) -> None:
+        self._runners.start(call, partial(self._end, call))
 
     # -- ending (any thread) -----------------------------------------------------------------------
 
@@ -275,7 +242,7 @@ class Invoker:
         else:
             call.answer(CallState.FAILED if request is None else request.state, result)
         self._queue.finish(call)
-        self._start_waiting(call.tool)
+        self._queue.start_waiting(call.tool)
 
     def _follow_variables(self, call: ActiveCall) -> None:
         """Bring the tools in step with what a call has rebound, before its client has the answer.
@@ -284,7 +251,7 @@ class Invoker:
         or of that call sees to it.
         """
         namespace = self._shell.user_ns
-        if self._registry.is_current(namespace) or self._cell_since is not None:
+        if self._registry.is_current(namespace) or self._cells.is_running():
             return
         if any(other is not call and other.runs_code for other in self.calls):
             return

@@ -26,8 +26,8 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 logger = logging.getLogger(__name__)
 
 EVERY = 1.0
-"""Seconds between two notices, and from its arrival until a running call is a long one. The
-shortest idle time that Jupyter Server can be told to look for is a second, too; mybinder's is 600.
+"""Seconds between two notices, and from its arrival until a running call counts as long.
+Jupyter Server cannot cull kernels that were idle for less than a second; mybinder waits for 600.
 A notice costs 0.3 ms."""
 _PARENT = "mcp_call"
 """Type of the request that the notices answer, as it were: Jupyter Server tells by this type
@@ -64,7 +64,7 @@ class KernelActivity:
             self._kernel._publish_status = self._publish_status  # noqa: SLF001
 
     def remove(self) -> None:
-        """Publish nothing more; harmless when done twice. The endpoint's thread has ended."""
+        """Stop publishing; idempotent. The endpoint's thread has ended."""
         if self._has_long_call:  # unloaded by a tool: nobody else would tell of the end
             self._has_long_call = False
             self._announce()

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
 from functools import partial
+from time import monotonic
 from typing import Any, Protocol
 
 from mcp_notebook.content import Result
@@ -18,6 +19,39 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.interrupts import Gate, InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.calls.outcome import error_result
+from mcp_notebook.kernel.tools.options import RunMode
+
+_LOOK = 0.1
+"""Seconds between two looks at whether the user has interrupted a cell."""
+
+
+class Cells:
+    """The user's cells: since when one runs, and the ContextVars that the last one left.
+
+    Written on the main thread, read on any.
+    """
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        """Since when one has been running, on the monotonic clock; None: none does."""
+        self._context = contextvars.copy_context()
+
+    def begin(self) -> None:
+        """A cell begins to run."""
+        self.since = monotonic()
+
+    def end(self) -> None:
+        """A cell ended; calls see the ContextVars that it left."""
+        self.since = None
+        self._context = contextvars.copy_context()
+
+    def is_running(self) -> bool:
+        """Return whether one runs."""
+        return self.since is not None
+
+    def copy_context(self) -> contextvars.Context:
+        """Return the ContextVars that a cell would see."""
+        return self._context.copy()
 
 
 class Runner(Protocol):
@@ -214,3 +248,79 @@ class InlineRunner:
 def _cancel_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: the coroutine has ended
         loop.call_soon_threadsafe(task.cancel)
+
+
+def _run_and_wait(
+    runner: Runner,
+    call: ActiveCall,
+    on_result: Callable[[Result], None],
+    on_interrupt: Callable[[], None],
+) -> None:
+    """Run a call inside the cell that asks for it, and wait for its end.
+
+    Args:
+        runner: Where it runs.
+        call: It waits in the queue.
+        on_result: Called once, on the thread where the code ended.
+        on_interrupt: Called when the user interrupts the cell.
+    """
+    ended = threading.Event()
+
+    def end(result: Result) -> None:
+        on_result(result)
+        ended.set()
+
+    try:
+        with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
+            runner.start(call, end)
+            try:
+                gate.open()
+                # A signal that comes just before a wait begins does not end it.
+                while not ended.wait(_LOOK):
+                    pass
+            finally:
+                gate.close()
+    except KeyboardInterrupt:
+        on_interrupt()
+        if call.began is not None:  # else it never does, and has its result
+            ended.wait()
+
+
+class Runners:
+    """Starts each call where it runs.
+
+    Args:
+        loop: The main thread's event loop.
+        execution: Runs the code.
+        cells: The user's.
+        fork_runner: What runs calls in copies of the kernel.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        execution: Execution,
+        cells: Cells,
+        fork_runner: type[ThreadRunner],
+    ) -> None:
+        watch = InterruptWatch(loop, execution.stopper.interrupt_all, cells.is_running)
+        parts = (loop, execution, watch, cells.copy_context)
+        self._runners: dict[RunMode, Runner] = {
+            "main": MainRunner(*parts),
+            "thread": ThreadRunner(*parts),
+            "fork": fork_runner(*parts),
+        }
+        self._inline_runner = InlineRunner(execution)
+        self._stopper = execution.stopper
+
+    def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        """Run a call now or later, and hand its result to `on_result`, on any thread."""
+        self._runners[call.run].start(call, on_result)
+
+    def run_here(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        """Run a call to its end, inside the cell that asks for it."""
+        if call.run == "fork":
+            interrupt = partial(self._stopper.interrupt, call)
+            _run_and_wait(self._runners["fork"], call, on_result, interrupt)
+        else:
+            self._inline_runner.start(call, on_result)

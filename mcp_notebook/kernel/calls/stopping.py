@@ -10,8 +10,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from mcp_notebook.errors import TimedOut
-from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
+from mcp_notebook.errors import Cancelled, TimedOut
+from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
@@ -31,7 +31,6 @@ class Stopper:
     Args:
         queue: Where the calls are.
         converter: Makes the results of stopped calls.
-        start_next: Starts waiting calls of a tool, by its name, when one of them was withdrawn.
         time_limit: Seconds that calls of tools without a limit of their own may run; None: any.
     """
 
@@ -39,12 +38,10 @@ class Stopper:
         self,
         queue: CallQueue,
         converter: CallConverter,
-        start_next: Callable[[str], None],
         time_limit: float | None,
     ) -> None:
         self._queue = queue
         self._converter = converter
-        self._start_next = start_next
         self._time_limit = time_limit
 
     def stop(self, call: ActiveCall, request: StopRequest) -> None:
@@ -56,7 +53,7 @@ class Stopper:
         """
         if self._queue.withdraw(call, request):
             call.hand_out(self._converter.convert_stop(call, request.error))
-            self._start_next(call.tool)
+            self._queue.start_waiting(call.tool)
             return
         interrupt = call.request_stop(request)
         if interrupt is None:
@@ -68,6 +65,17 @@ class Stopper:
             self.answer_early(call)
         else:
             self._schedule(call, STOP_LIMIT, self._interrupt_step)
+
+    def interrupt(self, call: ActiveCall) -> None:
+        """Stop a call, because the user asked the notebook to."""
+        call.is_interrupted = True
+        self.stop(call, StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED)))
+
+    def interrupt_all(self) -> None:
+        """Stop the calls that run: the user pressed "Interrupt" while no cell ran."""
+        for call in self._queue.calls:
+            if call.state is not CallState.QUEUED:
+                self.interrupt(call)
 
     def limit_time(self, call: ActiveCall) -> None:
         """Stop a call when it has run for as long as it may, counted from now."""

@@ -36,7 +36,7 @@ _FETCH_LOOK = 0.5
 """Seconds between two looks at whether a client is closed from which a result is fetched."""
 _WORKER_ENDED = (
     "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
-    "The function was not retried on another worker, since it might end that one, too. The "
+    "The function was not retried on another worker, since it might end that one as well. The "
     "worker's log may say why; running out of memory is a frequent cause."
 )
 _CLUSTER_GONE = (
@@ -72,7 +72,7 @@ class DaskWay:
         return [self._messages.popleft() for _ in range(len(self._messages))]
 
     def close(self) -> None:
-        """Receive nothing any more."""
+        """Stop receiving."""
         self._inbox.ways.pop(self._number, None)
 
 
@@ -87,7 +87,7 @@ class Inbox:
         self.last_question = 0.0
         """When a call has asked the scheduler for its workers, on the monotonic clock."""
         self.workers: int | None = None
-        """How many there were then; None: that is not known."""
+        """How many there were then; None: unknown."""
         self.is_silent = False
         """Whether the scheduler did not answer then."""
         self.ways: dict[str, deque[list[Any]]] = {}
@@ -210,7 +210,7 @@ class DaskEngine(Engine):
         client: A ``distributed.Client``.
         options: Of its ``submit``.
         inbox: Of the client.
-        large_tools: The tools of which an author was told that their calls are large.
+        large_tools: Tools whose author has been warned that their calls are large.
     """
 
     advice = _ADVICE

@@ -1,7 +1,7 @@
 """What is known of the executors of various packages: when a call begins, where it runs.
 
-Runs in the user's kernel, on the threads of calls. An executor of which nothing is known gets its
-jobs all the same. A worker of this machine says by a file that its function begins, how far it is,
+Runs in the user's kernel, on the threads of calls. Unknown executors get their jobs all the
+same. A worker of this machine says by a file that its function begins, how far it is,
 and what it logs; its end of the file is in `remote_context`.
 """
 
@@ -77,7 +77,7 @@ class Engine:
 
     Args:
         executor: The author's.
-        large_tools: The tools of which an author was told that their calls are large; None: none.
+        large_tools: Tools whose author has been warned that their calls are large; None: none.
     """
 
     advice = "It is better if the function loads such data itself, on its worker."
@@ -101,7 +101,9 @@ class Engine:
     def open_way(self) -> WayBack | None:
         """Return a way from a worker to a call; None if there is none."""
         if self._is_of_this_machine:
-            with suppress(OSError):  # a full or read-only disk: the time in the queue counts, too
+            with suppress(
+                OSError
+            ):  # a full or read-only disk: the time limit then includes the queue
                 return FileWay()
         return None
 
@@ -131,7 +133,7 @@ class Engine:
         return "a free worker" if self.reports_begin else "its executor's result"
 
     def explain(self, name: str, error: Exception) -> ToolError:
-        """Return what to tell of an error that is not the function's, but the executor's.
+        """Return the error for a failure of the executor, not of the function.
 
         Args:
             name: The tool's.

@@ -113,7 +113,7 @@ class _Run:
 
     def _submit(self) -> Future[Any]:
         if self._engine.sends_elsewhere:
-            # Here, an error is the call's alone: Dask would log it, too.
+            # Pickled here, as Dask would also log an error.
             size = len(self._shield.run(self._job.pickle_call))
             if size > MUCH and self._engine.begin_warning(self._call.tool):
                 self._call.write(self._job.describe_size(self._engine.advice))
@@ -124,7 +124,7 @@ class _Run:
 
         Raises:
             KeyboardInterrupt: The call has to stop.
-            Exception: The executor does not work any more.
+            Exception: The executor is broken.
         """
         if not self._engine.reports_begin:
             self._call.limit_time()

@@ -56,7 +56,7 @@ class WayBack(Protocol):
         """Return the messages that have come since the last time."""
 
     def close(self) -> None:
-        """Receive nothing any more: the worker may see by that that nobody waits for it."""
+        """Stop receiving, which tells the worker that nobody waits for it."""
 
 
 class OutputTaker(Protocol):

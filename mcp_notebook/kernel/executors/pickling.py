@@ -132,7 +132,7 @@ def find_large_parts(
 
     Returns:
         The names of what is large, with their sizes, and the name of the largest variable; None if
-        it is no variable of the notebook.
+        no variable of the notebook is large.
     """
     variables = list_variables(function)
     data = {name: value for name, value in variables.items() if not callable(value)}

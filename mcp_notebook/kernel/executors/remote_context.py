@@ -94,7 +94,7 @@ def open_way(address: tuple[str, ...] | None) -> WayBack:
 
 
 class WorkerCancelled(Exception):
-    """Nobody waits for the function any more."""
+    """Nobody waits for the function."""
 
 
 class RemoteContext(ReportingContext):

@@ -1,10 +1,10 @@
-"""Whether a process waits for what can never come: a lock that a thread has which it lacks.
+"""Detects a deadlocked copy of the kernel: one that waits for a thread that it does not have.
 
 Runs in the user's kernel, on the thread of a call. A copy of the kernel has one of its threads;
 where another one held a lock, or should do some work, the copy would wait until its time limit.
 Linux tells what each thread of a process waits for. If each one waits without a time limit, for
 what only a thread of the same process could give, or for the end of one that only the kernel has,
-none ever goes on. A thread that reads a pipe of its own process counts, too: pyarrow has one, to
+none ever goes on. A thread that reads a pipe of its own process also counts: pyarrow has one, to
 hear of signals.
 """
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
-"""The number of Linux's call by which locks of all kinds wait; None: not known."""
+"""The number of the system call ``futex``, in which locks of all kinds wait; None: unknown."""
 _READ = {"x86_64": "0", "aarch64": "63"}.get(platform.machine())
 _MAX_READ = 10_000
 """Bytes; what is told of a thread is less."""

@@ -13,9 +13,11 @@ them, so a new thread's copy starts its own ones and does not wait for those tha
 
 import contextlib
 import ctypes
+import fcntl
 import gc
 import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +35,9 @@ from mcp_notebook.kernel.fork.raw_fork import (
     fork_terminal,
     wait_for_malloc,
 )
-from mcp_notebook.kernel.fork.shared_descriptors import let_go_of_descriptors
 
 GRACE = 0.5
-"""Seconds between the interrupt, by which Python code cleans up, and the end."""
+"""Seconds between the interrupt, after which Python code cleans up, and SIGKILL."""
 _LATE = 5.0
 """Seconds after its time limit when the system ends a copy whose kernel cannot."""
 _LOOK = 0.1
@@ -58,6 +59,10 @@ _FIRST_MESSAGE = b"begun"
 """The first thing that a copy sends."""
 _FAILED = 70
 """The exit status of a copy that could not do its work: ``EX_SOFTWARE``."""
+_OPEN_AGAIN = Path("/proc/self/fd")
+"""Where Linux opens the file of a descriptor once more; macOS has nothing like it."""
+_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_APPEND
+"""The flags of an open file that are needed to open it again."""
 
 
 class ForkedChild:
@@ -67,15 +72,15 @@ class ForkedChild:
         self.interrupted = False
         """Whether it has been interrupted."""
         self.status: int | None = None
-        """How it ended, as ``os.waitstatus_to_exitcode`` says it; None: that is not known."""
+        """How it ended, as ``os.waitstatus_to_exitcode`` says it; None: unknown."""
         self.is_stuck = False
         """Whether it was ended as it waited for a thread that it does not have."""
         self.is_disconnected = False
         """Whether it was ended as it had closed its connection and lived on."""
         self._lock = threading.Lock()
         self._pid: int | None = None
-        """None: there is nothing to send a signal to. Written by the call's thread, under the lock,
-        by which nobody sends a signal to one that is no more."""
+        """None: there is no process to send a signal to. Written by the call's thread, under the
+        lock, so that no signal goes to a PID that has been reused."""
         self._kill_at: float | None = None
         self._connection: Connection[Any, Any] | None = None
 
@@ -224,7 +229,7 @@ class ForkedChild:
             return
         # Until it is waited for, nobody else can have its number.
         with suppress(OSError):
-            os.kill(pid, signal.SIGSTOP)  # it starts no program any more
+            os.kill(pid, signal.SIGSTOP)  # so that it starts no further programs
         _kill_descendants(pid)
         _kill_group(pid)
         with suppress(OSError):
@@ -354,3 +359,44 @@ def _renew_random_numbers() -> None:
     if numpy_random is not None:
         with contextlib.suppress(Exception):  # a module of the user's by this name
             numpy_random.seed()
+
+
+def let_go_of_descriptors(connection: int) -> None:
+    """Share no socket, pipe or terminal with the kernel, and no position in a file.
+
+    A fork copies numbers, not what they stand for: a socket of the copy's is the kernel's, the end
+    of a pipe that it keeps open is an end that somebody waits for, and where it reads in a file,
+    the kernel goes on to read after that.
+
+    Args:
+        connection: The descriptor of the connection to the kernel, which stays.
+    """
+    # Nothing is closed: the number could be given to a file, which those who believe that it is
+    # theirs would close or write to.
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
+        with suppress(OSError):  # the one of the folder
+            mode = os.fstat(number).st_mode
+            if stat.S_ISREG(mode):
+                _open_again(number)
+            elif number != connection and _is_talk(number, mode):
+                os.dup2(nothing, number, inheritable=False)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def _is_talk(number: int, mode: int) -> bool:
+    """Return whether somebody at the other end would hear of what is done here."""
+    return stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode) or os.isatty(number)
+
+
+def _open_again(number: int) -> None:
+    """Give a descriptor of a file a position of its own, which is where the kernel's is now."""
+    flags = fcntl.fcntl(number, fcntl.F_GETFL) & _FLAGS
+    copy = os.open(_OPEN_AGAIN / str(number), flags | os.O_CLOEXEC)
+    try:
+        os.lseek(copy, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
+        os.dup2(copy, number, inheritable=os.get_inheritable(number))
+    finally:
+        os.close(copy)

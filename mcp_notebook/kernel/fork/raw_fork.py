@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of a call. ``os.fork`` lets each library prepare itself.
 OpenBLAS then waits for its threads to end, and where another thread of the kernel multiplies
 matrices at that moment they never do: the kernel would hang for ever, while holding Python. glibc's
-``_Fork`` (2.34 and newer; musl has it, too) runs no such handler. So the kernel is safe; what is
+``_Fork`` (2.34 and newer; also in musl) runs no such handler. So the kernel is safe; what is
 not prepared is the copy: OpenBLAS must not use its threads there, which are gone (`BlasThreads`),
 and a copy that was made while another thread was within ``malloc`` waits for that thread for ever
 (`wait_for_malloc`). Python's own handlers, and those of ``os.register_at_fork``, do run.
@@ -126,7 +126,7 @@ class BlasThreads:
         self._libraries = [library for path in _find_libraries() if (library := _load(path))]
 
     def do_without(self) -> None:
-        """In a copy: let OpenBLAS compute on the calling thread only, as there is no other one."""
+        """In a copy: let OpenBLAS compute on the calling thread, which is the only one."""
         for library in self._libraries:
             setter = next((name for name in _SETTERS if hasattr(library, name)), None)
             if setter is not None:

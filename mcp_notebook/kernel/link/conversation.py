@@ -443,7 +443,7 @@ class CallStops:
         self._answer()
 
     def close(self) -> None:
-        """Wait for no call any more: the bridge is gone."""
+        """Stop waiting: the bridge is gone."""
         if self._open:
             self._open.clear()
             self._calls.log.unsubscribe(self)

@@ -1,7 +1,7 @@
 """The calls of one conversation that have become tasks, and what its bridge asks about tasks.
 
 Runs on the endpoint's thread. The conversation hands over a call with all that it reports, asks and
-returns from then on; it goes to the task, which other conversations find, too. The bridge that
+returns from then on; it goes to the task, which other conversations can find. The bridge that
 started the call is told of its end without the result, for its audit log.
 """
 
@@ -274,7 +274,7 @@ class TaskCalls:
         task_call = self._calls.get(call_id)
         if task_call is not None:
             return task_call.task
-        self._calls[call_id] = None  # whoever finds that it is not open any more looks for it here
+        self._calls[call_id] = None  # whoever finds it no longer open looks for it here
         open_call = self._open_calls.pop(call_id, None)
         if open_call is None:
             del self._calls[call_id]
@@ -288,7 +288,7 @@ class TaskCalls:
         return task
 
     def _share(self, call_id: int, owner: str) -> Task | None:
-        """Let others wait for a call of this bridge, whose client may wait for it, too."""
+        """Let others wait for a call of this bridge, whose client may also wait for it."""
         is_task = call_id in self._calls
         offer = self._find_offer(call_id)
         self._offers.pop(call_id, None)

@@ -99,7 +99,7 @@ class TaskStore:
         return task
 
     def find(self, task_id: str, owner: str) -> Task | None:
-        """Return a task by its id; None if this owner has no such task, or none any more."""
+        """Return a task by its id; None if this owner has no such task, or it was forgotten."""
         task = self._tasks.get(task_id)
         return task if task is not None and task.owner == owner else None
 
@@ -251,7 +251,7 @@ class KeptCalls:
                 entry.is_taken = is_taken
 
     def forget(self, task: Task) -> None:
-        """Let nobody find a task by its call any more: it is gone."""
+        """Forget the call of a task that is gone."""
         for key, entry in tuple(self._calls.items()):
             if entry.work is task:
                 del self._calls[key]

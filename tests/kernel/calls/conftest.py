@@ -1,4 +1,4 @@
-"""The environment of calls in the test's own process; links to a kernel with calls."""
+"""The environment of calls in the test's own process."""
 
 import asyncio
 import contextvars
@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
-from live import Link, record_of
 
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.environment import CallEnvironment
@@ -65,7 +64,7 @@ def queue():
 def execution(registry, environment, converter, queue):
     """What runs the code of the calls of `queue`."""
     call_converter = CallConverter(converter)
-    stopper = Stopper(queue, call_converter, lambda _: None, None)
+    stopper = Stopper(queue, call_converter, None)
     return Execution(registry, ResultCache(), environment, call_converter, stopper)
 
 
@@ -129,26 +128,3 @@ def run_inline(execution):
         return result
 
     return run
-
-
-@pytest.fixture
-def link(kernel):
-    """Yield a link to the kernel of the test's module."""
-    with Link(record_of(kernel)) as link:
-        yield link
-
-
-@pytest.fixture(scope="module")
-def hasty_kernel(shared_kernel):
-    """The kernel of the test's module; it waits a fraction of a second where others wait longer.
-
-    That is for code that does not stop, for a restart after an interrupt, and before a client is
-    told that its call waits or runs.
-    """
-    package = "mcp_notebook.kernel"
-    shared_kernel.set_constants(f"{package}.calls.invoker", RESTART_FOLLOWS=0.05)
-    shared_kernel.set_constants(f"{package}.calls.stopping", STOP_LIMIT=0.2)
-    shared_kernel.set_constants(f"{package}.fork.forked_child", GRACE=0.1)
-    notices = {"NOTICE_AFTER": 0.05, "NOTICE_EVERY": 0.1, "HEARTBEAT": 0.1}
-    shared_kernel.set_constants(f"{package}.link.call_notices", **notices)
-    return shared_kernel

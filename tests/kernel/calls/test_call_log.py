@@ -161,7 +161,7 @@ def test_a_call_that_is_withdrawn_is_in_the_log_with_its_reason(log, make_call, 
     call = make_call()
     call.lock = queue.lock
     queue.add(call)
-    stopper = Stopper(queue, CallConverter(converter), lambda _: None, None)
+    stopper = Stopper(queue, CallConverter(converter), None)
     stopper.stop(call, StopRequest(CallState.CANCELLED, Cancelled("No longer wanted.")))
     entry = log.find(1)
     assert (entry.state, entry.run_seconds) == (CallState.CANCELLED, 0)

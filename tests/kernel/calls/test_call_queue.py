@@ -153,7 +153,7 @@ class GuardedList(list):
 
 def test_what_several_threads_change_is_changed_under_the_lock_only(queue, converter):
     queue._calls = GuardedList(queue.lock)
-    stopper = Stopper(queue, CallConverter(converter), lambda _: None, None)
+    stopper = Stopper(queue, CallConverter(converter), None)
 
     def make_call(run="main"):
         return GuardedCall("a", run=run, reply=lambda _: None, lock=queue.lock)
@@ -163,7 +163,7 @@ def test_what_several_threads_change_is_changed_under_the_lock_only(queue, conve
     assert queue.add(runs) is None
     queue.add_started(stops)
     stopper.stop(waits, WITHDRAWN)
-    assert queue.start_next("a") is runs
+    assert runs.is_started
     for call in (runs, stops):
         assert call.begin(lambda: None)
         call.set_interrupt(lambda: None)

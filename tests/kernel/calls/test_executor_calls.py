@@ -91,12 +91,12 @@ def call(queue, replies):
 
 @pytest.fixture
 def stopper(queue, converter):
-    return Stopper(queue, CallConverter(converter), lambda _: None, None)
+    return Stopper(queue, CallConverter(converter), None)
 
 
 @pytest.fixture
 def limited(queue, converter):
-    return Stopper(queue, CallConverter(converter), lambda _: None, 0.05)
+    return Stopper(queue, CallConverter(converter), 0.05)
 
 
 def run(call, executor, stopper, function=double, **arguments):

@@ -8,6 +8,7 @@ from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls import stopping
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
+from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.declared_tool import make_tool
@@ -41,8 +42,14 @@ def started():
 
 
 @pytest.fixture
-def stopper(queue, converter, started):
-    return Stopper(queue, CallConverter(converter), started.append, None)
+def queue(started):
+    """A queue that only notes whose turn has come."""
+    return CallQueue(10, started.append)
+
+
+@pytest.fixture
+def stopper(queue, converter):
+    return Stopper(queue, CallConverter(converter), None)
 
 
 def add(queue, run="main"):
@@ -54,10 +61,11 @@ def add(queue, run="main"):
 
 def test_a_call_that_waits_is_answered_at_once_and_makes_room(queue, stopper, started):
     call, caller = add(queue)
+    behind, _ = add(queue)
     stopper.stop(call, UNWANTED)
     stopper.stop(call, UNWANTED)
     assert "No longer wanted." in caller.text
-    assert (call.state, started) == (CallState.CANCELLED, ["a"])
+    assert (call.state, started) == (CallState.CANCELLED, [behind])
 
 
 def test_the_code_of_a_call_on_the_main_thread_is_asked_once_and_has_time(queue, stopper):
@@ -79,7 +87,7 @@ def test_the_code_of_a_call_on_the_main_thread_is_asked_once_and_has_time(queue,
 def test_a_tools_own_limit_counts_before_that_of_all_tools(queue, converter, general, own, limit):
     call, _ = add(queue)
     call.declared = make_tool(lambda: None, ToolOptions(name="a", timeout=own))
-    Stopper(queue, CallConverter(converter), print, general).limit_time(call)
+    Stopper(queue, CallConverter(converter), general).limit_time(call)
     (timer,) = call.timers
     queue.finish(call)
     assert timer.interval == limit
@@ -146,7 +154,7 @@ def test_a_call_that_has_ended_is_not_answered_again(queue, stopper):
 
 
 def test_a_call_is_stopped_by_the_limit_of_the_settings(queue, converter):
-    stopper = Stopper(queue, CallConverter(converter), lambda _: None, 0.01)
+    stopper = Stopper(queue, CallConverter(converter), 0.01)
     call, caller = add(queue, run="thread")
     call.begin(lambda: None)
     stopper.limit_time(call)
@@ -162,7 +170,7 @@ def test_a_call_goes_on_without_a_limit_where_there_are_no_more_threads(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    stopper = Stopper(queue, CallConverter(converter), lambda _: None, LIMIT)
+    stopper = Stopper(queue, CallConverter(converter), LIMIT)
     call, caller = add(queue)
     asked = []
     call.begin(lambda: asked.append(True))

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are opene
 
 PROGRAM = """
 import os, socket, tempfile
-from mcp_notebook.kernel.fork.shared_descriptors import let_go_of_descriptors
+from mcp_notebook.kernel.fork.forked_child import let_go_of_descriptors
 
 def in_copy(work, kept=-1):
     pid = os.fork()

@@ -1,6 +1,6 @@
 """Runs each call in a copy of the kernel, made by ``fork``.
 
-Runs in the user's kernel, on a thread of each call, which makes the copy (`executors.forked_child`)
+Runs in the user's kernel, on a thread of each call, which makes the copy (`forked_child`)
 and passes on what it sends; and in the copy, on the same thread's. There the call's code runs as on
 a kernel's main thread, and its value becomes a result there: only content blocks travel, not the
 large objects that they are made of. Nothing that the code changes is seen by the kernel.
@@ -10,19 +10,20 @@ import asyncio
 import contextvars
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import CannotElicit, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.interrupts import InterruptGate, watch_interrupts
+from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.calls.outcome import error_result
-from mcp_notebook.kernel.calls.runners import Runner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import ThreadRunner
 from mcp_notebook.kernel.fork.fork_safety import find_danger_in_copy, find_fork_danger
 from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.safe.text import describe_error
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 REPORT_INTERVAL = 0.05
 """Seconds between two reports of progress; those between are dropped."""
-_LOOK = 0.1
-"""Seconds between two looks at whether the user has interrupted a cell."""
+_NOTICED_AFTER = 0.05
+"""Seconds that Python has to run the handler of a signal; it takes microseconds."""
 MAX_ORIGINAL = 50_000_000
 """Bytes of an original that is sent to the kernel, which keeps it for clients."""
 _UNSAFE = (
@@ -144,7 +145,7 @@ class ForkRunner(ThreadRunner):
         )
         converter.keep_by(kernel.keep)
         gate = InterruptGate()
-        watch_interrupts(gate)
+        _watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
             result = self._execution.run(call, gate, partial(self._await_in_child, gate))
         kernel.send_result(result, is_private=call.elicitations.is_used, has_run=call.has_run)
@@ -175,40 +176,24 @@ class ForkRunner(ThreadRunner):
         return self._execution.convert_in_gate(call, gate, value)
 
 
-def run_and_wait(
-    runner: Runner,
-    call: ActiveCall,
-    on_result: Callable[[Result], None],
-    on_interrupt: Callable[[], None],
-) -> None:
-    """Run a call inside the cell that asks for it, and wait for its end.
+def _watch_interrupts(gate: InterruptGate) -> None:
+    """In a copy of the kernel: interrupt code whose SIGINT Python does not notice.
 
-    Args:
-        runner: Where it runs.
-        call: It waits in the queue.
-        on_result: Called once, on the thread where the code ended.
-        on_interrupt: Called when the user interrupts the cell.
+    In a copy that was made by another thread than the main one, Python 3.13 runs the handler of a
+    signal only when the signal ends a wait.
     """
-    ended = threading.Event()
+    if sys.version_info < (3, 13):
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
-    def end(result: Result) -> None:
-        on_result(result)
-        ended.set()
+    def watch() -> None:
+        while os.read(reader, 1):
+            sleep(_NOTICED_AFTER)
+            gate.raise_unnoticed()
 
-    try:
-        with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
-            runner.start(call, end)
-            try:
-                gate.open()
-                # A signal that comes just before a wait begins does not end it.
-                while not ended.wait(_LOOK):
-                    pass
-            finally:
-                gate.close()
-    except KeyboardInterrupt:
-        on_interrupt()
-        if call.began is not None:  # else it never does, and has its result
-            ended.wait()
+    threading.Thread(target=watch, name="mcp-notebook-interrupts", daemon=True).start()
 
 
 class KernelOfChild:

@@ -11,7 +11,7 @@ import pytest
 from live import Link, text_of, until
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
-from mcp_notebook.kernel.calls.fork_runner import KernelOfChild
+from mcp_notebook.kernel.fork.fork_runner import KernelOfChild
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system makes no copies")
@@ -717,8 +717,8 @@ def write_pid(function):
         return function(*args, **options)
     return build
 
-input_schema.build_validator = write_pid(input_schema.build_validator)
-output_schema.make_comparison = write_pid(output_schema.make_comparison)
+signature_to_schema.build_validator = write_pid(signature_to_schema.build_validator)
+output_schema._make_comparison = write_pid(output_schema._make_comparison)
 """
 BUILDS = '''
 @copy
@@ -739,8 +739,8 @@ def test_what_calls_need_of_their_tool_is_built_once_and_in_the_kernel(kernel, l
             assert not link.call("built", numbers=[1, 2]).is_error
     finally:
         kernel.ok(
-            "for module, name in [(input_schema, 'build_validator'), "
-            "(output_schema, 'make_comparison')]:\n"
+            "for module, name in [(signature_to_schema, 'build_validator'), "
+            "(output_schema, '_make_comparison')]:\n"
             "    function = getattr(module, name)\n"
             "    setattr(module, name, function.__closure__[0].cell_contents)\n"
             "del built"
