@@ -126,7 +126,7 @@ def settings_page() -> str:
     return format_page(
         "Settings",
         "Set these in the environment of the notebook's kernel, of `mcp-notebook`, or of both. "
-        "Some are options of the [command line](cli.md) too. `mcp-notebook config --show` prints "
+        "Some are options of the [command line](cli.md) too. `mcp-notebook settings` prints "
         "what they are and where each value comes from.",
         format_table(["Setting", "Environment variable", "Default", "Meaning"], rows),
     )
@@ -173,7 +173,8 @@ def cli_page() -> str:
 
 
 def _commands(group: Any, path: str) -> Iterable[tuple[str, Any]]:
-    for name, verb in group.commands.items():
+    for name, command in group.commands.items():
+        verb = command.load() if hasattr(command, "load") else command
         yield f"{path} {name}", verb
         if hasattr(verb, "commands"):
             yield from _commands(verb, f"{path} {name}")

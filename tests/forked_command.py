@@ -27,7 +27,7 @@ COMMAND, KERNEL, SERVER = "mcp_notebook", "ipykernel_launcher", "jupyter_server"
 """Modules that are run."""
 PACKAGES = {
     COMMAND: [
-        *("mcp_notebook.cli.main", "mcp_notebook.bridge"),
+        *("mcp_notebook.cli", "mcp_notebook.bridge"),
         *("anyio._backends._asyncio", "httpcore2", "uvloop"),
     ],
     KERNEL: [

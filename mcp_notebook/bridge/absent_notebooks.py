@@ -2,7 +2,7 @@
 
 Runs in the process of a command, or in a thread of a bridge when a client calls an unknown tool: a
 kernel may have left before the bridge started, and its note names no tools. Looks at the records
-and the notes beside them only; what an attempt to link a kernel says is the business of `commands`.
+and the notes beside them only; what an attempt to link a kernel says is said by `shell_kernels`.
 """
 
 import socket

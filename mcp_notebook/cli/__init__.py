@@ -1,6 +1,9 @@
 """The ``mcp-notebook`` command: each command in a module of its name.
 
 Face: `main` reads the arguments and hands over to the command; `bridges` and `runner` start the
-commands that must start quickly. Runs in the process of the command, on its main thread; what a
-command imports is imported when it runs, so that ``--help`` and shell completion are quick.
+commands that must start quickly; `jupyter_bridge` is what the extension of Jupyter Server starts.
+
+Runs in the process of the command, on its main thread. A module of a command is imported when its
+command runs, or is asked for its help or to complete a word. So that these are quick, what loads
+pydantic, anyio or MCP is imported within the functions that need it.
 """

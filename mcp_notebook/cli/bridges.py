@@ -19,7 +19,7 @@ def run_stdio_bridge(settings: Settings, notebooks: Sequence[Path]) -> None:
             "This command is started by an MCP client, which talks to it over stdin and stdout. "
             "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools."
         )
-    from mcp_notebook.bridge.start import start_stdio  # noqa: PLC0415 - not for help
+    from mcp_notebook.bridge.start import start_stdio
 
     run_command(start_stdio, settings, notebooks)
 
@@ -28,6 +28,6 @@ def run_http_bridge(
     settings: Settings, notebooks: Sequence[Path], *, background: bool = False
 ) -> None:
     """Serve clients over HTTP."""
-    from mcp_notebook.bridge.start import start_http  # noqa: PLC0415 - not for help
+    from mcp_notebook.bridge.start import start_http
 
     run_command(start_http, settings, notebooks, background=background)

@@ -1,36 +1,66 @@
-"""``mcp-notebook call TOOL``: one call from the shell, its arguments as options or as JSON.
+"""``mcp-notebook call TOOL``: makes one call, or stops one.
 
-Runs in the process of the command; the call itself is the business of `cli.commands`.
+Links the tool's kernel directly, without MCP. Results go to stdout, everything else to stderr.
 """
 
+import getpass
 import json
+import mimetypes
 import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcp_notebook._version import __version__
+from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
-    IgnoreErrors,
+    NO_TOOLS,
+    TAKES_WORDS,
+    AllowErrors,
     Notebook,
     TrustedOnly,
-    Yes,
     explain_extra_notebook,
+    read_settings,
 )
 from mcp_notebook.cli.runner import run_command
+from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
+from mcp_notebook.errors import CallError, InvalidArguments, NotebookError, UnknownTool
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.redaction import has_secrets
+from mcp_notebook.text.terminal import print_data, print_note
+from mcp_notebook.text.wording import make_printable
+from mcp_notebook.wire import resource_uris
 
-EXAMPLE = (
-    "Example: mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb"
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+    from mcp_notebook.bridge.kernels.links import Links
+    from mcp_notebook.wire import messages
+
+_YES = frozenset({"y", "yes"})
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    cls=Command,
+    context_settings=TAKES_WORDS,
+    epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
+    "--notebook notebooks/weather.ipynb",
 )
-
-
 def call(  # noqa: PLR0913 - one for each option
     context: typer.Context,
     tool: Annotated[
-        str,
-        typer.Argument(metavar="TOOL", help="The tool's name, as `mcp-notebook list` shows it."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="TOOL",
+            help="The tool's name, as `mcp-notebook list` shows it.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     arg: Annotated[
         list[str] | None,
@@ -40,23 +70,39 @@ def call(  # noqa: PLR0913 - one for each option
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
     ] = None,
     notebook: Notebook = None,
-    allow_errors: IgnoreErrors = False,
+    allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
-    yes: Yes = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
+    ] = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
     ] = None,
+    stop: Annotated[
+        bool,
+        typer.Option(
+            "--stop",
+            help="Stop a call that waits or runs, also while a cell or the call itself holds its "
+            "kernel. In place of TOOL, give its number, as `%mcp log` shows it (12, or sales:12 "
+            "where two notebooks have a call 12); without a number, the calls are listed.",
+        ),
+    ] = False,
 ) -> None:
-    """Call a tool and print its result."""
+    """Call a tool and print its result, or stop a call."""
+    if stop:
+        if context.args or arg or json_ is not None or notebook is not None:
+            context.fail("--stop takes nothing but the number of a call.")
+        from mcp_notebook.cli.stop_call import stop_call
+
+        run_command(stop_call, Settings.from_environment(), tool)
+        return
+    if tool is None:
+        context.fail("Missing argument 'TOOL'.")
     if context.args:
         context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:
         context.fail("Give the arguments with either --arg or --json, not both.")
-    settings = Settings.from_environment(
-        allow_errors=allow_errors or None, trusted_only=trusted_only or None
-    )
-    from mcp_notebook.cli.commands import ToolCall, call_tool  # noqa: PLC0415
-
+    settings = read_settings(allow_errors=allow_errors, trusted_only=trusted_only)
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
@@ -97,3 +143,293 @@ def _explain_extra_argument(word: str) -> str:
     if word.startswith("{"):
         return f"Write all arguments as one object: `--json {shlex.quote(word)}`."
     return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call, as typed in a shell."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Values by parameter."""
+    texts: Sequence[tuple[str, str]] = ()
+    """Parameters and texts; the tool's input schema decides what a text means."""
+    notebook: Path | None = None
+    """The notebook, which is run unless it is open; None for all open notebooks."""
+    is_confirmed: bool = False
+    """Whether to run a tool that asks before each call without a question."""
+    save: Path | None = None
+    """Folder for pictures, files and the originals of shortened results; None to only list them."""
+
+
+async def call_tool(settings: Settings, call: ToolCall) -> bool:
+    """Call a tool, print its answer, and return whether it succeeded.
+
+    Raises:
+        NotebookError: The notebook cannot be run, or no notebook offers a tool.
+        CallError: No such tool exists, its kernel is gone, or the user does not agree to the call.
+    """
+    from mcp_notebook.bridge.kernels.running_call import Listener
+    from mcp_notebook.bridge.shell_kernels import link_kernels
+    from mcp_notebook.wire import messages
+
+    client = messages.ClientInfo(name="mcp-notebook call", version=__version__)
+    async with link_kernels(settings, call.notebook) as kernels:
+        links = kernels.links
+        for failure in kernels.failures:
+            print_note(str(failure))
+        entry = _find_tool(kernels.catalog, settings, call)
+        schema = entry.tool.input_schema
+        arguments = dict(call.arguments) | read_arguments(call.texts, schema)
+        arguments = await ask_for_secrets(schema, arguments)
+        if not call.is_confirmed:
+            await ask_for_consent(settings, entry, arguments)
+        listener = Listener(progress=_print_progress)
+        result = await links.call(
+            entry, arguments, listener, client=client, confirmed=entry.tool.revision
+        )
+        _print_result(result, call)
+        for block in result.content:
+            if (
+                isinstance(block, ResourceLink)
+                and call.save is not None
+                and resource_uris.find_kernel_id(block.uri)
+            ):
+                print_note(await _save_original(links, block, call.save, call.tool))
+    return not result.is_error
+
+
+def _find_tool(catalog: "Catalog", settings: Settings, call: ToolCall) -> "CatalogEntry":
+    """Return the tool to call.
+
+    Raises:
+        NotebookError: No notebook offers a tool.
+        CallError: No such tool exists.
+    """
+    try:
+        return catalog.find(call.tool)
+    except UnknownTool as error:
+        from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
+
+        absent = find_absent_notebooks(settings, also_back=True) if call.notebook is None else []
+        if not catalog.entries():
+            raise NotebookError("\n".join(map(str, (NO_TOOLS, *absent)))) from None
+        if not absent:
+            raise
+        raise CallError("\n".join(map(str, (error, *absent)))) from None
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn texts into the arguments of a tool.
+
+    Args:
+        texts: Pairs of a parameter's name and the text of its value.
+        schema: The tool's input schema.
+
+    Raises:
+        InvalidArguments: A parameter is named twice.
+    """
+    arguments: dict[str, Any] = {}
+    for name, text in texts:
+        if name in arguments:
+            raise InvalidArguments(
+                f"The argument {name!r} is given twice. Use --json to pass a list."
+            )
+        parameter = schema.get("properties", {}).get(name, {})
+        arguments[name] = _parse_value(text, set(_list_types(parameter, schema)))
+    return arguments
+
+
+def _parse_value(text: str, allowed: set[str]) -> Any:
+    """Return the value of a text, given the JSON types that are allowed (none: any type)."""
+    if allowed == {"string"}:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    # If strings are allowed, too, `5` could be either: a value of an allowed type comes first.
+    return value if "string" not in allowed or _name_types(value) & allowed else text
+
+
+def _name_types(value: Any) -> set[str]:
+    """Return the names of the JSON types of a value."""
+    kinds: tuple[tuple[Any, set[str]], ...] = (
+        (bool, {"boolean"}),  # before int, its base class
+        (int, {"integer", "number"}),
+        (float, {"number"}),
+        (str, {"string"}),
+        (list, {"array"}),
+        (dict, {"object"}),
+        (type(None), {"null"}),
+    )
+    return next(names for kind, names in kinds if isinstance(value, kind))
+
+
+def _list_types(
+    schema: Any, root: Mapping[str, Any], visited: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Yield the JSON types that a schema allows; none if it does not restrict them."""
+    if not isinstance(schema, Mapping):
+        return
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    if name and name not in visited:  # schemas may be recursive
+        visited |= {name}
+        yield from _list_types(root.get("$defs", {}).get(name), root, visited)
+    types = schema.get("type", [])
+    yield from [types] if isinstance(types, str) else types
+    if not types:
+        for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
+            yield from _name_types(value)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(keyword, ()):
+            yield from _list_types(part, root, visited)
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+async def ask_for_secrets(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call with the secrets that it lacks, typed without being shown.
+
+    What stands in a command is seen by other users of the machine, who may list processes, and is
+    kept in the shell's history; what is typed here is not.
+
+    Nobody is asked if stdin is no terminal: the tool then says what it misses.
+
+    Args:
+        schema: The tool's input schema.
+        arguments: What the command says.
+    """
+    missing = [
+        name
+        for name in schema.get("required", ())
+        if name not in arguments and has_secrets(schema.get("properties", {}).get(name), schema)
+    ]
+    if not missing or not sys.stdin.isatty():
+        return dict(arguments)
+    import anyio.to_thread
+
+    texts = []
+    for name in missing:
+        prompt = f"{make_printable(name)} (is not shown): "
+        texts.append((name, await anyio.to_thread.run_sync(getpass.getpass, prompt)))
+    return dict(arguments) | read_arguments(texts, schema)
+
+
+async def ask_for_consent(
+    settings: Settings, entry: "CatalogEntry", arguments: Mapping[str, Any]
+) -> None:
+    """Ask whoever started the command before the tools that clients are asked about.
+
+    Raises:
+        ConsentDenied: They do not agree, or stdin is no terminal.
+    """
+    import anyio.to_thread
+
+    from mcp_notebook.bridge.access.caller import Caller
+    from mcp_notebook.bridge.consent.policy import ConsentPolicy, make_denial
+    from mcp_notebook.bridge.consent.question import make_question, write_question
+
+    if not ConsentPolicy.from_settings(settings).applies_to(entry.tool):
+        return
+    if not sys.stdin.isatty():
+        raise make_denial(
+            entry.name, "Nobody can be asked: stdin is no terminal. Add `--yes` to agree to it."
+        )
+    question = make_question(entry, arguments, caller=Caller(name="mcp-notebook"))
+    print_note(write_question(question))
+    print_note("Run it? y/N: ", end="")
+    answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    if answer.strip().lower() not in _YES:
+        raise make_denial(entry.name, "You did not agree to it.")
+
+
+# -- output ----------------------------------------------------------------------------------------
+
+
+async def _print_progress(progress: "messages.Progress") -> None:
+    done = "" if progress.progress is None else f"{progress.progress:g}"
+    if progress.total is not None:
+        done += f" of {progress.total:g}"
+    elif progress.message:  # without a total, the number only counts the messages
+        done = ""
+    print_note(f"{done} {progress.message or ''}".strip())
+
+
+def _print_result(result: Result, call: ToolCall) -> None:
+    write = print_note if result.is_error else print_data
+    for block in result.content:
+        match block:
+            case Text():
+                write(block.text)
+            case Resource(data=str() as text):
+                write(text)
+            case ResourceLink():
+                write(f"{block.about}: {block.uri}")
+            case _:
+                _save_block(block, call)
+    if not result.content and result.structured is not None:
+        write(json.dumps(result.structured, indent=2, ensure_ascii=False))
+
+
+def _save_block(block: ContentBlock, call: ToolCall) -> None:
+    """Save a block that cannot be printed, or mention it."""
+    assert not isinstance(block, Text | ResourceLink)
+    assert isinstance(block.data, bytes)
+    kind = type(block).__name__.lower()
+    description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
+    if call.save is None:
+        print_note(f"{description} not saved. Choose a folder with --save DIR.")
+        return
+    path = _save(block.data, _guess_extension(block.mime_type), call.save, call.tool)
+    print_note(f"{description} saved as {path}")
+
+
+async def _save_original(links: "Links", link: ResourceLink, folder: Path, tool: str) -> str:
+    """Save the resource behind a link, and return a sentence about the outcome."""
+    try:
+        resource = await links.read_resource(link.uri)
+    except CallError as error:
+        return f"not saved: {error}"
+    data = resource.data.encode() if isinstance(resource.data, str) else resource.data
+    extension = Path(link.name).suffix or _guess_extension(resource.mime_type)
+    path = _save(data, extension, folder, tool)
+    return f"{link.title or link.name} saved as {path} ({_format_size(len(data))})"
+
+
+def _guess_extension(mime_type: str) -> str:
+    kind = mime_type.partition(";")[0]
+    subtype = kind.partition("/")[2]
+    # For types that the tables lack (audio/wav), the subtype is often the extension.
+    fallback = f".{subtype}" if subtype.isalnum() else ".bin"
+    return mimetypes.guess_extension(kind, strict=False) or fallback
+
+
+def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
+    """Write a file with an unused name, and return its path."""
+    try:
+        folder.expanduser().mkdir(parents=True, exist_ok=True)
+        number = 1
+        while True:
+            path = folder.expanduser() / f"{tool}-{number}{extension}"
+            try:
+                with path.open("xb") as file:
+                    file.write(data)
+            except FileExistsError:
+                number += 1
+            else:
+                return path
+    except OSError as error:
+        raise NotebookError(
+            f"Cannot save to {folder}: {error.strerror}. Choose another folder with --save."
+        ) from None
+
+
+def _format_size(count: int) -> str:
+    return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004

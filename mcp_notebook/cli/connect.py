@@ -1,6 +1,6 @@
 """``mcp-notebook connect ADDRESS``: a remote server for a client that only starts commands.
 
-Runs in the process of the command; the work is that of `bridge.connect`.
+The work is that of `bridge.connect`.
 """
 
 from pathlib import Path
@@ -8,15 +8,18 @@ from typing import Annotated
 
 import typer
 
+from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.settings.settings import Settings
 
-EXAMPLE = (
-    "Example: mcp-notebook connect https://hub.example.org/user/ada/lab/tree/rain.ipynb "
-    "--token-file ~/hub.token"
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    cls=Command,
+    epilog="Example: mcp-notebook connect https://hub.example.org/user/ada/lab/tree/rain.ipynb "
+    "--token-file ~/hub.token",
 )
-
-
 def connect(  # noqa: PLR0913 - one for each option
     context: typer.Context,
     address: Annotated[
@@ -52,8 +55,8 @@ def connect(  # noqa: PLR0913 - one for each option
     """
     if sum(option is not None for option in (token_file, token_env, token_keyring)) > 1:
         context.fail("Give one of --token-file, --token-env and --token-keyring.")
-    from mcp_notebook.bridge.connect.command import connect as run_connect  # noqa: PLC0415
-    from mcp_notebook.bridge.connect.credentials import TokenSource  # noqa: PLC0415
+    from mcp_notebook.bridge.connect.command import connect as run_connect
+    from mcp_notebook.bridge.connect.credentials import TokenSource
 
     source = TokenSource(file=token_file, variable=token_env, keyring=token_keyring)
     run_command(run_connect, Settings.from_environment(), address, source, insecure=insecure)

@@ -1,21 +1,19 @@
-"""``mcp-notebook doctor``: argv -> one run of `doctor.examination`.
+"""``mcp-notebook doctor [CLIENT]``: argv -> one run of `doctor.examination`."""
 
-Runs in the process of the command.
-"""
-
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli.options import ClientName, parse_server_name
+from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.options import ClientName, SettingsFile, parse_server_name
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.settings.settings import Settings
 
-EXAMPLE = "Example: mcp-notebook doctor cursor"
+app = typer.Typer(add_completion=False)
 
 
+@app.command(cls=Command, epilog="Example: mcp-notebook doctor cursor")
 def doctor(
     context: typer.Context,
     client: ClientName = None,
@@ -29,14 +27,7 @@ def doctor(
             parser=parse_server_name,
         ),
     ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            metavar="FILE",
-            help="The client's settings, if they are not where they usually are.",
-        ),
-    ] = None,
+    file: SettingsFile = None,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
@@ -49,7 +40,7 @@ def doctor(
     if file is not None and client is None:
         context.fail("--file names the settings of one client: write its name before it.")
     settings = Settings.from_environment()
-    from mcp_notebook.doctor.examination import Examination, examine  # noqa: PLC0415
+    from mcp_notebook.doctor.examination import Examination, examine
 
     program = None if client is None else find_client(client)
     examination = Examination(

@@ -1,10 +1,12 @@
-"""How the help of the ``mcp-notebook`` command looks: without Python's types, and without braces.
+"""How commands look in help, and when they are imported.
 
-Runs in the process of the command; what the commands do is the business of `cli`.
+Runs in the process of the command. Help shows neither Python's types nor braces.
 """
 
+from importlib import import_module
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -44,3 +46,17 @@ class Command(TyperCommand):
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
+
+
+class LazyCommand(Command):
+    """A command of which only the name and a line of help are known until it runs."""
+
+    def load(self) -> Any:
+        """Import the command's module, and return the command."""
+        return typer.main.get_command(import_module(f"mcp_notebook.cli.{self.name}").app)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Read the arguments as the command itself does; typer runs the context's command."""
+        return self.load().make_context(info_name, args, parent=parent, **extra)

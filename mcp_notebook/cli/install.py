@@ -1,49 +1,40 @@
-"""``mcp-notebook install CLIENT`` and ``uninstall CLIENT``: argv -> one change of a settings file.
+"""``mcp-notebook install CLIENT``: writes what a client needs into its settings, or prints it.
 
-Runs in the process of the command. What is written is the business of `clients`.
+What clients need and how their settings are changed is the business of `clients`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli.config import print_snippet
+from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
+    TAKES_OPTIONS,
     ClientName,
+    DryRun,
     Http,
     RemoteTokenEntry,
     RemoteTokenFile,
     RemoteTokenVariable,
     ServerName,
+    SettingsFile,
     Url,
-    parse_remote,
-    parse_stdio,
+    parse_options_of,
 )
-from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.client import Client, Machine, Remote, Server
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
-INSTALL_EXAMPLE = "Example: mcp-notebook install cursor"
-"""For the help of `install`."""
-UNINSTALL_EXAMPLE = "Example: mcp-notebook uninstall cursor"
-"""For the help of `uninstall`."""
-
-_File = Annotated[
-    Path | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        help="The client's settings, if they are not where they usually are.",
-    ),
-]
-_DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
-]
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    cls=Command, context_settings=TAKES_OPTIONS, epilog="Example: mcp-notebook install cursor"
+)
 def install(  # noqa: PLR0913 - one for each option
     context: typer.Context,
     client: ClientName = None,
@@ -54,12 +45,16 @@ def install(  # noqa: PLR0913 - one for each option
     token_env: RemoteTokenVariable = None,
     token_keyring: RemoteTokenEntry = None,
     name: ServerName = "notebook",
-    file: _File = None,
+    file: SettingsFile = None,
     replace: Annotated[
         bool,
         typer.Option("--replace", help="Overwrite a server of that name with other settings."),
     ] = False,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
+    print_: Annotated[
+        bool,
+        typer.Option("--print", help="Print what to copy into the settings, and change nothing."),
+    ] = False,
 ) -> None:
     """Connect a client to your notebooks: write what it needs into its settings.
 
@@ -67,26 +62,28 @@ def install(  # noqa: PLR0913 - one for each option
     machine. Comments and the order of the settings stay, and the file before is kept. For Goose and
     Continue, whose settings are in YAML, print what to paste, with exit status 1.
     """
-    from mcp_notebook.clients.installation import (  # noqa: PLC0415 - only if called
-        apply_change,
-        plan_installation,
-    )
-    from mcp_notebook.clients.servers import build_server  # noqa: PLC0415
-    from mcp_notebook.clients.snippets import list_steps, render_snippet  # noqa: PLC0415
-
     settings = Settings.from_environment()
     if client is None:
         _list_clients()
         return
-    notebooks, options = parse_stdio(context, context.args)
+    from mcp_notebook.clients.servers import build_server
+
+    notebooks, options = _parse_stdio(context, context.args)
     program = find_client(client)
-    place = _find_file(program, file)
-    remote = parse_remote(context, url, token_file, token_env, token_keyring)
+    remote = _parse_remote(context, url, token_file, token_env, token_keyring)
+    place = file.absolute() if file else program.find_file(Machine.current())
+    if file is None and not print_:
+        _check_presence(program)
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
-    if program.is_pasted:
-        print_snippet(render_snippet(program, server, Machine.current(), name, place))
+    if print_ or program.is_pasted:
+        _print_snippet(program, server, name, place)
+        if print_:
+            return
         print_note("Nothing was written: settings in YAML are yours to change.")
         raise typer.Exit(1)
+    from mcp_notebook.clients.installation import apply_change, plan_installation
+    from mcp_notebook.clients.snippets import list_steps
+
     change = plan_installation(program, place, name, server, replace=replace)
     if not change.is_needed:
         print_output(f"{program.title} is connected already: {place} has this server.")
@@ -101,56 +98,77 @@ def install(  # noqa: PLR0913 - one for each option
     print_note("\n".join(list_steps(program, server)))
 
 
-def uninstall(
-    client: ClientName,
-    *,
-    name: ServerName = "notebook",
-    file: _File = None,
-    dry_run: _DryRun = False,
-) -> None:
-    """Disconnect a client: remove from its settings what `install` wrote."""
-    from mcp_notebook.clients.installation import (  # noqa: PLC0415 - only if called
-        apply_change,
-        plan_removal,
+def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the notebooks that words name for `stdio`, and the options, as it is given them."""
+    parameters, values = parse_options_of("stdio", context, words)
+    options: list[str] = []
+    for parameter in parameters:
+        value = values.get(parameter.name)
+        if parameter.param_type_name != "option" or not value:
+            continue
+        option = parameter.opts[-1]
+        options += [option] if value is True else [f"{option}={text}" for text in value]
+    # Old versions of typer leave them texts here.
+    return [Path(notebook) for notebook in values["notebooks"] or ()], options
+
+
+def _parse_remote(
+    context: typer.Context,
+    url: str | None,
+    token_file: Path | None,
+    token_env: str | None,
+    token_keyring: str | None,
+) -> Remote | None:
+    """Return the server that ``--url`` names, with the place of its token; None without it.
+
+    Raises:
+        RemoteError: The address is not valid.
+    """
+    number = sum(place is not None for place in (token_file, token_env, token_keyring))
+    if number > 1:
+        context.fail("Give one of --token-file, --token-env and --token-keyring.")
+    if url is None:
+        if number:
+            context.fail("--token-file, --token-env and --token-keyring need --url.")
+        return None
+    from mcp_notebook.bridge.connect.addresses import read_address
+
+    read_address(url)  # clients hide what their commands say, so what is wrong is said here
+    return Remote(
+        address=url, token_file=token_file, token_env=token_env, token_keyring=token_keyring
     )
 
-    settings = Settings.from_environment()
-    program = find_client(str(client))
-    place = file.absolute() if file else program.find_file(Machine.current())
-    change = plan_removal(program, place, name, settings)
-    if dry_run:
-        print_output(change.format_diff())
-        return
-    apply_change(change, settings)
-    print_output(f"Disconnected {program.title}: the server {name!r} is no longer in {place}.")
-    print_note(f"{program.title} may keep it until it is started again.")
 
-
-def _find_file(client: Client, file: Path | None) -> Path:
-    """Return where a client's settings are.
+def _check_presence(client: Client) -> None:
+    """Check that a client is installed, so that its settings are where they usually are.
 
     Raises:
         ClientError: The client has left no trace here.
     """
-    from mcp_notebook.clients.installation import (  # noqa: PLC0415 - only if called
-        explain_absence,
-        is_installed,
-    )
+    from mcp_notebook.clients.installation import explain_absence, is_installed
 
     machine = Machine.current()
-    if file is not None:
-        return file.absolute()
-    place = client.find_file(machine)
     if not is_installed(client, machine):
         raise ClientError(
             f"{explain_absence(client, machine)} Install it and start it once, or say where its "
             "settings are with --file."
         )
-    return place
+
+
+def _print_snippet(client: Client, server: Server, name: str, file: Path) -> None:
+    """Print what to paste, and beside it where to and what else to do."""
+    from mcp_notebook.clients.snippets import render_snippet
+
+    snippet = render_snippet(client, server, Machine.current(), name, file)
+    print_output(snippet.text.rstrip("\n"))
+    notes = [f"This belongs into {snippet.file}.", *snippet.steps]
+    if snippet.link:
+        notes.append(f"Or open this link, and {client.title} adds it:\n{snippet.link}")
+    print_note("\n" + "\n".join(notes))
 
 
 def _list_clients() -> None:
-    from mcp_notebook.clients.installation import is_installed  # noqa: PLC0415 - only if called
+    from mcp_notebook.clients.installation import is_installed
 
     machine = Machine.current()
     rows = [

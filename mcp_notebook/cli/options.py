@@ -1,21 +1,19 @@
 """The arguments and options that commands of ``mcp-notebook`` share, each with its help.
 
-Runs in the process of the command; what the values do is the business of `settings` and of the
-commands in `cli`.
+What the values do is the business of `settings` and of the commands.
 """
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from mcp_notebook.clients.client import Remote
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.settings.settings import DEFAULT_PORT
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 _MAX_PORT = 65_535
 
@@ -49,7 +47,7 @@ Notebook = Annotated[
     ),
 ]
 AllowErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Serve a notebook even if one of its cells fails.")
+    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
 ]
 Replicas = Annotated[
     str | None,
@@ -66,9 +64,6 @@ Watch = Annotated[
         help="Run a notebook again, in new kernels, when it is saved with changed code. They take "
         "over when all cells have run; running calls finish on the old ones.",
     ),
-]
-IgnoreErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
 ]
 TrustedOnly = Annotated[
     bool,
@@ -197,12 +192,26 @@ ServerName = Annotated[
     ),
 ]
 
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="The client's settings, if they are not where they usually are.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
 ]
 
 TAKES_WORDS = {"allow_extra_args": True}
 """For the context of a command that checks unexpected words itself, to say where they belong."""
+
+
+NO_TOOLS = (
+    "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
+    "that begins with `%%mcp_tool`, or choose a notebook to run with `--notebook FILE.ipynb`."
+)
 
 
 def explain_extra_notebook(word: str) -> str:
@@ -211,7 +220,7 @@ def explain_extra_notebook(word: str) -> str:
 
 
 TAKES_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""For the context of a command that takes options of another one, too."""
+"""For the context of a command that also takes options of another one."""
 
 
 def parse_options_of(
@@ -229,51 +238,23 @@ def parse_options_of(
     assert isinstance(group, TyperGroup)
     command = group.get_command(context.parent, name)
     assert command is not None
-    values = command.make_context(name, list(words), parent=context.parent).params
-    return list(command.params), values
+    other = command.make_context(name, list(words), parent=context.parent)
+    return list(other.command.params), other.params
 
 
-def parse_remote(
-    context: typer.Context, url: str | None, *places: Path | str | None
-) -> Remote | None:
-    """Return the server that ``--url`` names; None without the option.
+def drop_unset(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with None for a flag or a list that is not given: its variable may be set."""
+    return {
+        # 0 is a value: any free port, for example.
+        name: None if value is False or value in ((), []) else value
+        for name, value in options.items()
+    }
 
-    Args:
-        context: Of the command that was called.
-        url: Its address.
-        *places: Of its token: a file, a variable, an entry of the keyring; at most one of them.
+
+def read_settings(**options: Any) -> Settings:
+    """Return the settings: options that are given, environment variables, defaults.
 
     Raises:
-        RemoteError: That is no address.
+        SettingsError: A value cannot be used.
     """
-    if sum(place is not None for place in places) > 1:
-        context.fail("Give one of --token-file, --token-env and --token-keyring.")
-    if url is None:
-        if any(place is not None for place in places):
-            context.fail("--token-file, --token-env and --token-keyring need --url.")
-        return None
-    # Late: it loads MCP.
-    from mcp_notebook.bridge.connect.addresses import read_address  # noqa: PLC0415
-
-    read_address(url)  # clients hide what their commands say, so what is wrong is said here
-    file, variable, entry = places
-    return Remote(
-        address=url,
-        token_file=None if file is None else Path(file),
-        token_env=None if variable is None else str(variable),
-        token_keyring=None if entry is None else str(entry),
-    )
-
-
-def parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Return the notebooks that words name for `stdio`, and the options, as it is given them."""
-    parameters, values = parse_options_of("stdio", context, words)
-    options: list[str] = []
-    for parameter in parameters:
-        value = values.get(parameter.name)
-        if parameter.param_type_name != "option" or not value:
-            continue
-        option = parameter.opts[-1]
-        options += [option] if value is True else [f"{option}={text}" for text in value]
-    # Old versions of typer leave them texts here.
-    return [Path(notebook) for notebook in values["notebooks"] or ()], options
+    return Settings.from_environment(**drop_unset(options))

@@ -27,9 +27,9 @@ def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: A
     signals themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores
     SIGINT.
     """
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
-    import anyio  # noqa: PLC0415
+    import anyio
 
     async def run() -> T:
         with anyio.CancelScope() as scope:

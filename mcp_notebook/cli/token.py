@@ -1,27 +1,40 @@
-"""The ``mcp-notebook token`` commands: argv -> one call of `cli.token_commands`.
+"""``mcp-notebook token``: adds, lists, removes and replaces tokens.
 
-Runs in the process of the command.
+A token goes to stdout or into a file, and everything else that is not a list to stderr; it is never
+an argument of a process.
 """
 
+import json
+import os
 import re
-from collections.abc import Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcp_notebook.cli.help import Command, Group
 from mcp_notebook.cli.options import ReadOnly, Tags, Tools
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.errors import McpNotebookError, TokenError
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
+from mcp_notebook.text.terminal import print_note, print_output, print_table
+
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST = 3_650 * 86_400
 
-token = typer.Typer(
+app = typer.Typer(
+    add_completion=False,
     cls=Group,
     help="Manage the tokens of those who may use your tools over HTTP, each with its own rights.",
-    epilog="A running bridge follows at once. Your own token, which may do everything, is another "
-    "one: `mcp-notebook serve` says where it is.\n\n"
+    epilog="A running bridge follows at once. Your own token, which may do everything, is not "
+    "among them: `mcp-notebook serve` says where it is.\n\n"
     "Example: mcp-notebook token add ci --tools 'sales.*' --read-only --expires 7d",
     no_args_is_help=True,
 )
@@ -38,10 +51,11 @@ def _parse_duration(text: str) -> float:
 
 
 def _complete_name(incomplete: str) -> list[str]:
-    from mcp_notebook.cli.token_commands import list_names  # noqa: PLC0415 - only if asked
-
-    names = list_names(Settings.from_environment())
-    return [name for name in names if name.startswith(incomplete)]
+    try:
+        records = _open_store(Settings.from_environment()).read()
+    except McpNotebookError:
+        return []
+    return [record.name for record in records if record.name.startswith(incomplete)]
 
 
 def _split(context: typer.Context, option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
@@ -70,7 +84,7 @@ _Save = Annotated[
 ]
 
 
-@token.command(
+@app.command(
     cls=Command, epilog="Example: mcp-notebook token add ci --tools 'sales.*' --expires 7d"
 )
 def add(  # noqa: PLR0913 - one for each option
@@ -98,49 +112,190 @@ def add(  # noqa: PLR0913 - one for each option
         context.fail("--exclusive needs --tools.")
     if metrics and (tools or tags or read_only):
         context.fail("--metrics goes alone: such a token may use no tool.")
-    from mcp_notebook.bridge.access.caller import Permissions  # noqa: PLC0415
-    from mcp_notebook.cli.token_commands import add_token  # noqa: PLC0415
+    from mcp_notebook.bridge.access.caller import Permissions
 
     permissions = Permissions(
         tools=_split(context, "--tools", tools),
         tags=frozenset(_split(context, "--tags", tags)),
         read_only=read_only,
     )
-    add_token(
-        Settings.from_environment(),
+    settings = Settings.from_environment()
+    store = _open_store(settings)
+    _hand_over(
+        settings,
+        store,
         name,
-        permissions,
-        seconds=expires,
-        exclusive=exclusive,
-        metrics=metrics,
-        save=save,
+        save,
+        lambda: store.add(name, permissions, seconds=expires, exclusive=exclusive, metrics=metrics),
     )
 
 
-@token.command("list", cls=Command, epilog="Example: mcp-notebook token list --json")
+@app.command("list", cls=Command, epilog="Example: mcp-notebook token list --json")
 def list_(
     *,
     json_: Annotated[
         bool, typer.Option("--json", help="Print them as a JSON array, for programs.")
     ] = False,
 ) -> None:
-    """List the tokens, and what each may do. The tokens themselves are nowhere."""
-    from mcp_notebook.cli.token_commands import list_tokens  # noqa: PLC0415
+    """List the tokens, and what each may do. The tokens themselves cannot be shown again."""
+    store = _open_store(Settings.from_environment())
+    records = store.read()
+    rows = [
+        (
+            record.name,
+            _describe_rights(record),
+            _format_time(record.created),
+            _describe_expiry(record),
+            _describe_use(store.find_last_use(record)),
+        )
+        for record in records
+    ]
+    if json_:
+        print_output(json.dumps([_describe(store, record) for record in records], indent=2))
+    elif not records:
+        print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
+    elif sys.stdout.isatty():
+        print_table(("Token", "For", "Created", "Expires", "Last used"), rows)
+    else:
+        for row in rows:
+            print_output("\t".join(row))
 
-    list_tokens(Settings.from_environment(), as_json=json_)
 
-
-@token.command(cls=Command, epilog="Example: mcp-notebook token remove ci")
+@app.command(cls=Command, epilog="Example: mcp-notebook token remove ci")
 def remove(name: _Name) -> None:
     """Remove a token. It is void at once: its open streams, sessions and calls end."""
-    from mcp_notebook.cli.token_commands import remove_token  # noqa: PLC0415
+    _open_store(Settings.from_environment()).remove(name)
+    print_note(f"The token {name!r} is removed, and void at once.")
 
-    remove_token(Settings.from_environment(), name)
 
-
-@token.command(cls=Command, epilog="Example: mcp-notebook token rotate ci --save ci.token")
+@app.command(cls=Command, epilog="Example: mcp-notebook token rotate ci --save ci.token")
 def rotate(name: _Name, *, expires: _Expires = None, save: _Save = None) -> None:
     """Replace a token by a new one with the same rights, for as long. The old one is void."""
-    from mcp_notebook.cli.token_commands import rotate_token  # noqa: PLC0415
+    settings = Settings.from_environment()
+    store = _open_store(settings)
+    _hand_over(settings, store, name, save, lambda: store.rotate(name, seconds=expires))
 
-    rotate_token(Settings.from_environment(), name, seconds=expires, save=save)
+
+def _open_store(settings: Settings) -> "TokenStore":
+    from mcp_notebook.bridge.access.token_store import TokenStore
+
+    return TokenStore(settings.tokens_file)
+
+
+def _describe_rights(record: "TokenRecord") -> str:
+    """Return what a token may do, in a few words."""
+    if record.metrics:
+        return "the metrics, and no tool"
+    parts = [
+        ", ".join(record.tools),
+        f"tagged {' or '.join(record.tags)}" if record.tags else "",
+        "reading only" if record.read_only else "",
+        "for no other token" if record.exclusive else "",
+    ]
+    return "; ".join(filter(None, parts)) or "all tools"
+
+
+def _hand_over(
+    settings: Settings, store: "TokenStore", name: str, save: Path | None, make: Callable[[], str]
+) -> None:
+    """Make a token, and show it or write it to a file."""
+    if save is None:
+        token = make()
+    else:
+        # The file comes first: there is no second chance to write a token that counts already.
+        temporary = _open_beside(save)
+        try:
+            token = make()
+            temporary.write_text(f"{token}\n")
+            temporary.replace(save)
+        except OSError as error:
+            raise _make_save_error(save, error) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+    record = next(record for record in store.read() if record.name == name)
+    until = "" if record.expires is None else f", until {_format_time(record.expires)}"
+    print_note(f"The token {name!r} is for: {_describe_rights(record)}{until}.")
+    url = _find_url(settings)
+    if record.metrics:
+        print_note(f"Prometheus reads {url.removesuffix('/mcp')}/metrics with it.")
+        if save is None:
+            print_output(token)
+        return
+    if save is not None:
+        from mcp_notebook.clients.snippets import format_claude_command
+
+        command = format_claude_command(replace(settings, token=None, token_file=save), url)
+        print_note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
+        return
+    print_note(
+        "It is shown this one time. Put it in the place of TOKEN in a client's configuration:"
+    )
+    header = {"Authorization": "Bearer TOKEN"}
+    print_note(json.dumps({"type": "http", "url": url, "headers": header}))
+    print_output(token)
+
+
+def _open_beside(path: Path) -> Path:
+    """Create a temporary file that only the user can read, in the folder of another one."""
+    if path.is_dir():
+        raise TokenError(f"Cannot save to {path}: it is a folder. Choose a file with --save.")
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+    except OSError as error:
+        raise _make_save_error(path, error) from None
+    os.close(descriptor)
+    return Path(temporary)
+
+
+def _make_save_error(path: Path, error: OSError) -> TokenError:
+    return TokenError(
+        f"Cannot save to {path}: {error.strerror or error}. Choose another file with --save."
+    )
+
+
+def _find_url(settings: Settings) -> str:
+    """Return the address of the background bridge, or that of one which is started next."""
+    from mcp_notebook.discovery.records import read_bridge
+
+    bridge = read_bridge(settings.bridge_file)
+    if bridge is not None:
+        return bridge.url
+    scheme = "http" if settings.certfile is None else "https"
+    return f"{scheme}://{settings.host}:{settings.port or DEFAULT_PORT}/mcp"
+
+
+def _describe(store: "TokenStore", record: "TokenRecord") -> dict[str, Any]:
+    last_use = store.find_last_use(record)
+    return {
+        "name": record.name,
+        "tools": list(record.tools),
+        "tags": list(record.tags),
+        "readOnly": record.read_only,
+        "exclusive": record.exclusive,
+        "metrics": record.metrics,
+        "created": _format_utc(record.created),
+        "expires": None if record.expires is None else _format_utc(record.expires),
+        "expired": record.has_expired(),
+        "void": record.is_void,
+        "lastUsed": None if last_use is None else _format_utc(last_use),
+    }
+
+
+def _describe_expiry(record: "TokenRecord") -> str:
+    if record.is_void:
+        return "void: another user may know it, so rotate it"
+    if record.expires is None:
+        return "never"
+    return f"{_format_time(record.expires)}{' (expired)' if record.has_expired() else ''}"
+
+
+def _describe_use(at: float | None) -> str:
+    return "never" if at is None else _format_time(at)
+
+
+def _format_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _format_utc(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -192,8 +192,8 @@ def apply_change(change: Change, settings: Settings) -> Path | None:
         place = place.parent if place.suffix == _TEMPORARY else place
         raise ClientError(
             f"{client.title}'s settings, {file}, were not changed: {place} cannot be written "
-            f"({error.strerror}). Make it writable, or copy the lines of `mcp-notebook config "
-            f"{client.name}` there."
+            f"({error.strerror}). Make it writable, or copy the lines of "
+            f"`mcp-notebook install {client.name} --print` there."
         ) from None
     return backup
 
@@ -243,5 +243,5 @@ def _replace(file: Path, text: str) -> None:
 def _make_unusable(client: Client, file: Path, problem: ValueError) -> ClientError:
     return ClientError(
         f"{client.title}'s settings, {file}, were left alone: the file {problem}. Correct it, or "
-        f"copy the lines of `mcp-notebook config {client.name}` into it."
+        f"copy the lines of `mcp-notebook install {client.name} --print` into it."
     )

@@ -1,8 +1,8 @@
 """``/mcp-notebook/calls/stop``: what the stop buttons of a notebook's live panel ask for.
 
 Runs on the event loop of Jupyter Server. The page's cookie opens it, together with the XSRF token
-that only pages of this server can read. The work is that of ``mcp-notebook stop``, in a process of
-its own: the kernel answers it also while its main thread is busy.
+that only pages of this server can read. The work is that of ``mcp-notebook call --stop``, in a
+process of its own: the kernel answers it also while its main thread is busy.
 """
 
 import re
@@ -24,7 +24,8 @@ _NOT_A_CALL = (
     'Say which call to stop: {"kernel": "the id of its kernel\'s record", "call": its number}.'
 )
 _TOO_SLOW = (
-    "Whether the call was stopped is not known yet. `mcp-notebook stop {}` in a terminal says so."
+    "Whether the call was stopped is not known yet. `mcp-notebook call --stop {}` in a terminal "
+    "says so."
 )
 
 
@@ -64,7 +65,7 @@ def _read_name(body: Any) -> str:
 def _stop(name: str) -> subprocess.CompletedProcess[str]:
     # -P: modules in the server's folder must not shadow those of the command.
     return subprocess.run(  # noqa: S603 - our own command, and an id and a number
-        [sys.executable, "-P", "-m", "mcp_notebook", "stop", name],
+        [sys.executable, "-P", "-m", "mcp_notebook", "call", "--stop", name],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

@@ -9,7 +9,7 @@ from mcp_notebook.kernel.notebook.public_address import build_address_card, find
 
 pytestmark = pytest.mark.browser
 HUB = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/", "JPY_MCP_PATH": "/user/ada/mcp"}
-COMMAND = "mcp-notebook stop weather:3"
+COMMAND = "mcp-notebook call --stop weather:3"
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_a_stored_panel_that_is_not_trusted_runs_nothing_and_says_what_stops_a_c
     page = NotebookPage(context.new_page())
     page.open(server, "stored.ipynb", app="lab")
     panel = page.output_of(0)
-    expect(panel).to_contain_text("mcp-notebook stop weather:17")
+    expect(panel).to_contain_text("mcp-notebook call --stop weather:17")
     assert panel.locator("[onclick], [onmousedown]").count() == 0
     look_at("panel_untrusted", page, panel)
     page.shut_down()
@@ -154,5 +154,5 @@ def test_in_a_page_of_no_jupyter_server_the_button_says_what_stops_the_call(cont
     page = context.new_page()
     page.set_content(f"<main>{build_panel(STATE, STAMP)['text/html']}</main>")
     page.get_by_role("button").click()
-    expected = "run mcp-notebook stop weather:17 in a terminal"
+    expected = "run mcp-notebook call --stop weather:17 in a terminal"
     expect(page.get_by_role("button")).to_have_text(expected)

@@ -1,6 +1,7 @@
 """What `mcp-notebook install` and `uninstall` do and print."""
 
 import json
+from pathlib import Path
 
 import anyio
 import listing
@@ -159,3 +160,75 @@ def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
     assert isinstance(answer.exception, RemoteError)
     assert said in str(answer.exception)
     assert not (home / ".cursor" / "mcp.json").exists()
+
+
+# -- what to copy ----------------------------------------------------------------------------------
+
+
+def show(*arguments, **env):
+    """Print what a client needs, on a machine that may not have it."""
+    return run("install", *arguments, "--print", **env)
+
+
+def test_a_client_gets_what_to_copy_and_where_it_goes(tmp_path):
+    answer = show("cursor", HOME=str(tmp_path))
+    assert answer.exit_code == 0, answer.output
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"][-1] == "stdio"
+    assert server["env"] == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
+    assert f"This belongs into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
+    assert "cursor://anysphere.cursor-deeplink/mcp/install?name=notebook&config=" in answer.stderr
+
+
+def test_notebooks_and_options_of_stdio_become_part_of_the_command(tmp_path):
+    notebook = tmp_path / "a.ipynb"
+    notebook.touch()
+    words = ("--name", "weather", "--read-only", "--tools", "sales.*", str(notebook))
+    answer = show("codex", *words)
+    assert answer.exit_code == 0, answer.output
+    assert "[mcp_servers.weather]" in answer.stdout
+    arguments = '"stdio", "--tools=sales.*", "--read-only", "--meta-tools"'
+    assert f'{arguments}, "{notebook}"]' in answer.stdout
+
+
+def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
+    answer = show("vscode", "--http", TOKEN="very-secret", PORT="9000")
+    assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout
+    assert "${env:MCP_NOTEBOOK_TOKEN}" in answer.stdout
+    assert "very-secret" not in answer.output
+
+
+def test_a_remote_server_is_reached_by_a_command_that_reads_the_token(tmp_path):
+    token = tmp_path / "hub.token"
+    token.write_text("very-secret")
+    address = "https://hub.example.org/user/ada/lab"
+    answer = show("claude-desktop", "--url", address, "--token-file", str(token))
+    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
+    assert server["args"] == [
+        "-P",
+        "-m",
+        "mcp_notebook",
+        "connect",
+        address,
+        "--token-file",
+        str(token),
+    ]
+    assert "very-secret" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--token-env", "T"), "need --url"),
+        (("--url", "x", "--token-env", "T", "--token-keyring", "k"), "Give one of"),
+    ],
+)
+def test_a_token_is_in_one_place_and_for_a_remote_server(words, problem):
+    assert problem in show("cursor", *words).output
+
+
+def test_a_client_or_an_option_that_there_is_not_is_refused():
+    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+        raise show("curser").exception
+    assert "No such option: --recursive" in show("cursor", "--recursive").output
+    assert "is not a name" in show("cursor", "--name", "a_b").output

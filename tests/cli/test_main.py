@@ -138,6 +138,8 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["serve", "--watch"], "--watch is for notebooks that this command runs. Name one."),
         (["serve", "--port", "65536"], "'--port': '65536' is not a whole number from 0 to"),
         (["call"], "Missing argument 'TOOL'."),
+        (["call", "--stop", "12", "13"], "--stop takes nothing but the number of a call."),
+        (["call", "--stop", "12", "--arg", "a=1"], "--stop takes nothing but the number"),
     ],
 )
 def test_wrong_usage_is_answered_with_what_to_write(arguments, sentence):
@@ -166,14 +168,23 @@ def test_help_and_completion_load_nothing_heavy():
     script = (
         "import sys, typer.main\n"
         "from mcp_notebook.cli import main\n"
-        "typer.main.get_command(main.app)\n"
+        "group = typer.main.get_command(main.app)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('mcp_notebook.cli.')))\n"
+        "[command.load() for command in group.commands.values()]\n"
         "heavy = {'mcp', 'uvicorn', 'jupyter_client', 'nbclient', 'IPython', 'pydantic', 'anyio'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "[]\n"
+    loaded = ["mcp_notebook.cli.help", "mcp_notebook.cli.main", "mcp_notebook.cli.runner"]
+    assert done.stdout == f"{loaded}\n[]\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_commands_says_what_each_of_them_says(verb):
+    help_ = typer.main.get_command(main.app).commands[verb].load().help
+    assert help_.partition("\n\n")[0] == main.COMMANDS[verb]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="bash")
@@ -192,7 +203,7 @@ def test_a_shell_completes_verbs(home):
         check=False,
         timeout=60,
     )
-    assert done.stdout.split() == ["stdio", "serve", "stop"]
+    assert done.stdout.split() == ["stdio", "serve", "settings"]
 
 
 # -- list and call, as processes -------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.cli import main
 
-VERBS = typer.main.get_command(main.app).commands["token"].commands
+VERBS = typer.main.get_command(main.app).commands["token"].load().commands
 TOKEN = re.compile(r"[\w-]{43}\n")
 
 

@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_changed_is_named_and_left_alone(name, text, probl
     with pytest.raises(ClientError, match=problem) as failure:
         install(client, file, settings)
     assert str(failure.value).startswith(f"{client.title}'s settings, {file}, were left alone: ")
-    assert f"copy the lines of `mcp-notebook config {name}`" in str(failure.value)
+    assert f"copy the lines of `mcp-notebook install {name} --print`" in str(failure.value)
     assert file.read_bytes() == before
 
 
@@ -199,7 +199,7 @@ except ClientError as error:
 def test_a_place_that_cannot_be_written_is_named(tmp_path, settings):
     (tmp_path / "taken").write_text("no folder")
     file = tmp_path / "taken" / "mcp.json"
-    with pytest.raises(ClientError, match=r"cannot be (read|written).* config cursor`"):
+    with pytest.raises(ClientError, match=r"cannot be (read|written).* install cursor --print`"):
         install(CURSOR, file, settings)
 
 

@@ -53,7 +53,7 @@ def test_the_parts_of_the_example_fit_together():
 
 def test_the_containers_command_takes_its_words():
     assert WORDS[:2] == ["mcp-notebook", "serve"]
-    serve = get_command(main.app).commands["serve"]
+    serve = get_command(main.app).commands["serve"].load()
     options = {name for parameter in serve.params for name in parameter.opts}
     assert {word for word in WORDS if word.startswith("--")} <= options
     serve.make_context("serve", WORDS[2:])

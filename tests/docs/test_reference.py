@@ -44,7 +44,8 @@ def test_every_verb_and_option_of_the_command_is_documented():
     documented = page("reference/cli.md")
     text = "\n".join([*documented.inline, *documented.code("text")])
     missing = []
-    for name, verb in command.commands.items():
+    for name, lazy in command.commands.items():
+        verb = lazy.load()
         if f"mcp-notebook {name}" not in documented.text:
             missing.append(name)
         for parameter in verb.params:

@@ -287,7 +287,7 @@ def test_settings_that_are_not_valid_are_named_and_left_alone(user):
     for arguments in ((), ("cursor",)):
         said = check(*arguments)
         assert f"Cursor's settings, {file}, were left alone: the file is not valid JSON" in said
-        assert "Correct it, or copy the lines of `mcp-notebook config cursor`" in said
+        assert "Correct it, or copy the lines of `mcp-notebook install cursor --print`" in said
     assert file.read_text() == "{"
 
 

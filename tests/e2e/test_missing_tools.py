@@ -29,7 +29,8 @@ from live import TIMEOUT, Link, kernel_env, record_of
 
 from mcp_notebook.bridge.absent_notebooks import has_kernel
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.cli.commands import ToolCall, call_tool, list_tools
+from mcp_notebook.cli.call import ToolCall, call_tool
+from mcp_notebook.cli.list import list_tools
 from mcp_notebook.discovery.departures import KEEP, Departure, write_departure
 from mcp_notebook.discovery.records import list_live_records, read_records, write_record
 from mcp_notebook.errors import CallError, NotebookError

@@ -52,7 +52,7 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
     except (TimeoutError, FrameError, OSError) as error:
         raise LinkError(
             f"The kernel of {record.name!r} did not say what became of the call ({error!r}). "
-            "`mcp-notebook stop` lists the calls that still run."
+            "`mcp-notebook call --stop` lists the calls that still run."
         ) from None
     finally:
         greeting.connection.transport.close()

@@ -61,7 +61,7 @@ async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, proble
 async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home, monkeypatch):
     monkeypatch.setattr(stop_requests, "STOP_TIMEOUT", 0.05)
     async with peer(home, NEW) as kernel:
-        with pytest.raises(LinkError, match="`mcp-notebook stop` lists the calls"):
+        with pytest.raises(LinkError, match="`mcp-notebook call --stop` lists the calls"):
             await stop_call(kernel.record, 3, "Enough.")
 
 

@@ -285,7 +285,7 @@ def format_command(notebook: str, number: int) -> str:
         notebook: Its name.
         number: Of the call.
     """
-    return f"mcp-notebook stop {shlex.quote(f'{notebook}:{number}')}"
+    return f"mcp-notebook call --stop {shlex.quote(f'{notebook}:{number}')}"
 
 
 def render_button(kernel: str, number: int, command: str) -> str:

@@ -72,7 +72,7 @@ def test_a_panel_shows_clients_tools_and_calls(kind):
         "not called yet",
         "was deleted",
         "running since 11:42:01",
-        "mcp-notebook stop weather:17",
+        "mcp-notebook call --stop weather:17",
         "in a terminal, or the notebook's interrupt (■)",
         "plot_rain(year=2015)",
         "done in 0.4 s",
@@ -134,7 +134,7 @@ def test_a_call_that_stops_has_no_button():
 
 def test_only_what_the_interrupt_stops_names_the_interrupt():
     for text in read(replace(FULL, open_calls=(replace(OPEN, on_main_thread=False),)))[:2]:
-        assert "mcp-notebook stop weather:17" in text
+        assert "mcp-notebook call --stop weather:17" in text
         assert "■" not in text
 
 
@@ -198,7 +198,7 @@ def test_a_tool_whose_calls_are_not_counted_has_been_called_all_the_same():
 # -- the stop button -------------------------------------------------------------------------------
 
 
-COMMAND = "mcp-notebook stop weather:12"
+COMMAND = "mcp-notebook call --stop weather:12"
 
 
 def test_a_button_says_which_call_of_which_kernel_it_stops():
@@ -227,4 +227,4 @@ def test_the_id_of_a_kernel_is_text():
 
 def test_the_command_can_be_pasted_into_a_terminal():
     assert format_command("weather", 12) == COMMAND
-    assert format_command("my rain; rm *", 12) == "mcp-notebook stop 'my rain; rm *:12'"
+    assert format_command("my rain; rm *", 12) == "mcp-notebook call --stop 'my rain; rm *:12'"

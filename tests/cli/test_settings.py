@@ -1,4 +1,4 @@
-"""What `mcp-notebook config --show` prints."""
+"""What `mcp-notebook settings` prints."""
 
 import json
 from dataclasses import fields
@@ -9,7 +9,7 @@ from limits_files import set_limits
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
-from mcp_notebook.errors import ClientError, SettingsError
+from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import Settings
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
@@ -17,7 +17,7 @@ WIDE = {"COLUMNS": "200", "TERM": "dumb"}
 
 def show(*arguments, **env):
     env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
-    return CliRunner().invoke(main.app, ["config", "--show", *arguments], env=WIDE | env)
+    return CliRunner().invoke(main.app, ["settings", *arguments], env=WIDE | env)
 
 
 def read(answer):
@@ -82,7 +82,7 @@ def test_programs_get_one_object_with_the_values_as_json():
 def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
     answer = show(LIMIT="strict", ZZZ_ZZZ="1")
     assert (
-        "The variable MCP_NOTEBOOK_LIMIT is set, but it is no setting. "
+        "The variable MCP_NOTEBOOK_LIMIT is set, but there is no such setting. "
         "Did you mean MCP_NOTEBOOK_LIMITS?"
     ) in answer.stderr
     assert "MCP_NOTEBOOK_ZZZ_ZZZ is set" in answer.stderr
@@ -101,10 +101,10 @@ def test_a_wrong_option_is_refused_as_by_serve():
     assert "No such option: --hots" in answer.stderr
 
 
-def test_a_client_has_no_settings_of_ours():
+def test_a_word_that_is_no_option_is_refused():
     answer = show("cursor")
     assert answer.exit_code == 2
-    assert "`--show` prints the settings of mcp-notebook itself" in " ".join(answer.output.split())
+    assert "unexpected argument (cursor)" in " ".join(answer.output.split())
 
 
 def test_a_value_cannot_move_the_cursor():
@@ -113,94 +113,8 @@ def test_a_value_cannot_move_the_cursor():
     assert r"'\x1b[2Jevil'" in answer.stdout
 
 
-def test_without_show_the_help_is_printed():
-    answer = CliRunner().invoke(main.app, ["config"], env=WIDE)
-    assert answer.exit_code == 0
-    assert "--show" in answer.stdout
-
-
 def test_options_that_are_lists_count_only_if_they_are_given():
     shown = json.loads(show("--json", "--tools", "a", "--tools", "b,c", TAGS="x").stdout)
     described = {name: shown[name] for name in ("tools", "tags")}
     assert "--tools" in str(described["tools"])
     assert "MCP_NOTEBOOK_TAGS" in str(described["tags"])
-
-
-def config(*arguments, **env):
-    env = {f"MCP_NOTEBOOK_{name}": value for name, value in env.items()}
-    return CliRunner().invoke(main.app, ["config", *arguments], env=WIDE | env)
-
-
-def test_a_client_gets_what_to_copy_and_where_it_goes(tmp_path):
-    answer = config("cursor", HOME=str(tmp_path))
-    assert answer.exit_code == 0, answer.output
-    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
-    assert server["args"][-1] == "stdio"
-    assert server["env"] == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
-    assert f"This belongs into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
-    assert "cursor://anysphere.cursor-deeplink/mcp/install?name=notebook&config=" in answer.stderr
-
-
-def test_notebooks_and_options_of_stdio_become_part_of_the_command(tmp_path):
-    notebook = tmp_path / "a.ipynb"
-    notebook.touch()
-    words = ("--name", "weather", "--read-only", "--tools", "sales.*", str(notebook))
-    answer = config("codex", *words)
-    assert answer.exit_code == 0, answer.output
-    assert "[mcp_servers.weather]" in answer.stdout
-    arguments = '"stdio", "--tools=sales.*", "--read-only", "--meta-tools"'
-    assert f'{arguments}, "{notebook}"]' in answer.stdout
-
-
-def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
-    answer = config("vscode", "--http", TOKEN="very-secret", PORT="9000")
-    assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout
-    assert "${env:MCP_NOTEBOOK_TOKEN}" in answer.stdout
-    assert "very-secret" not in answer.output
-
-
-def test_a_remote_server_is_reached_by_a_command_that_reads_the_token(tmp_path):
-    token = tmp_path / "hub.token"
-    token.write_text("very-secret")
-    address = "https://hub.example.org/user/ada/lab"
-    answer = config("claude-desktop", "--url", address, "--token-file", str(token))
-    server = json.loads(answer.stdout)["mcpServers"]["notebook"]
-    assert server["args"] == [
-        "-P",
-        "-m",
-        "mcp_notebook",
-        "connect",
-        address,
-        "--token-file",
-        str(token),
-    ]
-    assert "very-secret" not in answer.output
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--token-env", "T"), "need --url"),
-        (("--url", "x", "--token-env", "T", "--token-keyring", "k"), "Give one of"),
-    ],
-)
-def test_a_token_is_in_one_place_and_for_a_remote_server(words, problem):
-    assert problem in config("cursor", *words).output
-
-
-def test_options_of_serve_are_shown_also_if_those_of_clients_have_the_same_name(tmp_path):
-    table = read(show("--token-file", str(tmp_path / "t"), HOME=str(tmp_path)))
-    assert table["token_file"] == (str(tmp_path / "t"), "--token-file")
-
-
-def test_a_client_or_an_option_that_there_is_not_is_refused():
-    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
-        raise config("curser").exception
-    assert "No such option: --recursive" in config("cursor", "--recursive").output
-    assert "is not a name" in config("cursor", "--name", "a_b").output
-
-
-def test_without_a_client_the_command_says_what_it_can_do():
-    answer = config()
-    assert answer.exit_code == 0
-    assert "config [OPTIONS] [CLIENT]" in answer.stdout

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mcp_notebook.cli.shell_secrets import ask_for_secrets
+from mcp_notebook.cli.call import ask_for_secrets
 
 SCHEMA = {
     "type": "object",
@@ -23,7 +23,7 @@ SCHEMA = {
 PROGRAM = """
 import json, sys
 import anyio
-from mcp_notebook.cli.shell_secrets import ask_for_secrets
+from mcp_notebook.cli.call import ask_for_secrets
 print(json.dumps(anyio.run(ask_for_secrets, *json.loads(sys.argv[1]))), file=sys.stderr)
 """
 

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.cli.shell_consent import ask_on_terminal
+from mcp_notebook.cli.call import ask_for_consent
 from mcp_notebook.errors import ConsentDenied
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire.messages import ToolInfo
@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("typed", ["y\n", " YES \n"])
 async def test_a_call_goes_on_when_its_user_agrees(typed, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    await ask_on_terminal(Settings(), ENTRY, {"year": 2012})
+    await ask_for_consent(Settings(), ENTRY, {"year": 2012})
     out, err = capsys.readouterr()
     assert out == ""
     assert "Tool: drop" in err
@@ -39,13 +39,13 @@ async def test_a_call_goes_on_when_its_user_agrees(typed, monkeypatch, capsys):
 async def test_anything_else_is_a_no(typed, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     with pytest.raises(ConsentDenied, match="You did not agree"):
-        await ask_on_terminal(Settings(), ENTRY, {})
+        await ask_for_consent(Settings(), ENTRY, {})
 
 
 async def test_without_a_terminal_nobody_is_asked_and_the_way_out_is_told(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(ConsentDenied, match=r"stdin is no terminal\. Add `--yes`"):
-        await ask_on_terminal(Settings(), ENTRY, {})
-    await ask_on_terminal(Settings(), HARMLESS, {})
+        await ask_for_consent(Settings(), ENTRY, {})
+    await ask_for_consent(Settings(), HARMLESS, {})
     with pytest.raises(ConsentDenied):
-        await ask_on_terminal(Settings(confirm_destructive=True), HARMLESS, {})
+        await ask_for_consent(Settings(confirm_destructive=True), HARMLESS, {})

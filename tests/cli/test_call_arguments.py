@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.cli.shell_arguments import read_arguments
+from mcp_notebook.cli.call import read_arguments
 from mcp_notebook.errors import InvalidArguments
 
 
@@ -20,7 +20,7 @@ def test_any_json_but_text_arrives_where_anything_is_allowed(value):
     assert read_arguments([("x", json.dumps(value))], {"properties": {"x": {}}}) == {"x": value}
 
 
-def test_a_schema_that_refers_to_itself_isread_arguments():
+def test_a_schema_that_refers_to_itself_is_read():
     schema = {
         "properties": {"tree": {"$ref": "#/$defs/Tree"}},
         "$defs": {"Tree": {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Tree"}]}},

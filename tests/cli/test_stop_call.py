@@ -1,4 +1,4 @@
-"""`mcp-notebook stop`: which call is meant, what is listed, what is said."""
+"""`mcp-notebook call --stop`: which call is meant, what is listed, what is said."""
 
 import re
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ import pytest
 from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.cli import main
-from mcp_notebook.cli.stop_command import REASON, stop
+from mcp_notebook.cli.stop_call import REASON, stop_call
 from mcp_notebook.discovery.records import list_live_records, make_id, write_record
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.settings import Settings
@@ -45,7 +45,7 @@ async def number(sales, settings, capsys):
         link.send(messages.Call(id=1, tool="spin", arguments={}, client=client))
         listed = None
         while listed is None:
-            await stop(settings, None)
+            await stop_call(settings, None)
             line = r"sales:(\d+)\tspin\teditor 1\.2\trunning for \d+ s\n"
             listed = re.fullmatch(line, capsys.readouterr().out)
         yield int(listed[1])
@@ -67,17 +67,17 @@ def another_record(settings, **changes):
 
 @pytest.mark.parametrize("name", ["{}", "sales:{}"])
 async def test_a_call_is_stopped_by_its_number_or_its_full_name(settings, number, name, capsys):
-    await stop(settings, name.format(number))
+    await stop_call(settings, name.format(number))
     assert capsys.readouterr().out == f"Stopped sales:{number} (spin).\n"
 
 
 async def test_a_number_of_two_notebooks_needs_the_notebook(settings, number, capsys):
     with another_record(settings, name="costs"):
         with pytest.raises(CallError, match=f"Several calls are '{number}': write one of") as error:
-            await stop(settings, str(number))
+            await stop_call(settings, str(number))
         assert f"sales:{number}" in str(error.value)
         assert f"costs:{number}" in str(error.value)
-        await stop(settings, f"costs:{number}")
+        await stop_call(settings, f"costs:{number}")
     assert f"Stopped costs:{number}" in capsys.readouterr().out
 
 
@@ -85,37 +85,37 @@ async def test_two_notebooks_of_one_name_are_told_apart_by_their_kernels(setting
     (record,) = list_live_records(settings.records_folder)
     with another_record(settings):
         with pytest.raises(CallError, match="Several calls are"):
-            await stop(settings, f"sales:{number}")
-        await stop(settings, f"{record.id}:{number}")
+            await stop_call(settings, f"sales:{number}")
+        await stop_call(settings, f"{record.id}:{number}")
     assert f"Stopped {record.id}:{number}" in capsys.readouterr().out
 
 
 async def test_a_call_that_is_not_there_is_an_error_that_names_those_that_are(settings, number):
     for name in ("9999", "sales:9999", f"costs:{number}", "spin", ""):
         with pytest.raises(CallError, match=f"These wait or run: sales:{number}.") as error:
-            await stop(settings, name)
+            await stop_call(settings, name)
         assert f"No call {name!r} waits or runs" in str(error.value)
-    await stop(settings, str(number))
+    await stop_call(settings, str(number))
 
 
 async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, capsys):
     with another_record(settings, name="stuck", socket=str(settings.home / "none.sock")):
-        await stop(settings, str(number))
+        await stop_call(settings, str(number))
     said = capsys.readouterr()
     assert f"Stopped sales:{number}" in said.out
     assert "'stuck' cannot be reached" in said.err
 
 
 async def test_without_calls_there_is_nothing_to_list(settings, capsys):
-    await stop(settings, None)
+    await stop_call(settings, None)
     assert capsys.readouterr() == ("", "No call waits or runs.\n")
     with pytest.raises(CallError, match=r"it may have ended\. There is no other call to stop\.$"):
-        await stop(settings, "1")
+        await stop_call(settings, "1")
 
 
 def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monkeypatch, capsys):
     monkeypatch.setenv("MCP_NOTEBOOK_HOME", str(settings.home))
-    monkeypatch.setattr("sys.argv", ["mcp-notebook", "stop", "12"])
+    monkeypatch.setattr("sys.argv", ["mcp-notebook", "call", "--stop", "12"])
     with pytest.raises(SystemExit) as end:
         main.main()
     assert end.value.code == 1

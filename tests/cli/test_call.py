@@ -8,8 +8,9 @@ import pytest
 from live import Link, kernel_env, live_kernel, record_of
 
 from mcp_notebook._version import __version__
-from mcp_notebook.cli import commands as shell
-from mcp_notebook.cli.commands import ToolCall, call_tool, list_tools
+from mcp_notebook.cli import call as shell
+from mcp_notebook.cli.call import ToolCall, call_tool
+from mcp_notebook.cli.list import list_tools
 from mcp_notebook.discovery.records import Record, list_live_records, make_id, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,

@@ -1,7 +1,7 @@
-"""``mcp-notebook stop``: stops a call in any live kernel of the user, or lists those there are.
+"""``mcp-notebook call --stop``: stops a call in any live kernel of the user, or lists the calls.
 
-Runs in a short-lived process, without MCP. Kernels answer on their link, which no cell and no call
-holds up.
+Apart from `call`, which imports more: somebody waits for this. Kernels answer on their link, which
+no cell and no call holds up.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_notebook.bridge.kernels.stop_requests import list_calls, stop_call
+from mcp_notebook.bridge.kernels import stop_requests
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import CallError, LinkError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 from mcp_notebook.wire import messages
 
-REASON = "The user stopped the call with `mcp-notebook stop`."
+REASON = "The user stopped the call with `mcp-notebook call --stop`."
 _NO_CALLS = "No call waits or runs."
 
 
@@ -36,7 +36,7 @@ class _StoppableCall:
         return f"{self.label}:{self.info.number}"
 
 
-async def stop(settings: Settings, name: str | None) -> None:
+async def stop_call(settings: Settings, name: str | None) -> None:
     """Stop a call, and print what became of it; list all calls if there is no name.
 
     Args:
@@ -53,14 +53,14 @@ async def stop(settings: Settings, name: str | None) -> None:
         _print_calls(calls)
         return
     call = _choose_call(calls, name)
-    answer = await stop_call(call.record, call.info.number, REASON)
+    answer = await stop_requests.stop_call(call.record, call.info.number, REASON)
     print_output(_describe_end(call, answer))
 
 
 async def _find_calls(records: Sequence[Record]) -> list[_StoppableCall]:
     """Return the calls of all kernels; those that do not answer are named on stderr."""
     names = Counter(record.name for record in records)
-    answers = await asyncio.gather(*map(list_calls, records), return_exceptions=True)
+    answers = await asyncio.gather(*map(stop_requests.list_calls, records), return_exceptions=True)
     calls = []
     for record, answer in zip(records, answers, strict=True):
         label = record.name if names[record.name] == 1 else record.id
@@ -102,7 +102,7 @@ def _describe_end(call: _StoppableCall, answer: messages.CallStopped) -> str:
     if answer.is_stopping:
         return (
             f"Stopped {what}. Its client has an answer, but its code has not reacted yet: "
-            "`mcp-notebook stop` lists it until it has."
+            "`mcp-notebook call --stop` lists it until it has."
         )
     if answer.state == "cancelled":
         return f"Stopped {what}."

@@ -1,0 +1,171 @@
+"""``mcp-notebook list``: what notebooks offer, what is missing, and which calls run.
+
+Links kernels directly, without MCP. The table or JSON goes to stdout, everything else to stderr.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.options import (
+    NO_TOOLS,
+    TAKES_WORDS,
+    AllowErrors,
+    Notebook,
+    TrustedOnly,
+    explain_extra_notebook,
+    read_settings,
+)
+from mcp_notebook.cli.runner import run_command
+from mcp_notebook.text.redaction import MASK, has_secrets
+from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
+
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.shell_kernels import LinkedKernels
+    from mcp_notebook.missing_tools import MissingTool
+    from mcp_notebook.settings.settings import Settings
+    from mcp_notebook.wire import messages
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    "list",
+    cls=Command,
+    context_settings=TAKES_WORDS,
+    epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
+)
+def list_(
+    context: typer.Context,
+    *,
+    notebook: Notebook = None,
+    allow_errors: AllowErrors = False,
+    trusted_only: TrustedOnly = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print all of it as one JSON object, for programs.")
+    ] = False,
+) -> None:
+    """List the tools of all open notebooks, or of one notebook.
+
+    Below the table are the tools that clients do not see, or see under another name, and why.
+    """
+    if context.args:
+        context.fail(explain_extra_notebook(context.args[0]))
+    settings = read_settings(allow_errors=allow_errors, trusted_only=trusted_only)
+    run_command(list_tools, settings, notebook, as_json=json_)
+
+
+async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bool = False) -> None:
+    """Print the tools of a notebook, or of all open ones: as a table, or as tab-separated lines.
+
+    On stderr follow the tools that clients do not see under their own name, each with the reason,
+    and the calls that run or wait. As JSON, all of it is one object on stdout.
+
+    Raises:
+        NotebookError: The notebook cannot be run.
+    """
+    from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
+    from mcp_notebook.bridge.shell_kernels import link_kernels
+
+    absent = find_absent_notebooks(settings) if notebook is None else []
+    async with link_kernels(settings, notebook) as kernels:
+        missing = (*_find_missing_tools(kernels), *absent)
+        # Before the block ends and shuts down a kernel of our own, which takes a moment.
+        if as_json:
+            print_data(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
+            return
+        _print_tools(kernels)
+        if missing:
+            print_note("Missing or under another name:")
+        for tool in missing:
+            print_note(f"  {tool}")
+        for kernel_id, call in kernels.links.initial_calls:
+            print_note(
+                f"{kernels.names[kernel_id]}:{call.number}: call to {call.tool}: {call.doing}"
+            )
+
+
+def _find_missing_tools(kernels: "LinkedKernels") -> Iterator["MissingTool"]:
+    """Yield the linked kernels' tools that clients do not see, or see under another name."""
+    yield from kernels.failures
+    yield from kernels.catalog.list_missing_tools()
+    if not kernels.catalog.entries():
+        return
+    from mcp_notebook.bridge.protocol.tool_form import find_rejection
+
+    for entry in kernels.catalog.entries():
+        rejection = find_rejection(entry)
+        if rejection is not None:
+            yield rejection
+
+
+def _print_tools(kernels: "LinkedKernels") -> None:
+    rows = [
+        (
+            entry.name,
+            kernels.names[entry.kernel_id],
+            _format_parameters(entry.tool),
+            next(iter(entry.tool.description.strip().splitlines()), ""),
+        )
+        for entry in kernels.catalog.entries()
+    ]
+    if not rows:
+        print_note(NO_TOOLS)
+    elif sys.stdout.isatty():
+        print_table(("Tool", "Notebook", "Parameters", "Description"), rows)
+    else:
+        for row in rows:
+            print_output("\t".join(row))
+
+
+def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) -> dict[str, Any]:
+    """Return what `list_tools` prints as JSON; what MCP has a name for is called as there."""
+    tools = [
+        {
+            "name": entry.name,
+            "notebook": kernels.names[entry.kernel_id],
+            "title": entry.tool.title,
+            "description": entry.tool.description,
+            "inputSchema": entry.tool.input_schema,
+            "outputSchema": entry.tool.output_schema,
+            "annotations": entry.tool.annotations,
+        }
+        for entry in kernels.catalog.entries()
+    ]
+    reasons = [
+        {
+            "notebook": tool.notebook,
+            "tool": tool.tool,
+            "listedAs": tool.listed_as,
+            "reason": tool.reason,
+            "nextStep": tool.next_step,
+        }
+        for tool in missing
+    ]
+    calls = [
+        {
+            "notebook": kernels.names[kernel_id],
+            "number": call.number,
+            "tool": call.tool,
+            "client": call.client,
+            "doing": call.doing,
+        }
+        for kernel_id, call in kernels.links.initial_calls
+    ]
+    return {"tools": tools, "missing": reasons, "calls": calls}
+
+
+def _format_parameters(tool: "messages.ToolInfo") -> str:
+    """Return the parameters as in a signature, optional ones with their default."""
+    root = tool.input_schema
+    return ", ".join(
+        name
+        if name in root.get("required", ())
+        else f"{name}={MASK if has_secrets(schema, root) else json.dumps(schema.get('default'))}"
+        for name, schema in root.get("properties", {}).items()
+    )

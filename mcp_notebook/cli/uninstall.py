@@ -1,0 +1,35 @@
+"""``mcp-notebook uninstall CLIENT``: removes from a client's settings what `install` wrote."""
+
+import typer
+
+from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.options import ClientName, DryRun, ServerName, SettingsFile
+from mcp_notebook.clients.client import Machine
+from mcp_notebook.clients.known_clients import find_client
+from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.terminal import print_note, print_output
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(cls=Command, epilog="Example: mcp-notebook uninstall cursor")
+def uninstall(
+    client: ClientName,
+    *,
+    name: ServerName = "notebook",
+    file: SettingsFile = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Disconnect a client: remove from its settings what `install` wrote."""
+    from mcp_notebook.clients.installation import apply_change, plan_removal
+
+    settings = Settings.from_environment()
+    program = find_client(str(client))
+    place = file.absolute() if file else program.find_file(Machine.current())
+    change = plan_removal(program, place, name, settings)
+    if dry_run:
+        print_output(change.format_diff())
+        return
+    apply_change(change, settings)
+    print_output(f"Disconnected {program.title}: the server {name!r} is no longer in {place}.")
+    print_note(f"{program.title} may keep it until it is started again.")
