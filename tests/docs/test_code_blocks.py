@@ -31,7 +31,7 @@ NOT_RUN = {
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
-    r"mcp-notebook (un)?install (?!.*--print).*": "changes a client's settings; tests/cli/test_install.py does",
+    r"mcp-notebook (un)?install (?!.*--print).*": "changes a file; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
     r"mcp-notebook call --stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
