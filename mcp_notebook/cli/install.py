@@ -59,8 +59,10 @@ def install(  # noqa: PLR0913 - one for each option
     """Connect a client to your notebooks: write what it needs into its settings.
 
     Notebooks and options of `stdio` may follow CLIENT. Without CLIENT, list those that are on this
-    machine. Comments and the order of the settings stay, and the file before is kept. For Goose and
-    Continue, whose settings are in YAML, print what to paste, with exit status 1.
+    machine. Comments and the order of the settings stay, and the file before is kept.
+
+    The settings of Goose and Continue are YAML, and yours to change: what to paste is printed, and
+    the exit status is 1.
     """
     settings = Settings.from_environment()
     if client is None:
