@@ -143,7 +143,7 @@ def test_the_command_connects_to_this_machine_past_a_proxy_in_its_environment(
 ):
     env = {"SALES_TOKEN": TOKEN} | dict.fromkeys(VARIABLES, proxy[0])
     url = remote.url.replace("127.0.0.1", host)
-    words = ["connect", url, "--token-env", "SALES_TOKEN"]
+    words = ["connect", url, "--token-file", "env:SALES_TOKEN"]
     with bridge(home, *words, env=env, stdin=subprocess.PIPE) as running:
         running.send(json.dumps(INITIALIZE).encode())
         assert running.message()["result"]["serverInfo"]["name"] == "mcp-notebook"

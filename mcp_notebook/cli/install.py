@@ -15,11 +15,9 @@ from mcp_notebook.cli.options import (
     ClientName,
     DryRun,
     Http,
-    RemoteTokenEntry,
-    RemoteTokenFile,
-    RemoteTokenVariable,
     ServerName,
     SettingsFile,
+    TokenSourceOption,
     Url,
     parse_options_of,
 )
@@ -41,9 +39,7 @@ def install(  # noqa: PLR0913 - one for each option
     *,
     http: Http = False,
     url: Url = None,
-    token_file: RemoteTokenFile = None,
-    token_env: RemoteTokenVariable = None,
-    token_keyring: RemoteTokenEntry = None,
+    token_file: TokenSourceOption = None,
     name: ServerName = "notebook",
     file: SettingsFile = None,
     replace: Annotated[
@@ -72,7 +68,7 @@ def install(  # noqa: PLR0913 - one for each option
 
     notebooks, options = _parse_stdio(context, context.args)
     program = find_client(client)
-    remote = _parse_remote(context, url, token_file, token_env, token_keyring)
+    remote = _parse_remote(context, url, token_file)
     place = file.absolute() if file else program.find_file(Machine.current())
     if file is None and not print_:
         _check_presence(program)
@@ -115,30 +111,21 @@ def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Pat
 
 
 def _parse_remote(
-    context: typer.Context,
-    url: str | None,
-    token_file: Path | None,
-    token_env: str | None,
-    token_keyring: str | None,
+    context: typer.Context, url: str | None, token_source: str | None
 ) -> Remote | None:
     """Return the server that ``--url`` names, with the place of its token; None without it.
 
     Raises:
         RemoteError: The address is not valid.
     """
-    number = sum(place is not None for place in (token_file, token_env, token_keyring))
-    if number > 1:
-        context.fail("Give one of --token-file, --token-env and --token-keyring.")
     if url is None:
-        if number:
-            context.fail("--token-file, --token-env and --token-keyring need --url.")
+        if token_source is not None:
+            context.fail("--token-file needs --url.")
         return None
     from mcp_notebook.bridge.connect.addresses import read_address
 
     read_address(url)  # clients hide what their commands say, so what is wrong is said here
-    return Remote(
-        address=url, token_file=token_file, token_env=token_env, token_keyring=token_keyring
-    )
+    return Remote(address=url, token_source=token_source)
 
 
 def _check_presence(client: Client) -> None:

@@ -169,20 +169,14 @@ Url = Annotated[
         "or of any page of a Jupyter server.",
     ),
 ]
-RemoteTokenFile = Annotated[
-    Path | None,
-    typer.Option("--token-file", metavar="FILE", help="With --url: file with the token for it."),
-]
-RemoteTokenVariable = Annotated[
+TokenSourceOption = Annotated[
     str | None,
     typer.Option(
-        "--token-env", metavar="VARIABLE", help="With --url: environment variable with the token."
-    ),
-]
-RemoteTokenEntry = Annotated[
-    str | None,
-    typer.Option(
-        "--token-keyring", metavar="NAME", help="With --url: entry of the keyring with the token."
+        "--token-file",
+        metavar="FILE",
+        help="File with the token for a remote server; env:VARIABLE for an environment variable, "
+        "keyring:NAME for an entry of the system's keyring, made by `keyring set mcp_notebook "
+        "NAME`.",
     ),
 ]
 ServerName = Annotated[

@@ -89,15 +89,12 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """A server elsewhere, and where its token is: in at most one of these."""
+    """A server elsewhere, and where its token is."""
 
     address: str
     """Of a bridge, or of any page of a Jupyter server."""
-    token_file: Path | None = None
-    token_env: str | None = None
-    """The name of a variable."""
-    token_keyring: str | None = None
-    """The name of an entry."""
+    token_source: str | None = None
+    """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
 
 
 Server: TypeAlias = Launch | Endpoint

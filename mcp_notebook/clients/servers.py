@@ -65,17 +65,15 @@ def build_connection(remote: Remote) -> Launch:
             "address, and name the file with --token-file."
         )
     words = ["-P", "-m", "mcp_notebook", "connect", remote.address]
-    if remote.token_file is not None:
-        file = remote.token_file.expanduser().absolute()
+    source = remote.token_source
+    if source is not None and not source.startswith(("env:", "keyring:")):
+        file = Path(source).expanduser().absolute()
         if not file.is_file():
             raise ClientError(
                 f"There is no file {str(file)!r}. Write the token for {remote.address} there."
             )
-        words += ["--token-file", str(file)]
-    if remote.token_env is not None:
-        words += ["--token-env", remote.token_env]
-    if remote.token_keyring is not None:
-        words += ["--token-keyring", remote.token_keyring]
+        source = str(file)
+    words += [] if source is None else ["--token-file", source]
     return Launch(command=sys.executable, arguments=tuple(words), env={}, runs_notebooks=False)
 
 

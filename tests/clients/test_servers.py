@@ -109,9 +109,12 @@ def test_a_remote_server_is_reached_by_a_command(tmp_path):
     file.touch()
     for remote, options in [
         (Remote(address="https://hub/mcp"), ()),
-        (Remote(address="https://hub/mcp", token_file=file), ("--token-file", str(file))),
-        (Remote(address="https://hub/mcp", token_env="HUB"), ("--token-env", "HUB")),
-        (Remote(address="https://hub/mcp", token_keyring="hub"), ("--token-keyring", "hub")),
+        (Remote(address="https://hub/mcp", token_source=str(file)), ("--token-file", str(file))),
+        (Remote(address="https://hub/mcp", token_source="env:HUB"), ("--token-file", "env:HUB")),
+        (
+            Remote(address="https://hub/mcp", token_source="keyring:hub"),
+            ("--token-file", "keyring:hub"),
+        ),
     ]:
         launch = build_server(CODEX, Settings(), remote=remote)
         assert launch.arguments == (
@@ -132,4 +135,4 @@ def test_a_secret_in_an_address_stays_out_of_settings(address):
 def test_a_token_file_that_does_not_exist_is_named(tmp_path):
     missing = tmp_path / "hub.token"
     with pytest.raises(ClientError, match=r"no file '.*hub.token'. Write the token for https://"):
-        build_connection(Remote(address="https://hub/mcp", token_file=missing))
+        build_connection(Remote(address="https://hub/mcp", token_source=str(missing)))

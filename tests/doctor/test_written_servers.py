@@ -107,13 +107,13 @@ def test_servers_of_others_are_left_alone_and_one_of_the_name_is_ours(machine):
 
 
 def test_the_repair_of_a_connection_has_its_address_and_where_its_token_is(machine):
-    remote = Remote(address="https://hub.example.org/user/ada", token_env="HUB_TOKEN")
+    remote = Remote(address="https://hub.example.org/user/ada", token_source="env:HUB_TOKEN")
     install(machine, CLIENTS["zed"], build_connection(remote))
     (server,) = read_servers(CLIENTS["zed"], machine)
     assert server.words[0] == sys.executable
     assert server.format_repair() == (
         "`mcp-notebook install zed --replace --url https://hub.example.org/user/ada "
-        "--token-env HUB_TOKEN`"
+        "--token-file env:HUB_TOKEN`"
     )
 
 

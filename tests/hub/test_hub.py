@@ -125,7 +125,7 @@ def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):
 async def test_a_client_that_only_starts_commands_uses_the_page_of_a_notebook(hub, token, era):
     page = f"{hub.url}user/ada/lab/tree/rain.ipynb"
     env = {"HOME": str(hub.home), "HUB_TOKEN": token}
-    arguments = [*COMMAND[1:], "connect", page, "--token-env", "HUB_TOKEN"]
+    arguments = [*COMMAND[1:], "connect", page, "--token-file", "env:HUB_TOKEN"]
     server = StdioServerParameters(command=COMMAND[0], args=arguments, env=env)
     async with Client(server, mode=era) as client:
         assert text_of(await client.call_tool("double", {"n": 4})) == "8"
@@ -145,7 +145,7 @@ def test_what_connect_says_about_a_hub(hub, page, owner, reason):
     env = {}
     if owner is not None:
         env["HUB_TOKEN"] = hub.make_token(owner, f"access:servers!user={owner}")
-    options = ["--token-env", "HUB_TOKEN"] if owner else []
+    options = ["--token-file", "env:HUB_TOKEN"] if owner else []
     with bridge(hub.home, "connect", hub.url + page, *options, env=env) as running:
         assert running.wait() == 1
         assert re.search(reason, running.said), running.said

@@ -42,14 +42,12 @@ class Credentials:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TokenSource:
-    """Where the user says that the token is: in at most one of these."""
+    """Where the user says that the token is."""
 
-    file: Path | None = None
-    variable: str | None = None
-    keyring: str | None = None
-    """The name of its entry."""
+    place: str | None = None
+    """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
 
     def read(self, env: Mapping[str, str] | None = None) -> Credentials | None:
         """Return what is there, None if the user named nothing.
@@ -61,19 +59,20 @@ class TokenSource:
             TokenError: There is no token.
             MissingLibrary: The keyring needs a library.
         """
-        if self.file is not None:
-            return _check(_read_file(self.file), f"the file {self.file}")
-        if self.variable is not None:
+        if self.place is None:
+            return None
+        kind, _, name = self.place.partition(":")
+        if kind == "env":
             env = os.environ if env is None else env
-            if self.variable not in env:
+            if name not in env:
                 raise TokenError(
-                    f"The environment variable {self.variable} is not set. Set it to the token "
-                    'where your client starts this command, for example in "env" of its settings.'
+                    f"The environment variable {name} is not set. Set it to the token where your "
+                    'client starts this command, for example in "env" of its settings.'
                 )
-            return _check(env[self.variable], f"the environment variable {self.variable}")
-        if self.keyring is not None:
-            return _check(_read_keyring(self.keyring), f"the keyring's entry {self.keyring!r}")
-        return None
+            return _check(env[name], f"the environment variable {name}")
+        if kind == "keyring":
+            return _check(_read_keyring(name), f"the keyring's entry {name!r}")
+        return _check(_read_file(Path(self.place)), f"the file {self.place}")
 
 
 def _check(text: str, place: str) -> Credentials:
@@ -111,7 +110,7 @@ def _read_keyring(name: str) -> str:
         import keyring  # noqa: PLC0415 - optional
         from keyring.errors import KeyringError  # noqa: PLC0415
     except ImportError:
-        raise MissingLibrary("--token-keyring needs", "keyring", "keyring") from None
+        raise MissingLibrary("--token-file keyring:NAME needs", "keyring", "keyring") from None
     try:
         token = keyring.get_password(KEYRING_SERVICE, name)
     except KeyringError as error:

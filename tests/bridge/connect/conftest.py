@@ -80,7 +80,7 @@ def bridge(sales):
 @asynccontextmanager
 async def connected(home, url, era, *arguments, **options):
     """Connect the official client through the command, with the environment of a desktop client."""
-    program, *words = list_words("connect", url, "--token-env", "SALES_TOKEN", *arguments)
+    program, *words = list_words("connect", url, "--token-file", "env:SALES_TOKEN", *arguments)
     server = StdioServerParameters(
         command=program,
         args=words,

@@ -6,9 +6,6 @@ import subprocess
 
 import pytest
 from bridges import INITIALIZE, LIMIT, PING, TOKEN, bridge, http_bridge
-from typer.testing import CliRunner
-
-from mcp_notebook.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +34,7 @@ def test_what_cannot_be_connected_to_ends_the_command_and_is_told_to_the_client(
 
 
 def test_nothing_is_sent_in_clear_to_another_machine(home):
-    with connect(home, "http://192.0.2.1/mcp", "--token-env", "SALES_TOKEN") as running:
+    with connect(home, "http://192.0.2.1/mcp", "--token-file", "env:SALES_TOKEN") as running:
         running.process.stdin.close()
         assert running.wait() == 1
         assert "add --insecure" in running.said
@@ -55,7 +52,7 @@ def test_a_token_in_the_address_is_used_with_a_warning_and_never_shown(home, rem
 
 
 def test_what_is_no_message_is_answered_and_the_rest_goes_on(home, remote):
-    with connect(home, remote.url, "--token-env", "SALES_TOKEN") as running:
+    with connect(home, remote.url, "--token-file", "env:SALES_TOKEN") as running:
         running.send(json.dumps(INITIALIZE).encode())
         running.message()
         running.send(b"hello?")
@@ -66,7 +63,7 @@ def test_what_is_no_message_is_answered_and_the_rest_goes_on(home, remote):
 
 
 def test_a_client_that_has_left_is_the_end(home, remote):
-    with connect(home, remote.url, "--token-env", "SALES_TOKEN") as running:
+    with connect(home, remote.url, "--token-file", "env:SALES_TOKEN") as running:
         running.send(json.dumps(INITIALIZE).encode())
         running.message()
         status, seconds = running.end()
@@ -78,7 +75,7 @@ def test_a_client_that_has_left_is_the_end(home, remote):
     ("arguments", "reason"),
     [
         (["sales.ipynb"], "mcp-notebook stdio FILE"),
-        (["http://localhost:1/mcp", "--token-env", "NOT_SET"], "NOT_SET is not set"),
+        (["http://localhost:1/mcp", "--token-file", "env:NOT_SET"], "NOT_SET is not set"),
         (["http://localhost:1/mcp", "--token-file", "absent"], "absent: No such file"),
     ],
 )
@@ -87,10 +84,3 @@ def test_what_is_wrong_with_the_arguments_is_said(home, arguments, reason):
         running.process.stdin.close()
         assert running.wait() == 1
         assert reason in running.said
-
-
-def test_the_token_has_one_place():
-    options = ["--token-env", "A", "--token-file", "B"]
-    answer = CliRunner().invoke(main.app, ["connect", "localhost:1", *options])
-    assert answer.exit_code == 2
-    assert "Give one of" in answer.output

@@ -35,7 +35,7 @@ def entries(tmp_path, monkeypatch):
 def test_a_file_has_the_token(tmp_path):
     path = tmp_path / "token"
     path.write_text("geheim\n", encoding="utf-8")
-    credentials = TokenSource(file=path).read()
+    credentials = TokenSource(str(path)).read()
     assert credentials.headers == {"Authorization": "Bearer geheim"}
     assert credentials.place == f"the file {path}"
     assert "geheim" not in repr(credentials)
@@ -46,33 +46,33 @@ def test_a_file_that_others_can_read_is_told_of(tmp_path, capsys):
     path = tmp_path / "a token"
     path.write_text("geheim\n", encoding="utf-8")
     path.chmod(0o600)
-    TokenSource(file=path).read()
+    TokenSource(str(path)).read()
     assert capsys.readouterr().err == ""
     path.chmod(0o644)
-    TokenSource(file=path).read()
+    TokenSource(str(path)).read()
     said = capsys.readouterr().err
     assert f"chmod 600 '{path}'" in said
     assert "geheim" not in said
 
 
 def test_a_variable_has_the_token():
-    credentials = TokenSource(variable="HUB_TOKEN").read({"HUB_TOKEN": "geheim"})
+    credentials = TokenSource("env:HUB_TOKEN").read({"HUB_TOKEN": "geheim"})
     assert credentials.token == "geheim"
     with pytest.raises(TokenError, match="HUB_TOKEN is not set"):
-        TokenSource(variable="HUB_TOKEN").read({})
+        TokenSource("env:HUB_TOKEN").read({})
 
 
 @pytest.mark.usefixtures("entries")
 def test_a_keyring_has_the_token():
-    assert TokenSource(keyring="hub").read().token == "geheim"
+    assert TokenSource("keyring:hub").read().token == "geheim"
     with pytest.raises(TokenError, match="keyring set mcp_notebook other"):
-        TokenSource(keyring="other").read()
+        TokenSource("keyring:other").read()
 
 
 def test_a_keyring_needs_its_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(MissingLibrary, match=r"mcp-notebook\[keyring\]"):
-        TokenSource(keyring="hub").read()
+        TokenSource("keyring:hub").read()
 
 
 def test_without_a_source_there_is_none():
@@ -85,10 +85,10 @@ def test_what_is_no_token_is_refused_without_being_told(tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(TokenError, match="token") as told:
-        TokenSource(file=path).read()
+        TokenSource(str(path)).read()
     assert not text.strip() or text not in str(told.value)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(TokenError, match=r"absent: No such file.*--token-file"):
-        TokenSource(file=tmp_path / "absent").read()
+        TokenSource(str(tmp_path / "absent")).read()

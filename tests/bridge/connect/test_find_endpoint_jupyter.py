@@ -55,7 +55,7 @@ async def test_the_notebook_of_a_page_has_its_tools_used(jupyter, connect_to, pa
     ],
 )
 def test_what_is_missing_is_told_with_the_next_step(jupyter, home, page, token, reason):
-    options = ["--token-env", "JUPYTER"] if token else []
+    options = ["--token-file", "env:JUPYTER"] if token else []
     env = {"JUPYTER": token} if token else {}
     address = jupyter.url + page
     with bridge(home, "connect", address, *options, env=env, stdin=subprocess.PIPE) as running:
