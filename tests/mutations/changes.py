@@ -850,8 +850,8 @@ CHANGES = (
     ),
     Change(
         "bridge/transports/connections.py",
-        "0 if self._has_progress else self._unread + len(data)",
-        "0 if self._has_progress else len(data)",
+        "0 if self._last_move is not None else self._unread + len(data)",
+        "0 if self._last_move is not None else len(data)",
         _CONNECTIONS,
     ),
     Change(
@@ -1485,8 +1485,8 @@ CHANGES = (
     ),
     Change(
         "bridge/transports/fast_path/http_exchange.py",
-        "            if self._is_over:\n                return\n",
-        "",
+        "    ResponseState.OVER: {},\n",
+        "    ResponseState.OVER: {ResponseMove.EVENT: ResponseState.OVER},\n",
         "bridge/transports/fast_path/test_http_exchange.py",
     ),
     Change(

@@ -19,6 +19,25 @@ rate that the slowest line has: a connection on which nothing moves ends.
 uvicorn's own protocol on httptools has none of these bounds: 22 MB of requests at once took 1.2 GB.
 The one on h11 has some, but a call takes 1.1 of the time, and it reads what httptools refuses: a
 length beside chunks, lines that end in a bare LF. So this is httptools with bounds, everywhere.
+
+Theory of operation of the reader
+---------------------------------
+httptools parses (RFC 9112, https://www.rfc-editor.org/rfc/rfc9112.html) and uvicorn answers; the
+reader (`_Connection`) only follows where in a request the data is, by the table `MOVES`, and says
+when to stop. Every move is a callback of the parser, but for `Move.REFUSE`:
+
+1. A request begins (section 2.2; empty lines before it belong to none). The last one must have been
+   answered: pipelining is optional for servers (9.3.2), and is refused here.
+2. Its head is read: the request line (3) and the fields (5), of which there are at most
+   `MAX_HEADERS`, and `MAX_HEAD` bytes in all. The answer to more is 414 or 431 (RFC 6585).
+3. The head ends. The version must be 1.0 or 1.1 (2.3). Who asks for another protocol (RFC 9110,
+   7.8) must not send a body: the parser would take it for the next request.
+4. The body is read, whose length is either announced or in chunks, never both (6.3). What surrounds
+   it is bounded as a head is: extensions of chunks (7.1.1) and trailers (7.1.2), which are ignored.
+5. The request ends, and the next one may begin.
+
+A refusal ends the reading for good (9.6): what can still be answered is, the connection closes when
+that has been written, and is cut off `_CLOSE_LIMIT` later.
 """
 
 import asyncio
@@ -26,8 +45,9 @@ import socket
 import ssl
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
 from itertools import count
@@ -77,6 +97,44 @@ _ACCEPT_PAUSE = 0.1
 _HEAD_START = b"HTTP/1.1 "
 _VERSIONS = ("1.0", "1.1")
 _STATE_KEY = "connection"
+
+
+class ReaderState(StrEnum):
+    """Where in a request the reader of a connection is."""
+
+    BETWEEN = "between"
+    """Before the first request, or behind the end of one."""
+    HEAD = "head"
+    BODY = "body"
+    """Behind the head: also where the body has no bytes."""
+    REFUSED = "refused"
+    """Nothing that comes is read any more."""
+
+
+class Move(StrEnum):
+    """What the parser has found, or that the reading ends."""
+
+    BEGIN = "begin"
+    HEAD_ENDS = "head ends"
+    BODY_PART = "body part"
+    END = "end"
+    REFUSE = "refuse"
+
+
+MOVES: Mapping[ReaderState, Mapping[Move, ReaderState]] = {
+    ReaderState.BETWEEN: {Move.BEGIN: ReaderState.HEAD, Move.REFUSE: ReaderState.REFUSED},
+    ReaderState.HEAD: {Move.HEAD_ENDS: ReaderState.BODY, Move.REFUSE: ReaderState.REFUSED},
+    ReaderState.BODY: {
+        Move.BODY_PART: ReaderState.BODY,
+        Move.END: ReaderState.BETWEEN,
+        Move.REFUSE: ReaderState.REFUSED,
+    },
+    ReaderState.REFUSED: {},
+}
+"""Each state's moves, and where they lead. A move that is not here is a bug of the parser or ours,
+and makes the parser give up: the request is refused as invalid."""
+_PROGRESS = frozenset({Move.HEAD_ENDS, Move.BODY_PART, Move.END})
+"""Moves after which a request is nearer to its end: the bound of `MAX_HEAD` begins anew."""
 
 
 class Connections:
@@ -265,15 +323,11 @@ class _Connection(HttpToolsProtocol):
         """Serves the last request, while it does."""
         self._is_lost = False
         self._connections = connections
-        self._is_in_head = False
-        self._is_ending = False
-        """Whether what comes in is not read any more."""
-        self._has_progress = False
-        """Whether the data at hand has ended a head or a request, or was part of a body."""
+        self._reading = ReaderState.BETWEEN
+        self._last_move: Move | None = None
+        """The last move in the data at hand that was one of `_PROGRESS`; None: there was none."""
         self._unread = 0
-        """Bytes since such data."""
-        self._is_whole = False
-        """Whether the data at hand ends with the end of a request."""
+        """Bytes since the last such move."""
         self._since: float | None = None
         """When a request began that is not whole, or enough of it had come; None: it is whole."""
         self._came = 0
@@ -290,18 +344,27 @@ class _Connection(HttpToolsProtocol):
         self._connections.abort_soon(self.number, self.transport)
         self._refuse(status, reason)
 
+    def _move(self, move: Move) -> None:
+        self._reading = MOVES[self._reading][move]
+        if move in _PROGRESS:
+            self._last_move = move
+
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
         """Read no more, answer what can be answered, and close."""
-        if self._is_ending or self.transport.is_closing():
+        if self._reading is ReaderState.REFUSED or self.transport.is_closing():
             return
-        self._is_ending = True
+        was_in_head = self._reading is ReaderState.HEAD
+        self._move(Move.REFUSE)
         is_open = self.cycle is not None and not self.cycle.response_complete
-        if self._is_in_head or is_open:
+        # 1. Who asked for something hears why it gets nothing; an idle connection just ends.
+        if was_in_head or is_open:
             self._connections.refusals.note(self.client, reason)
+        # 2. A request that has come whole gets its answer, which closes the connection.
         if is_open and not self.cycle.more_body:
-            self.cycle.keep_alive = False  # it gets its answer, and that closes the connection
+            self.cycle.keep_alive = False
             return
-        if self._is_in_head or (is_open and not self.cycle.response_started):
+        # 3. Any other gets the refusal, unless its answer has begun.
+        if was_in_head or (is_open and not self.cycle.response_started):
             self.transport.write(_format_refusal(status, reason))
         self.transport.close()
 
@@ -401,22 +464,25 @@ class _Connection(HttpToolsProtocol):
             self._expect_reading(self._count_waiting())  # only then is the connection closed
 
     def data_received(self, data: bytes) -> None:
-        if self._is_ending:
+        if self._reading is ReaderState.REFUSED:
             return
-        self._has_progress = self._is_whole = False
+        # 1. Parse it: the callbacks below move.
+        self._last_move = None
         super().data_received(data)
-        if self._is_whole:
+        # 2. Time: a request that is not whole has `MOVE_LIMIT` for each `MOVE` of its bytes.
+        if self._last_move is Move.END:
             self._since = None
         elif self._since is None:
             self._expect_rest()
         else:
             self._came += len(data)
-        self._unread = 0 if self._has_progress else self._unread + len(data)
+        # 3. Space: only bodies may be long without a move.
+        self._unread = 0 if self._last_move is not None else self._unread + len(data)
         if self._unread > MAX_HEAD:
             self._refuse(*self._describe_excess())
 
     def _describe_excess(self) -> tuple[HTTPStatus, str]:
-        if not self._is_in_head:
+        if self._reading is not ReaderState.HEAD:
             return HTTPStatus.BAD_REQUEST, "what surrounds its body is too long"
         if not self.headers and len(self.url) > MAX_HEAD // 2:
             return HTTPStatus.REQUEST_URI_TOO_LONG, "its address is too long"
@@ -430,16 +496,16 @@ class _Connection(HttpToolsProtocol):
             self._stop_parsing(HTTPStatus.BAD_REQUEST, "it came before the answer to the last one")
         super().on_message_begin()
         self._unread_answers.note_read()
-        self._is_in_head = True
+        self._move(Move.BEGIN)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_in_head:
+        if self._reading is not ReaderState.HEAD:
             return  # a trailer is no header
         if len(self.headers) >= MAX_HEADERS:
             self._stop_parsing(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "its head has too many fields"
             )
-        # As uvicorn does, but for the whitespace around a value, which HTTP says is no part of it.
+        # As uvicorn does, but without the whitespace around a value (RFC 9112, section 5.1).
         name, value = name.lower(), value.strip(b" \t")
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -454,15 +520,14 @@ class _Connection(HttpToolsProtocol):
                 HTTPStatus.BAD_REQUEST, "it has a body, but asks for another protocol"
             )
         super().on_headers_complete()
-        self._is_in_head = False
-        self._has_progress = True
+        self._move(Move.HEAD_ENDS)
 
     def on_body(self, body: bytes) -> None:
-        self._has_progress = True
+        self._move(Move.BODY_PART)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._has_progress = self._is_whole = True
+        self._move(Move.END)
         super().on_message_complete()
 
     def _stop_parsing(self, status: HTTPStatus, reason: str) -> None:

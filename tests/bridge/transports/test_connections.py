@@ -25,7 +25,13 @@ from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.access.tokens import NamedTokens, OwnToken
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import connections
-from mcp_notebook.bridge.transports.connections import MAX_HEAD, MAX_HEADERS
+from mcp_notebook.bridge.transports.connections import (
+    MAX_HEAD,
+    MAX_HEADERS,
+    MOVES,
+    Move,
+    ReaderState,
+)
 from mcp_notebook.wire import messages
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
@@ -88,6 +94,13 @@ def _most_memory(process):
 
 
 # -- one connection --------------------------------------------------------------------------------
+
+
+def test_the_table_names_every_state_and_whatever_is_read_may_be_refused():
+    assert set(MOVES) == set(ReaderState)
+    assert not MOVES[ReaderState.REFUSED]
+    for state in set(ReaderState) - {ReaderState.REFUSED}:
+        assert MOVES[state][Move.REFUSE] is ReaderState.REFUSED
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,30 @@
 """One plain request over HTTP and its answer: JSON, or a stream if something precedes the answer.
 
-Runs on the bridge's event loop. A stream begins with the first message before the answer, or after
-`PING_INTERVAL`, so that no proxy takes a silent connection for dead.
+Runs on the bridge's event loop. Follows MCP's Streamable HTTP transport:
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+
+Theory of operation
+-------------------
+An exchange has two machines, each with a table of its moves at the top of this file:
+
+1. *The response* (`RESPONSE_MOVES`). A server answers a request either with one JSON object or with
+   a stream of events that ends with the answer ("Sending Messages", step 6). Which one it will be
+   is not known when the request comes, so nothing is sent while the response is silent. A message
+   before the answer begins a stream ("Receiving Messages"), and so does a ping, which is sent after
+   `PING_INTERVAL` without a message so that no proxy takes a silent connection for dead.
+2. *The work* (`WORK_MOVES`), which is the block that the exchange is a context manager of. A client
+   that closes the connection cancels its request ("Cancellation"; before 2026-07-28 it does not,
+   and `endpoint` hides that it has gone). So do a notification of the client, and the end of its
+   session. Each cancels the task of the block, but only once, and the end of the block swallows
+   that cancellation. `HttpExchange.end_reason` says what a client that is still there has to hear.
+
+The machines touch in one place: the watcher, which only runs while the work does, sends the pings.
+What has no move in a table is not done: an event after the answer, a second cancellation.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 import anyio
 from starlette.types import Receive, Send
@@ -14,11 +33,86 @@ from mcp_notebook.bridge.protocol.base64_text import Piece, expand
 from mcp_notebook.bridge.protocol.client_sessions import EndReason
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, warn_of_event
 
+
+class ResponseState(StrEnum):
+    """How much of the response the client has."""
+
+    SILENT = "silent"
+    """Nothing."""
+    STREAM = "stream"
+    """The head of a stream, and perhaps some events."""
+    OVER = "over"
+    """The answer, or it is on its way: nothing may follow."""
+
+
+class ResponseMove(StrEnum):
+    """What is sent."""
+
+    EVENT = "event"
+    """A message before the answer, or a ping."""
+    ANSWER = "answer"
+    """The answer: an event of a stream that has begun, else JSON."""
+    END = "end"
+    """The end of a stream without an answer."""
+
+
+RESPONSE_MOVES: Mapping[ResponseState, Mapping[ResponseMove, ResponseState]] = {
+    ResponseState.SILENT: {
+        ResponseMove.EVENT: ResponseState.STREAM,  # once its head is sent: see `_begin_stream`
+        ResponseMove.ANSWER: ResponseState.OVER,
+        ResponseMove.END: ResponseState.OVER,
+    },
+    ResponseState.STREAM: {
+        ResponseMove.EVENT: ResponseState.STREAM,
+        ResponseMove.ANSWER: ResponseState.OVER,
+        ResponseMove.END: ResponseState.OVER,
+    },
+    ResponseState.OVER: {},
+}
+
+
+class WorkState(StrEnum):
+    """How the work for the answer stands."""
+
+    UNBEGUN = "unbegun"
+    RUNNING = "running"
+    """It has begun; to watch its client would cost more than to finish it."""
+    WATCHED = "watched"
+    """It takes longer than `WATCH_DELAY`; a task waits for the client to go, and sends pings."""
+    CANCELLED = "cancelled"
+    """Its task has been cancelled from here, and has not ended."""
+    ENDED = "ended"
+
+
+class WorkMove(StrEnum):
+    """What happens to the work."""
+
+    BEGIN = "begin"
+    WATCH = "watch"
+    CANCEL = "cancel"
+    """The client has gone or wants no answer, or its session ends."""
+    END = "end"
+
+
+WORK_MOVES: Mapping[WorkState, Mapping[WorkMove, WorkState]] = {
+    WorkState.UNBEGUN: {WorkMove.BEGIN: WorkState.RUNNING},
+    WorkState.RUNNING: {
+        WorkMove.WATCH: WorkState.WATCHED,
+        WorkMove.CANCEL: WorkState.CANCELLED,
+        WorkMove.END: WorkState.ENDED,
+    },
+    WorkState.WATCHED: {WorkMove.CANCEL: WorkState.CANCELLED, WorkMove.END: WorkState.ENDED},
+    WorkState.CANCELLED: {
+        WorkMove.WATCH: WorkState.CANCELLED,  # its code may be slow to stop, and proxies impatient
+        WorkMove.END: WorkState.ENDED,
+    },
+    WorkState.ENDED: {},
+}
+
 PING_INTERVAL = 15.0
 """Seconds without a message after which a client gets a sign of life; the SDK's are as many."""
 WATCH_DELAY = 0.02
-"""Seconds after which a client is watched: to notice at once that one has gone who waits for a few
-milliseconds would cost more than what its call still does."""
+"""Seconds after which the watcher starts: for shorter calls it costs more than to finish them."""
 _STREAM_HEADERS = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
@@ -44,33 +138,40 @@ class HttpExchange:
         self._session_id = session_id
         self.end_reason: EndReason | None = None
         """Why the block was cancelled, if the client is there."""
+        self._response = ResponseState.SILENT
         self._turn = asyncio.Lock()
-        self._is_stream = False
-        self._is_over = False
-        """Whether the response has ended, or is about to."""
+        """Held for each move of the response: pings and messages come from different tasks."""
+        self._work = WorkState.UNBEGUN
         self._task: asyncio.Task[object] | None = None
         """That of the block."""
         self._cancels_before = 0
-        self._is_cancelled = False
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
 
+    # -- the work ----------------------------------------------------------------------------------
+
     def __enter__(self) -> None:
         """Cancel the block if the client goes, and tell it now and then that the call runs."""
+        self._work = WORK_MOVES[self._work][WorkMove.BEGIN]
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancels_before = self._task.cancelling()
-        self._timer = asyncio.get_running_loop().call_later(WATCH_DELAY, self._start_watcher)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_DELAY, self._watch_client)
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
-        """Go on behind the block if it was cancelled here."""
+        """Swallow the cancellation if it was requested here, and only here."""
         assert self._task is not None
         assert self._timer is not None
+        # 1. Stop watching.
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        if not self._is_cancelled:
+        # 2. Nobody cancels the task from here after this.
+        was_cancelled = self._work is WorkState.CANCELLED
+        self._work = WORK_MOVES[self._work][WorkMove.END]
+        if not was_cancelled:
             return False
+        # 3. Take our own cancellation back. If another one is left, it is somebody else's.
         is_cancelled_elsewhere = self._task.uncancel() > self._cancels_before
         return kind is asyncio.CancelledError and not is_cancelled_elsewhere
 
@@ -80,9 +181,28 @@ class HttpExchange:
         self._cancel()
 
     def _cancel(self) -> None:
-        if self._task is not None and not self._is_cancelled:
-            self._is_cancelled = True
+        after = WORK_MOVES[self._work].get(WorkMove.CANCEL)
+        if after is not None:
+            assert self._task is not None
+            self._work = after
             self._task.cancel()
+
+    def _watch_client(self) -> None:
+        after = WORK_MOVES[self._work].get(WorkMove.WATCH)
+        if after is not None:
+            self._work = after
+            self._watcher = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            with anyio.move_on_after(PING_INTERVAL):
+                while (await self._receive())["type"] != "http.disconnect":
+                    pass
+                self._cancel()
+                return
+            await self._send_event(_PING)
+
+    # -- the response ------------------------------------------------------------------------------
 
     async def send(self, message: bytes) -> None:
         """Send a JSON-RPC message before the answer."""
@@ -91,10 +211,11 @@ class HttpExchange:
     async def _send_event(self, event: bytes) -> None:
         """Send an event of the stream, which begins if it has not."""
         async with self._turn:
-            if self._is_over:
+            if ResponseMove.EVENT not in RESPONSE_MOVES[self._response]:
                 return
-            if not self._is_stream:
-                await self._start_stream()
+            if self._response is ResponseState.SILENT:
+                await self._begin_stream()
+                self._response = RESPONSE_MOVES[self._response][ResponseMove.EVENT]
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def answer(self, message: Sequence[Piece], status: int) -> None:
@@ -105,13 +226,19 @@ class HttpExchange:
             status: HTTP's, if nothing has preceded the answer.
         """
         async with self._turn:
-            self._is_over = True
-            if self._is_stream:
+            # 1. Nothing may follow the answer, also while it waits for the client to read.
+            before, self._response = (
+                self._response,
+                RESPONSE_MOVES[self._response][ResponseMove.ANSWER],
+            )
+            if before is ResponseState.STREAM:
+                # 2a. It is the last event of the stream.
                 event = _format_event(b"".join(expand(message)))
                 if len(event) > MAX_EVENT:
                     warn_of_event(len(event))
                 message = [event]
             else:
+                # 2b. It is the whole response, whose length is known.
                 size = sum(map(len, message))
                 if size < _LARGE:
                     message = [b"".join(expand(message))]
@@ -120,39 +247,35 @@ class HttpExchange:
                 if self._session_id is not None:
                     headers += _STREAM_HEADERS  # the SDK begins a stream in any case
                 await self._start(status, headers)
-            *before, last = message
-            for piece in expand(before):
+            # 3. Pictures become base64 piece by piece, while the client reads.
+            *first, last = message
+            for piece in expand(first):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": True})
             await self._send({"type": "http.response.body", "body": b"".join(expand([last]))})
 
     async def end_stream(self) -> None:
         """End the response without an answer."""
         async with self._turn:
-            self._is_over = True
-            if not self._is_stream:
-                await self._start_stream()
+            before, self._response = (
+                self._response,
+                RESPONSE_MOVES[self._response][ResponseMove.END],
+            )
+            if before is ResponseState.SILENT:
+                await self._begin_stream()
             await self._send({"type": "http.response.body", "body": b""})
 
-    async def _start_stream(self) -> None:
+    async def _begin_stream(self) -> None:
+        """Send the head of a stream.
+
+        The response is a stream only after this: while its client does not read, the call may be
+        cancelled here, and is answered in JSON then.
+        """
         await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
-        self._is_stream = True  # after: a call may end while its client does not read
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self._session_id is not None:
             headers.append((b"mcp-session-id", self._session_id.encode("latin-1")))
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
-
-    def _start_watcher(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._watch())
-
-    async def _watch(self) -> None:
-        while True:
-            with anyio.move_on_after(PING_INTERVAL):
-                while (await self._receive())["type"] != "http.disconnect":
-                    pass
-                self._cancel()
-                return
-            await self._send_event(_PING)
 
 
 def _format_event(message: bytes) -> bytes:

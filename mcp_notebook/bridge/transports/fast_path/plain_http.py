@@ -1,8 +1,13 @@
 """ASGI middleware that answers plain requests itself, and hands all others on to the SDK.
 
 Runs on the bridge's event loop, between the endpoint and what it does for the SDK. Whatever is not
-recognised completely, headers included, goes on as it came. So do clients' answers to questions,
-which the SDK waits for.
+recognised completely, headers included, goes on as it came: the SDK refuses it, or knows what to do
+with it. So do clients' answers to questions, which the SDK waits for.
+
+The steps follow MCP's Streamable HTTP transport, "Sending Messages" and "Request Metadata":
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+and for clients with a session, that of 2025-11-25:
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
 """
 
 from collections import OrderedDict
@@ -30,7 +35,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY
-from mcp_notebook.bridge.protocol.client_request import HANG_UP_KEY, UNREAD_KEY, ClientRequest
+from mcp_notebook.bridge.protocol.client_request import (
+    HANG_UP_KEY,
+    UNREAD_KEY,
+    ClientProfile,
+    ClientRequest,
+)
 from mcp_notebook.bridge.protocol.detached_arguments import LARGE
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
@@ -48,7 +58,7 @@ from mcp_notebook.bridge.transports.sessions import Sessions
 _VERSION = "mcp-protocol-version"
 _PARAM_PREFIX = "mcp-param-"
 _MAX_TOOLS = 4_096
-"""Tools of which is remembered whether headers repeat parameters; the oldest go."""
+"""Size of the cache of tools whose headers repeat parameters; the oldest go."""
 _MAX_ACCEPT = 1_024
 """Characters of an Accept header; one that has more is unusual."""
 _CANCELLED = types.ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
@@ -88,10 +98,12 @@ class PlainHttp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
+        # 1. The head says whether it may be a plain request, and in whose session.
         head = self._read_head(scope)
         if head is None:
             await self._app(scope, receive, send)
             return
+        # 2. The body is one JSON-RPC request, and the headers agree with it.
         body = await read_body(receive, self._max_bytes)
         session_id = None if head.session is None else head.headers[MCP_SESSION_ID_HEADER]
         exchange = HttpExchange(receive, send, session_id)
@@ -100,11 +112,13 @@ class PlainHttp:
         if plain is None or request is None:
             await self._app(scope, replay(body or b"", receive), send)
             return
+        # 3. The answer is found, unless the exchange cancels that.
         answer = None
         with exchange:
             answer = await self._find_answer(head.session, plain, request, exchange)
         if answer is None and exchange.end_reason == "cancelled":
             answer = write_error(plain.id, _CANCELLED)
+        # 4. It ends the response. A client that is gone gets none.
         if answer is not None:
             code = answer.error_code if head.session is None else None
             await exchange.answer(answer.pieces, ERROR_CODE_HTTP_STATUS.get(code or 0, 200))
@@ -134,6 +148,7 @@ class PlainHttp:
         """Return the head of a request about which nothing is unusual, or None."""
         headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
         length = headers.get("content-length", "")
+        # 1. It announces a short JSON body, and takes JSON as well as a stream of events.
         if (
             len(headers) != len(scope["headers"])  # one comes twice
             or not length.isdecimal()
@@ -143,9 +158,11 @@ class PlainHttp:
             or not _accepts_both(accept)
         ):
             return None
+        # 2. Since 2026-07-28, each request stands alone.
         version = headers.get(_VERSION, "")
         if version in MODERN_PROTOCOL_VERSIONS:
             return _Head(scope, headers, None)
+        # 3. Before, it belongs to a session of its caller.
         if _VERSION in headers and version not in HANDSHAKE_PROTOCOL_VERSIONS:
             return None
         session_id = headers.get(MCP_SESSION_ID_HEADER, "")
@@ -157,18 +174,23 @@ class PlainHttp:
     ) -> ClientRequest | None:
         """Return a plain request whose client and headers are plain, too, or None."""
         token = plain.meta.get("progressToken")
+        profile: ClientProfile | None
         if head.session is None:
-            return self._recognise_modern(plain, head, PlainChannel(exchange.send, token))
-        session = self._server.sessions.find(head.session.mcp_session_id)
-        if session is None:
-            return None
-        capabilities = session.profile.capabilities
-        can_ask = capabilities is not None and capabilities.elicitation is not None
-        channel = PlainChannel(
-            exchange.send, token, session.connection if can_ask else None, plain.id
-        )
+            profile = self._read_profile(plain, head)
+            if profile is None:
+                return None
+            channel = PlainChannel(exchange.send, token)
+        else:
+            session = self._server.sessions.find(head.session.mcp_session_id)
+            if session is None:
+                return None
+            profile = session.profile
+            capabilities = profile.capabilities
+            can_ask = capabilities is not None and capabilities.elicitation is not None
+            asked = session.connection if can_ask else None
+            channel = PlainChannel(exchange.send, token, asked, plain.id)
         return ClientRequest(
-            profile=session.profile,
+            profile=profile,
             id=plain.id,
             caller=head.scope[SCOPE_KEY],
             meta=plain.meta,
@@ -179,9 +201,12 @@ class PlainHttp:
             channel=channel,
         )
 
-    def _recognise_modern(
-        self, plain: PlainRequest, head: _Head, channel: PlainChannel
-    ) -> ClientRequest | None:
+    def _read_profile(self, plain: PlainRequest, head: _Head) -> ClientProfile | None:
+        """Return what a client of 2026-07-28 says of itself, if its headers repeat the body.
+
+        The rules are those of "Server Validation": the version, the method, and for a call its tool
+        and the arguments that the tool wants in headers.
+        """
         profile = read_envelope(plain.meta)
         if (
             profile is None
@@ -190,16 +215,7 @@ class PlainHttp:
             or (plain.method == CALL and not self._repeats_parameters(head, plain.params))
         ):
             return None
-        return ClientRequest(
-            profile=profile,
-            id=plain.id,
-            caller=head.scope[SCOPE_KEY],
-            meta=plain.meta,
-            text=plain.long_text,
-            headers=head.headers,
-            unread=head.scope.get("state", {}).get(UNREAD_KEY),
-            channel=channel,
-        )
+        return profile
 
     def _repeats_parameters(self, head: _Head, params: Mapping[str, Any]) -> bool:
         """Return whether the headers that repeat a call's parameters are right."""

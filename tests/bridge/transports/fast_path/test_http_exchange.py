@@ -4,11 +4,20 @@ import asyncio
 import base64
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_notebook.bridge.protocol.base64_text import Base64Text
 from mcp_notebook.bridge.transports.fast_path import http_exchange
-from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
+from mcp_notebook.bridge.transports.fast_path.http_exchange import (
+    RESPONSE_MOVES,
+    WORK_MOVES,
+    HttpExchange,
+    ResponseMove,
+    ResponseState,
+    WorkMove,
+    WorkState,
+)
 from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT
 
@@ -34,6 +43,15 @@ class Wire:
     @property
     def body(self):
         return b"".join(item.get("body", b"") for item in self.sent)
+
+
+def test_the_tables_name_every_state_and_every_exchange_can_end():
+    assert set(RESPONSE_MOVES) == set(ResponseState)
+    assert set(WORK_MOVES) == set(WorkState)
+    open_responses = set(ResponseState) - {ResponseState.OVER}
+    assert all(ResponseMove.ANSWER in RESPONSE_MOVES[state] for state in open_responses)
+    begun = set(WorkState) - {WorkState.UNBEGUN, WorkState.ENDED}
+    assert all(WORK_MOVES[state][WorkMove.END] is WorkState.ENDED for state in begun)
 
 
 async def test_what_precedes_the_answer_makes_it_a_stream():
@@ -105,6 +123,28 @@ async def test_a_client_that_goes_ends_its_call(monkeypatch):
             wire.gone.set()
             await anyio.sleep_forever()
     assert wire.sent == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_only_the_work_is_cancelled(when):
+    exchange = HttpExchange(Wire().receive, Wire().send)
+    if when == "before":
+        exchange.end("cancelled")
+    with exchange:
+        await anyio.lowlevel.checkpoint()
+    if when == "after":
+        exchange.end("cancelled")
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_work_that_is_cancelled_twice_is_left_once():
+    exchange = HttpExchange(Wire().receive, Wire().send)
+    task = asyncio.current_task()
+    with exchange:
+        exchange.end("cancelled")
+        exchange.end("session ended")
+        await anyio.sleep_forever()
+    assert task.cancelling() == 0
 
 
 async def test_who_cancels_the_request_as_well_is_heard():
