@@ -21,8 +21,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from mcp_notebook.kernel.safe.text import describe_error, is_instance
 
-FIELD_HINTS = "mcp_notebook_hints"
-"""In the metadata of the schema of such a class: its fields' hints, as clients name them."""
 _BYTES = (bytearray, memoryview)
 _LISTED = (collections.abc.Collection, collections.abc.Container, collections.abc.Reversible)
 """What a list is one of, and pydantic does not know."""
@@ -302,21 +300,19 @@ class _ClassSchema:
     ) -> CoreSchema:
         """Return the schema of an object with the class's fields, made an instance."""
         hints = dict(self.hints)
-        fields, names, hints_by_alias = {}, {}, {}
+        fields, names = {}, {}
         for item in _list_members(self.kind):
             hint = hints.get(item.name, Any)
             schema = handler.generate_schema(hint)
             if item.default is not _NO_DEFAULT:
                 schema = core_schema.with_default_schema(schema, default=item.default)
             fields[item.alias] = core_schema.typed_dict_field(schema, required=item.required)
-            names[item.alias], hints_by_alias[item.alias] = item.name, hint
+            names[item.alias] = item.name
         if self.tag is not None:
             fields[self.tag[0]] = core_schema.typed_dict_field(
                 core_schema.literal_schema([self.tag[1]])
             )
-        fields_schema = core_schema.typed_dict_schema(
-            fields, extra_behavior="forbid", metadata={FIELD_HINTS: hints_by_alias}
-        )
+        fields_schema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
 
         def serialize(value: Any, write: Callable[[Any], Any]) -> Any:
             if isinstance(value, self.kind):

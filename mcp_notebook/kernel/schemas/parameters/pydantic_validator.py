@@ -27,11 +27,10 @@ from mcp_notebook.kernel.schemas.annotations import read_alias
 from mcp_notebook.kernel.schemas.argument_rules import tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
-from mcp_notebook.kernel.schemas.parameters.field_dtypes import keep_field_dtypes
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, clean_schema
-from mcp_notebook.kernel.schemas.tables.data_types import (
+from mcp_notebook.kernel.schemas.tables.arrays import (
     keep_dtypes,
     offer_data_types,
     refuse_classes,
@@ -147,13 +146,13 @@ def _make_core_schema(annotation: Any) -> Any:
         Exception: As `build_schema`.
     """
     try:
-        schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
+        schema = offer_data_types(TypeAdapter(annotation).core_schema)
     except PydanticSchemaGenerationError:
         if not typing_extensions.is_typeddict(annotation):
             raise
         # pydantic then names a class that it does not know, in place of failing.
         annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
-        schema = offer_data_types(keep_field_dtypes(TypeAdapter(annotation).core_schema))
+        schema = offer_data_types(TypeAdapter(annotation).core_schema)
         refuse_foreign_types(schema)
     refuse_classes(schema)
     return schema

@@ -7,32 +7,57 @@ tables is imported.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
-from typing import Annotated, Any, Optional, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Optional, Union, cast, get_args, get_origin
 
-from pydantic import TypeAdapter
-from pydantic_core import SchemaValidator
+from pydantic import Field, TypeAdapter, WithJsonSchema
+from pydantic_core import (
+    InitErrorDetails,
+    PydanticCustomError,
+    SchemaValidator,
+    ValidationError,
+    core_schema,
+)
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.schemas.annotations import translate_hint
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone, rewrite
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, drop_infinite
-from mcp_notebook.kernel.schemas.tables.column_shapes import Shape, read_shape
-from mcp_notebook.kernel.schemas.tables.dtypes import (
-    find_dtype_name,
-    find_hint,
-    find_unit,
-    has_zone,
-    refuse_rounding,
-)
-from mcp_notebook.kernel.schemas.tables.exact_moments import keep_digits
-from mcp_notebook.kernel.schemas.tables.time_zones import align_zones
 
 _NONE = type(None)
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("u?int", int),
+    ("float|double|halffloat", float),
+    ("bool|boolean", bool),
+    ("str|string|utf8|large_string", str),
+    ("datetime|timestamp", dt.datetime),
+    ("timedelta|duration", dt.timedelta),
+    ("date", dt.date),
+    ("category|categorical|enum|object|dictionary", Any),
+)
+"""Names of dtypes, up to their size, and the type of what is in them."""
+_EXACT_KINDS = (int, bool, str, bytes, dt.date, dt.datetime, dt.timedelta, dt.time)
+"""Types whose values are taken as they come, and which every library knows."""
+_SIZED_INTEGER = re.compile(r"(u?)int(8|16|32|64)(?:\[.*\])?", re.IGNORECASE)
+_WORD = re.compile(r"([A-Za-z_]+?)_?\d*(?:[\[(<].*)?")
+_LONG = 64
+"""Bits of integers whose limits would be noise in a schema."""
+_NANOSECONDS = re.compile(r"[.,]\d{6}(?=\d*[1-9])\d+(?![\dDHMW])")
+"""Decimals of a second beyond the six that pydantic reads; it would drop the others."""
+_ZONE_REASONS = {
+    True: "it needs a time zone, '2024-12-31T23:59:00Z'",
+    False: "no time zone is allowed, '2024-12-31T23:59:00'",
+    None: "some values of this column have a time zone and some have none",
+}
+"""By whether a dtype needs time zones; None: there is no dtype."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +69,6 @@ class Column:
     """The type of each value."""
     dtype: Any = None
     """The library's own; None: the one that fits the type."""
-    unit: str = "us"
-    """What moments and durations are counted in: ``s``, ``ms``, ``us`` or ``ns``."""
 
     @cached_property
     def is_optional(self) -> bool:
@@ -56,39 +79,44 @@ class Column:
     @cached_property
     def kind(self) -> Any:
         """The type of values that are not missing; Any if there are several."""
+        return self._option if isinstance(self._option, type) else Any
+
+    @cached_property
+    def plain_kind(self) -> Any:
+        """The same of the values that `make_plain` returns."""
+        if get_origin(self._option) is Literal:
+            values = get_args(self._option)
+        elif isinstance(self._option, type) and issubclass(self._option, Enum):
+            values = tuple(member.value for member in self._option)
+        else:
+            return self.kind
+        kinds = {type(value) for value in values if value is not None}
+        return kinds.pop() if len(kinds) == 1 else Any
+
+    @cached_property
+    def _option(self) -> Any:
         hint = _unwrap(self.hint)
         is_union = get_origin(hint) in (Union, types.UnionType)
         options = [
             _unwrap(item) for item in (get_args(hint) if is_union else (hint,)) if item is not _NONE
         ]
-        return options[0] if len(options) == 1 and isinstance(options[0], type) else Any
-
-    @property
-    def is_time(self) -> bool:
-        """Whether its values are moments or durations."""
-        return self.kind is dt.datetime or self.kind is dt.timedelta
-
-    @cached_property
-    def shape(self) -> Shape:
-        """What its values are like where no library has a dtype by the name of their type."""
-        return read_shape(self.hint)
+        return options[0] if len(options) == 1 else Any
 
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of each value."""
-        plain = drop_infinite(SchemaGenerator(by_alias=True).generate(self._adapter.core_schema))
+        core = TypeAdapter(self.hint).core_schema
+        plain = drop_infinite(SchemaGenerator(by_alias=True).generate(core))
         return dict(_inline(plain, plain.get("$defs", {})))
 
     @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.hint)
+    def _list_type(self) -> TypeAdapter[Any]:
+        list_of: Any = list
+        return TypeAdapter(list_of[self.hint])
 
     @cached_property
     def _validator(self) -> SchemaValidator:
-        core: Any = {
-            "type": "list",
-            "items_schema": refuse_rounding(keep_digits(self._adapter.core_schema, self.unit)),
-        }
+        core = refuse_nanoseconds(self._list_type.core_schema)
         return build_alone(SchemaValidator, tighten(core))
 
     def check(self, values: list[Any]) -> list[Any]:
@@ -98,10 +126,28 @@ class Column:
             ValidationError: The location of each problem begins with its row.
         """
         checked: list[Any] = self._validator.validate_python(values)
+        if self.kind not in _EXACT_KINDS:
+            _refuse(
+                [row for row, value in enumerate(checked) if is_rounded(values[row], value)],
+                values,
+                "it would be rounded: floats have each whole number only up to 9007199254740992",
+            )
         if self.kind is not dt.datetime:
             return checked
-        name = None if self.dtype is None else find_dtype_name(self.dtype)
-        return align_zones(checked, values, needs_zone=None if name is None else has_zone(name))
+        return _align_zones(checked, values, needs_zone=self._needs_zone)
+
+    @property
+    def _needs_zone(self) -> bool | None:
+        if self.dtype is None:
+            return None
+        name = find_dtype_name(self.dtype) or ""
+        return "," in name.replace(", time_zone=None", "") or ", tz=" in name
+
+    def make_plain(self, values: list[Any]) -> list[Any]:
+        """Return checked values as libraries take them whose columns have one type: as in JSON."""
+        if self.kind is float or self.kind in _EXACT_KINDS:
+            return values
+        return list(map(_make_plain, self._list_type.dump_python(values, warnings=False)))
 
 
 def read_column(name: str, kind: Any) -> Column:
@@ -114,17 +160,16 @@ def read_column(name: str, kind: Any) -> Column:
     if dtype_name is None:
         column = Column(name, translate_hint(kind))
     else:
-        hint = find_hint(dtype_name)
-        # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
-        is_nullable = dtype_name in ("boolean", "string", "category") or "[pyarrow]" in dtype_name
-        can_miss = dtype_name[:1].isupper() or is_nullable
+        hint = _find_hint(dtype_name)
         is_moment = dtype_name in ("Timestamp", "Timedelta")  # values, no dtypes
-        can_miss = can_miss and not is_moment
+        # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
+        can_miss = dtype_name[:1].isupper() or "[pyarrow]" in dtype_name
+        can_miss |= dtype_name.startswith(("boolean", "string", "category", "dictionary"))
+        can_miss &= not is_moment
         column = Column(
             name,
             Optional[hint] if can_miss else hint,  # noqa: UP045
             None if is_moment else kind,
-            "ns" if is_moment else find_unit(dtype_name),
         )
     try:
         _ = column.schema
@@ -134,6 +179,152 @@ def read_column(name: str, kind: Any) -> Column:
             "values for nor a dtype: use `float`, `str | None`, `date`, `'float32'`..."
         ) from error
     return column
+
+
+# -- dtypes ----------------------------------------------------------------------------------------
+
+
+def find_dtype_name(kind: Any) -> str | None:
+    """Return a dtype's name as its library writes it; None if it is no dtype."""
+    if isinstance(kind, str):
+        numpy = find_imported("numpy")
+        try:  # `f8` and `M8[ns]` are short for `float64` and `datetime64[ns]`
+            return str(numpy.dtype(kind).name) if numpy is not None else kind
+        except TypeError:
+            return kind
+    if get_library_name(kind) not in ("numpy", "pandas", "polars", "pyarrow"):
+        return None
+    if isinstance(kind, type):
+        return kind.__name__.removesuffix("_")
+    name = getattr(kind, "name", None)
+    return name if isinstance(name, str) else str(kind)
+
+
+def get_library_name(kind: Any) -> str:
+    """Return the name of the package that a dtype is of."""
+    owner = kind if isinstance(kind, type) else type(kind)
+    return owner.__module__.partition(".")[0]
+
+
+def _find_hint(name: str) -> Any:
+    """Return the type hint of a dtype's values; NotImplemented if JSON has none."""
+    if size := _SIZED_INTEGER.fullmatch(name):
+        bits = int(size[2])
+        low, high = (0, 2**bits - 1) if size[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        checked = Annotated[int, Field(ge=low, le=high)]
+        published = describe_long_integer(low, bits)
+        return checked if published is None else Annotated[checked, WithJsonSchema(published)]
+    word = _WORD.fullmatch(name)
+    for pattern, hint in _KINDS:
+        if word is not None and re.fullmatch(pattern, word[1], re.IGNORECASE):
+            return hint
+    return NotImplemented  # pydantic has no schema for it
+
+
+def describe_long_integer(low: int, bits: int) -> dict[str, Any] | None:
+    """Return the JSON Schema of integers whose limits would be noise in it; None of shorter ones.
+
+    Args:
+        low: The least integer.
+        bits: How many bits an integer has.
+    """
+    if bits < _LONG:
+        return None
+    return {"type": "integer"} | ({} if low else {"minimum": 0})
+
+
+# -- values that a type would change ---------------------------------------------------------------
+
+
+def is_rounded(sent: Any, value: Any) -> bool:
+    """Tell whether a whole number became another one as a float, also in a text or a list."""
+    if type(value) is float and type(sent) in (int, str):
+        with suppress(ValueError):  # a text with decimals
+            return value != int(sent)
+    if type(value) is list and type(sent) is list:
+        return any(map(is_rounded, sent, value))
+    return False
+
+
+def refuse_nanoseconds(schema: Any) -> Any:
+    """Return a core schema that refuses moments and durations finer than microseconds."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+        if original["type"] not in ("datetime", "timedelta", "time"):
+            return changed
+        reference = changed.pop("ref", None)
+        core = cast("core_schema.CoreSchema", changed)
+        return core_schema.no_info_before_validator_function(_refuse_digits, core, ref=reference)
+
+    return rewrite(schema, change)
+
+
+def _refuse_digits(value: Any) -> Any:
+    if isinstance(value, str) and _NANOSECONDS.search(value):
+        raise PydanticCustomError("fraction", "it is kept in whole microseconds, without fractions")
+    return value
+
+
+def refuse_zone(moment: dt.datetime) -> dt.datetime:
+    """Return a moment that has no time zone.
+
+    Raises:
+        PydanticCustomError: It has one.
+    """
+    if moment.tzinfo is not None:
+        raise PydanticCustomError("time_zone", "{reason}", {"reason": _ZONE_REASONS[False]})
+    return moment
+
+
+def _align_zones(
+    moments: Sequence[Any], cells: Sequence[Any], *, needs_zone: bool | None
+) -> list[Any]:
+    """Return the moments of a column in one time zone, UTC, or in none.
+
+    Args:
+        moments: datetimes, and None.
+        cells: The same as they were sent.
+        needs_zone: Whether the column's dtype has a time zone; None: as the first moment.
+
+    Raises:
+        ValidationError: Names the rows of those that differ.
+    """
+    has_zones = [None if item is None else item.tzinfo is not None for item in moments]
+    first = next((has_zone for has_zone in has_zones if has_zone is not None), False)
+    is_aware = first if needs_zone is None else needs_zone
+    rows = [row for row, has_zone in enumerate(has_zones) if has_zone is (not is_aware)]
+    _refuse(rows, cells, _ZONE_REASONS[needs_zone])
+    if not is_aware:
+        return list(moments)
+    aligned = list(map(_move_to_utc, moments))
+    rows = [row for row, item in enumerate(aligned) if item is NotImplemented]
+    _refuse(rows, cells, "it is beyond the years 1 to 9999 in UTC")
+    return aligned
+
+
+def _move_to_utc(moment: Any) -> Any:
+    try:
+        return None if moment is None else moment.astimezone(dt.UTC)
+    except OverflowError:
+        return NotImplemented
+
+
+def _refuse(rows: Sequence[int], cells: Sequence[Any], reason: str) -> None:
+    if rows:
+        error = PydanticCustomError("column", "{reason}", {"reason": reason})
+        raise ValidationError.from_exception_data(
+            "column", [InitErrorDetails(type=error, loc=(row,), input=cells[row]) for row in rows]
+        )
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    is_several = isinstance(value, (list, tuple, set, frozenset))
+    return list(map(_make_plain, value)) if is_several else value
+
+
+# -- the schema of a column ------------------------------------------------------------------------
 
 
 def _inline(schema: Any, definitions: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:

@@ -1,4 +1,4 @@
-"""Types of the data libraries as parameters, wherever they stand in a type hint.
+"""Types of the data libraries as parameters: which has which schema; numpy's arrays and numbers.
 
 Runs in the user's kernel: schemas at definition, conversions wherever a call runs. No library is
 imported. For a class that pydantic does not know, its schema says only that a value must be an
@@ -6,7 +6,7 @@ instance. Where that class is a table, a series, an array, a moment or a number 
 it gets a schema that JSON has values for.
 """
 
-import datetime as dt
+import math
 import sys
 import types
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from pydantic import GetCoreSchemaHandler, WithJsonSchema
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import (
     CoreSchema,
+    InitErrorDetails,
     PydanticCustomError,
     PydanticKnownError,
     SchemaValidator,
@@ -32,25 +33,20 @@ from mcp_notebook.kernel.schemas.pydantic_core_schemas import (
     rewrite,
     walk_schemas,
 )
-from mcp_notebook.kernel.schemas.tables.columns import Columns
-from mcp_notebook.kernel.schemas.tables.dtypes import (
-    LARGEST_FLOATS,
+from mcp_notebook.kernel.schemas.tables.column_types import (
     describe_long_integer,
     is_rounded,
-    make_range_check,
-    make_rounding_check,
+    refuse_nanoseconds,
+    refuse_zone,
 )
-from mcp_notebook.kernel.schemas.tables.exact_moments import count_if_precise, keep_digits
-from mcp_notebook.kernel.schemas.tables.table_libraries import find_library
-from mcp_notebook.kernel.schemas.tables.table_parameters import (
+from mcp_notebook.kernel.schemas.tables.columns import (
+    Columns,
     make_series_schema,
     make_table_schema,
 )
-from mcp_notebook.kernel.schemas.tables.time_zones import refuse_zone
+from mcp_notebook.kernel.schemas.tables.table_libraries import find_library
 
 _UNIONS = (Union, types.UnionType)
-DTYPE = "mcp_notebook_dtype"
-"""In the metadata of an array's schema: the dtype that the hint of a field says."""
 _ANY_ELEMENT: tuple[Any, ...] = (
     core_schema.bool_schema(),
     core_schema.int_schema(),
@@ -100,13 +96,12 @@ def refuse_classes(schema: Any) -> None:
 def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     if changed["type"] != "is-instance" or not isinstance(changed.get("cls"), type):
         return changed
-    metadata = dict(changed.get("metadata") or {})
-    offered = make_data_schema(changed["cls"], metadata.pop(DTYPE, None))
+    offered = make_data_schema(changed["cls"])
     if offered is None:
         return changed
     if "ref" in changed:
         offered = {**offered, "ref": changed["ref"]}
-    if metadata:
+    if metadata := changed.get("metadata"):
         offered = {**offered, "metadata": {**offered.get("metadata", {}), **metadata}}
     return offered
 
@@ -193,55 +188,49 @@ class ArrayDtype:
 def _make_moment_schema(kind: Any) -> Any:
     pandas = find_imported("pandas")
     if kind is getattr(pandas, "Timestamp", None):
-        return _convert_after(kind, keep_digits(core_schema.datetime_schema(), "ns"))
+        return _convert_after(kind, refuse_nanoseconds(core_schema.datetime_schema()))
     if kind is getattr(pandas, "Timedelta", None):
-        return _convert_after(kind, keep_digits(core_schema.timedelta_schema(), "ns"))
+        return _convert_after(kind, refuse_nanoseconds(core_schema.timedelta_schema()))
     return None
 
 
 def _convert_after(kind: Any, element: Any) -> Any:
     """Return the core schema of what a class makes of another schema's values."""
+    numpy: Any = find_imported("numpy")  # pandas has loaded it
 
     def convert(value: Any, validate: Any) -> Any:
         if isinstance(value, kind):  # a default
             return value
         plain = validate(value)
         try:
-            return _make_scalar(kind, plain)
+            with numpy.errstate(over="ignore"):  # it is refused below
+                made = kind(plain)
         except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
             raise _make_failure(error) from None
+        if type(plain) is float:
+            _refuse_changed(value, float(made))
+        return made
 
     return core_schema.no_info_wrap_validator_function(convert, element)
-
-
-def _make_scalar(kind: Any, plain: Any) -> Any:
-    counts = count_if_precise([plain])
-    if counts is None:
-        return kind(plain)
-    if kind.__module__.startswith("numpy"):
-        return kind(counts[0], "ns")
-    zone = {"tz": plain.tzinfo} if isinstance(plain, dt.datetime) else {}
-    return kind(counts[0], unit="ns", **zone)
 
 
 def _make_naive_schema() -> Any:
     """Return the core schema of moments without a time zone, which numpy does not have."""
     return core_schema.no_info_after_validator_function(
-        refuse_zone, keep_digits(core_schema.datetime_schema(), "ns")
+        refuse_zone, refuse_nanoseconds(core_schema.datetime_schema())
     )
-
-
-def _make_duration_schema() -> Any:
-    return keep_digits(core_schema.timedelta_schema(), "ns")
 
 
 def _make_element_schema(numpy: Any, kind: Any) -> Any:
     """Return the core schema of JSON's values for a numpy scalar; None for void."""
     kind = _choose_kind(numpy, kind)
     makers = (
-        (numpy.timedelta64, _make_duration_schema),  # a signed integer to numpy
+        (
+            numpy.timedelta64,
+            lambda: refuse_nanoseconds(core_schema.timedelta_schema()),
+        ),  # a signed integer to numpy
         (numpy.integer, lambda: _make_integer_schema(numpy.iinfo(kind))),
-        (numpy.floating, lambda: _make_float_schema(kind.__name__)),
+        (numpy.floating, core_schema.float_schema),
         (numpy.complexfloating, _make_complex_schema),
         (numpy.bool_, core_schema.bool_schema),
         (numpy.bytes_, core_schema.bytes_schema),
@@ -283,15 +272,6 @@ def _make_complex_schema() -> Any:
     )
 
 
-def _make_float_schema(name: str) -> Any:
-    schema: Any = core_schema.no_info_before_validator_function(
-        make_rounding_check(name), core_schema.float_schema()
-    )
-    if name not in LARGEST_FLOATS:
-        return schema
-    return core_schema.no_info_after_validator_function(make_range_check(name), schema)
-
-
 # -- arrays ----------------------------------------------------------------------------------------
 
 
@@ -311,9 +291,13 @@ def _make_array_schema(numpy: Any, dtype: Any) -> Any:
             checks[depth] = _nest(element, depth)
         elements = _validate_elements(checks[depth], value, depth)
         try:
-            return _make_array(numpy, elements, dtype)
+            with numpy.errstate(over="ignore"):  # it is refused below
+                array = _make_array(numpy, elements, dtype)
         except Exception as error:  # noqa: BLE001 - a library's: out of bounds, ragged...
             raise _make_failure(error) from None
+        if array.dtype.kind == "f":
+            _refuse_changed(value, array.tolist())
+        return array
 
     return core_schema.no_info_plain_validator_function(
         convert,
@@ -343,24 +327,44 @@ def _choose_element(numpy: Any, dtype: Any) -> Any:
 
 
 def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
-    if dtype in (numpy.datetime64, numpy.timedelta64):
-        objects = numpy.array(elements, dtype=object)
-        counts = count_if_precise(objects.ravel().tolist())
-        if counts is not None:
-            return (
-                numpy.array(counts, dtype=numpy.int64)
-                .reshape(objects.shape)
-                .view(f"{numpy.dtype(dtype).kind}8[ns]")
-            )
     if dtype is not None:
         return numpy.array(elements, dtype=_choose_kind(numpy, dtype))
     objects = numpy.array(elements, dtype=object)
     _refuse_mixture(objects)
     array = numpy.array(elements)
-    has_rounded = array.dtype.kind == "f" and any(
-        type(item) is int and is_rounded(item) for item in objects.ravel().tolist()
-    )
+    has_rounded = array.dtype.kind == "f" and is_rounded(elements, array.tolist())
     return objects if has_rounded else array  # as a Series has them
+
+
+def _refuse_changed(sent: Any, stored: Any) -> None:
+    """Refuse a number, or the first of an array's, that its dtype rounds or makes infinite.
+
+    Raises:
+        ValidationError: Names its place.
+    """
+    if (found := _find_changed(sent, stored, ())) is not None:
+        place, number, other = found
+        error = PydanticCustomError(
+            "changed", "its dtype would change it to {other}", {"other": other}
+        )
+        raise ValidationError.from_exception_data(
+            "array", [InitErrorDetails(type=error, loc=place, input=number)]
+        )
+
+
+def _find_changed(
+    sent: Any, stored: Any, place: tuple[int | str, ...]
+) -> tuple[tuple[int | str, ...], Any, str] | None:
+    if type(sent) is list:
+        found = (
+            _find_changed(item, other, (*place, number))
+            for number, (item, other) in enumerate(zip(sent, stored, strict=True))
+        )
+        return next((item for item in found if item is not None), None)
+    is_changed = (type(sent) is int and sent != stored) or (
+        type(sent) is float and math.isinf(sent) != math.isinf(stored)
+    )
+    return (place, sent, repr(stored)) if is_changed else None
 
 
 def _refuse_mixture(array: Any) -> None:
