@@ -1,5 +1,8 @@
 """Validation by a schema: patterns in linear time, keywords of our own, formats."""
 
+import subprocess
+import sys
+
 import pytest
 
 from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import (
@@ -101,3 +104,30 @@ def test_a_format_of_ours_is_checked(name, right, wrong):
 
 def test_other_formats_say_nothing():
     assert paths({"format": "hostname"}, "not a host name!") == []
+
+
+def test_tools_with_type_hints_and_their_first_calls_do_not_load_jsonschema():
+    code = """
+import dataclasses, sys
+import mcp_notebook.kernel.extension
+from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+
+@dataclasses.dataclass
+class Point:
+    x: float
+
+def move(point: Point, by: list[int]) -> Point:
+    "Move."
+    return Point(point.x + by[0])
+
+tool = make_tool(move)
+arguments = tool.schema.validate({"point": {"x": 1}, "by": "[2]"})
+assert tool.output.convert(move(**arguments), 100) == {"x": 3.0}
+try:
+    tool.schema.validate({"point": 5})
+except InvalidArguments as refusal:
+    assert "by: missing" in str(refusal)
+assert not {"jsonschema", "referencing"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
