@@ -1562,7 +1562,7 @@ CHANGES = (
         "bridge/headless/test_replica_set.py",
     ),
     Change(
-        "bridge/tasks/tasks.py",
+        "bridge/tasks/forms.py",
         'if answer.action == "accept" and (problem',
         'if answer.action == "decline" and (problem',
         "e2e/test_tasks.py",

@@ -1,9 +1,9 @@
 """The trace that a request belongs to, as its client says, and what a span says of a request.
 
 Runs on the bridge's event loop; pure. The trace is in the words of W3C's Trace Context and Baggage,
-which MCP has in a request's ``_meta``. A client whose library for HTTP sends the headers of that
-name is understood, too. What is malformed is ignored, as W3C says; nothing else than printable
-ASCII passes, so that a tool can send it on as HTTP headers.
+which MCP has in a request's ``_meta``. The HTTP headers of that name are understood as well. What
+is malformed is ignored, as W3C says; nothing but printable ASCII passes, so that a tool can send it
+on as HTTP headers.
 """
 
 import re

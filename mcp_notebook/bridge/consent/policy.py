@@ -1,7 +1,7 @@
-"""Which calls need a person's consent, and what is said of one that did not get it.
+"""Which calls need a person's consent, and the error for a denied call.
 
 Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. Who is asked,
-and how, is the business of `server.consent` and `cli.call`.
+and how, is the business of `consent.consent` and `cli.call`.
 """
 
 from dataclasses import dataclass

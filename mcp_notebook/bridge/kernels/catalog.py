@@ -325,7 +325,7 @@ class Catalog:
         ]
 
     def _remember_lost(self, before: _View, why: MissingTool | None) -> None:
-        """Remember what became of the tools whose names lead nowhere any more."""
+        """Remember what became of the tools whose names no longer lead anywhere."""
         now = self._view
         lost = before.by_name.keys() | before.by_other_name.keys()
         lost -= now.by_name.keys() | now.by_other_name.keys() | now.ambiguous.keys()

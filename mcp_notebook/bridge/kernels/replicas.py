@@ -1,7 +1,7 @@
 """Kernels that run the same notebook: one place in the catalogue, and which of them gets a call.
 
-Runs on the bridge's event loop; no I/O. `Links` passes on what it hears of kernels. What a kernel
-says that is no replica goes to the catalogue as it is. For the replicas of a notebook:
+Runs on the bridge's event loop; no I/O. `Links` passes on what it hears of kernels. Messages
+from ordinary kernels go to the catalogue unchanged. For the replicas of a notebook:
 
 1. They have one name and one place in the catalogue, under the id of the notebook.
 2. A tool is listed while one of those that serve offers it. If they declare it differently, as

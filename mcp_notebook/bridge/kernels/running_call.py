@@ -1,7 +1,7 @@
 """A call that runs in a kernel, as the bridge sees it: its result, and what it sends before.
 
 Runs on the bridge's event loop. A `Link` starts calls and hands them what their kernel sends; the
-`server` room follows them for its clients.
+`calls` room follows them for its clients.
 """
 
 import asyncio
@@ -158,7 +158,7 @@ class RunningCall:
             self._send(task_messages.KeepCall(id=self.id, keep=task_messages.Keep(owner=owner)))
 
     def cancel(self, reason: str) -> None:
-        """Stop the call if it has not ended, and is no task that its client is told of.
+        """Cancel the call unless it has ended or become a task that its client knows.
 
         Does nothing if the bridge has done so already. If it has ended, nobody takes the result.
         """

@@ -83,7 +83,7 @@ class ToolsWatcher:
         self._tools = list_tools(caller)
 
     def take_change(self) -> bool:
-        """Return whether a change of the tools, of which there was one, is one for this caller."""
+        """Return whether the last change of the tools concerns this caller."""
         if self.caller.permissions.is_everything():
             return True
         tools = self._list_tools(self.caller)

@@ -184,8 +184,9 @@ class ResourceRequests:
 
     def note_result(self, caller: Caller, result: Result) -> None:
         """Note that a caller gets a result, which may link to resources."""
-        self._owners.note_result(caller, result)
-        self._notices.note_result(caller, result)
+        if any(isinstance(block, ResourceLink) for block in result.content):
+            self._owners.note_result(caller, result)
+            self._notices.note_result(caller, result)
 
     async def read_page(self, caller: Caller, page: RequestedPage) -> Result:
         """Return a part of a resource as the result of a call.

@@ -1,4 +1,4 @@
-"""Results as each client can take them: harmless to all by default, more for known clients.
+"""Workarounds for specific clients: results harmless to all by default, more for known ones.
 
 Runs on the bridge's event loop. This is the one place that knows clients by their names. Most
 programs that are built with a framework call themselves ``mcp 0.1.0``, so the default suits the
@@ -71,7 +71,7 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
             takes_all_blocks=True,
             takes_media=False,
         ),
-        # Its model reads structured content twice: also as text, where the content has it, too.
+        # Its model reads structured content twice: as text as well, where the content has it.
         "copilot-cli": Accommodation(
             evidence="GitHub Copilot CLI 1.0.102, 2026-11-22",
             takes_structured=False,
@@ -175,7 +175,7 @@ def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:
     if not before or not all(isinstance(block, Text) for block in before):
         return content
     if pictures > 1 and any(isinstance(block, Text) for block in content[first:]):
-        return content  # texts are captions, then, and the order says of which picture
+        return content  # the texts are captions, and the order says whose
     return [content[first], *_join_texts([*before, *content[first + 1 :]])]
 
 

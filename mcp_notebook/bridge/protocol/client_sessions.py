@@ -63,7 +63,7 @@ class ClientSessions:
     """The sessions of one bridge; middleware of the SDK's server.
 
     A session's id is HTTP's; over stdio it is None, in both eras. Sessions last, and there may be
-    thousands, so the SDK is left with no more of what a client says of itself than is used.
+    thousands, so the SDK keeps only what is used of what a client says of itself.
     """
 
     def __init__(self) -> None:

@@ -68,7 +68,7 @@ async def detach_arguments(
 
     Args:
         text: The message.
-        with_small: Whether to leave short arguments in the message, too.
+        with_small: Whether to leave short arguments in the message as well.
 
     Returns:
         The rest of the message, and what to add to the request's scope.

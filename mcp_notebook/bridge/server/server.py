@@ -1,4 +1,4 @@
-"""The MCP server: lists the catalogue's tools and passes calls to the kernels' links.
+"""The MCP server of a bridge: builds its parts, and answers what comes through the SDK.
 
 Runs on the bridge's event loop. One low-level ``Server`` of the SDK serves both eras of the
 protocol: the handshake up to 2025-11-25, and 2026-07-28. Clients always get valid messages: a call

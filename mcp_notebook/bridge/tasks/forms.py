@@ -1,13 +1,17 @@
-"""The JSON of tasks, as the extension ``io.modelcontextprotocol/tasks`` has it for 2026-07-28.
+"""The JSON of tasks, written and read, as the extension ``io.modelcontextprotocol/tasks`` has it.
 
-Runs on the bridge's event loop; pure. The SDK's own types of tasks are of an older protocol.
+Runs on the bridge's event loop; pure. The extension is of 2026-07-28; the SDK's own types of tasks
+are of an older protocol.
 """
 
 import time
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Literal, TypeAlias
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from mcp_notebook.wire import task_messages
 
@@ -19,6 +23,22 @@ MIN_POLL_INTERVAL, MAX_POLL_INTERVAL = 1.0, 10.0
 """Seconds between two looks of a client: of a short task, and of a long one."""
 _SHARE = 0.05
 """Of the time that a task has run, in between."""
+_TYPES: Mapping[Any, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "date": date,
+    "date-time": datetime,
+}
+"""What the fields of forms are, by type or format."""
+_BOUNDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+}
+"""pydantic's names of the keywords that bound them."""
 
 
 def make_created_form(task: task_messages.TaskInfo) -> TaskForm:
@@ -90,3 +110,59 @@ def _format_time(seconds: float) -> str:
 def _make_request(question: task_messages.TaskQuestion) -> TaskForm:
     params = {"mode": "form", "message": question.message, "requestedSchema": question.form}
     return {"method": "elicitation/create", "params": params}
+
+
+# -- answers to questions --------------------------------------------------------------------------
+
+
+def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> task_messages.TaskAnswer:
+    """Return the answer to a question, which stays open if it cannot be one.
+
+    Raises:
+        MCPError: It is not an answer to an elicitation, or does not fit the form.
+    """
+    try:
+        answer = types.ElicitResult.model_validate(response)
+    except ValidationError:
+        raise MCPError(
+            types.INVALID_PARAMS,
+            f"The answer to {key!r} is not the answer to an elicitation: that has an `action` "
+            "(accept, decline or cancel), and `content` if the action is accept.",
+        ) from None
+    content = {} if answer.content is None else dict(answer.content)
+    if answer.action == "accept" and (problem := _find_problem(content, form)) is not None:
+        text = f"The answer to {key!r} does not fit the question, which is still open: {problem}."
+        raise MCPError(types.INVALID_PARAMS, text)
+    return task_messages.TaskAnswer(action=answer.action, content=content)
+
+
+def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:
+    """Return what of an answer does not fit its form; None if it fits as far as that says."""
+    for name, field in form.get("properties", {}).items():
+        value = content.get(name)
+        if value is None:
+            if name in form.get("required", ()):
+                return f"`{name}` is missing"
+            continue
+        try:
+            TypeAdapter(_find_type(field)).validate_python(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            return f"`{name}`: {first['msg']}"
+    return None
+
+
+def _find_type(field: Mapping[str, Any]) -> Any:
+    """Return the type of what can be entered, as the kernel reads it: "7" is also a number."""
+    choices = field.get("enum") or [
+        choice["const"] for choice in field.get("oneOf", field.get("anyOf", ()))
+    ]
+    if choices:
+        return Literal.__getitem__(tuple(choices))
+    kind = field.get("type")
+    if kind == "array":
+        return list[_find_type(field.get("items", {}))]  # type: ignore[misc]
+    if field.get("format") in _TYPES:
+        return _TYPES[field["format"]]
+    bounds = {ours: field[theirs] for theirs, ours in _BOUNDS.items() if theirs in field}
+    return Annotated[_TYPES.get(kind, Any), Field(**bounds)]

@@ -108,7 +108,7 @@ class TaskNotices:
 
 
 class _Session:
-    """The session of a stream's request, which acknowledges the tasks, too."""
+    """The session of a stream's request; its acknowledgement also names the tasks."""
 
     def __init__(self, session: ServerSession, task_ids: list[str]) -> None:
         self._session = session

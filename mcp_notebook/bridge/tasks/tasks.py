@@ -8,11 +8,10 @@ extension is that of https://github.com/modelcontextprotocol/ext-tasks for 2026-
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -20,7 +19,6 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.methods import serialize_server_result
-from pydantic import Field, TypeAdapter, ValidationError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, KernelTask
@@ -37,6 +35,7 @@ from mcp_notebook.bridge.tasks.forms import (
     make_created_form,
     make_error_form,
     make_task_form,
+    read_answer,
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
@@ -55,22 +54,6 @@ _NOT_DECLARED = (
     "{what} is for clients that support tasks: declare the extension "
     f"{EXTENSION!r} in the client capabilities of the request."
 )
-_TYPES: Mapping[Any, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "date": date,
-    "date-time": datetime,
-}
-"""What the fields of forms are, by type or format."""
-_BOUNDS = {
-    "minimum": "ge",
-    "maximum": "le",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-}
-"""pydantic's names of the keywords that bound them."""
 
 
 class TaskParams(types.RequestParams):
@@ -253,7 +236,7 @@ class Tasks:
         )
         if isinstance(task, KernelTask):
             answers = {
-                key: _read_answer(key, params.input_responses[key], question.form)
+                key: read_answer(key, params.input_responses[key], question.form)
                 for key, question in task.info.questions.items()
                 if key in params.input_responses
             }
@@ -302,59 +285,6 @@ def refuse_undeclared(what: str) -> MCPError:
         _NOT_DECLARED.format(what=what),
         {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
     )
-
-
-def _read_answer(key: str, response: Any, form: Mapping[str, Any]) -> task_messages.TaskAnswer:
-    """Return the answer to a question, which stays open if it cannot be one.
-
-    Raises:
-        MCPError: It is no answer to an elicitation, or does not fit the form.
-    """
-    try:
-        answer = types.ElicitResult.model_validate(response)
-    except ValidationError:
-        raise MCPError(
-            types.INVALID_PARAMS,
-            f"The answer to {key!r} is not the answer to an elicitation: that has an `action` "
-            "(accept, decline or cancel), and `content` if the action is accept.",
-        ) from None
-    content = {} if answer.content is None else dict(answer.content)
-    if answer.action == "accept" and (problem := _find_problem(content, form)) is not None:
-        text = f"The answer to {key!r} does not fit the question, which is still open: {problem}."
-        raise MCPError(types.INVALID_PARAMS, text)
-    return task_messages.TaskAnswer(action=answer.action, content=content)
-
-
-def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:
-    """Return what of an answer does not fit its form; None if it fits as far as that says."""
-    for name, field in form.get("properties", {}).items():
-        value = content.get(name)
-        if value is None:
-            if name in form.get("required", ()):
-                return f"`{name}` is missing"
-            continue
-        try:
-            TypeAdapter(_find_type(field)).validate_python(value)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            return f"`{name}`: {first['msg']}"
-    return None
-
-
-def _find_type(field: Mapping[str, Any]) -> Any:
-    """Return the type of what can be entered, as the kernel reads it: "7" is a number, too."""
-    choices = field.get("enum") or [
-        choice["const"] for choice in field.get("oneOf", field.get("anyOf", ()))
-    ]
-    if choices:
-        return Literal.__getitem__(tuple(choices))
-    kind = field.get("type")
-    if kind == "array":
-        return list[_find_type(field.get("items", {}))]  # type: ignore[misc]
-    if field.get("format") in _TYPES:
-        return _TYPES[field["format"]]
-    bounds = {ours: field[theirs] for theirs, ours in _BOUNDS.items() if theirs in field}
-    return Annotated[_TYPES.get(kind, Any), Field(**bounds)]
 
 
 def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
