@@ -44,13 +44,13 @@ class Limits:
     """The limits. `make_reference.py` turns the strings below the fields into documentation."""
 
     max_caller_requests_per_minute: int = _limit(120_000, strict=1_200, open_=1_200_000, least=1)
-    """Requests of any kind that one caller may make a minute. A caller is who has a token, or who
-    started `mcp-notebook stdio`. What it has not used for a minute, it may use at once."""
+    """Requests of any kind that one caller may make a minute: the holder of a token, or whoever
+    started `mcp-notebook stdio`. What a caller left unused for a minute, it may use at once."""
     max_requests_per_minute: int = _limit(240_000, strict=12_000, open_=2_400_000, least=1)
     """Requests a minute of all callers together."""
     max_caller_calls_per_minute: int = _limit(60_000, strict=600, open_=600_000, least=1)
-    """Calls of tools that one caller may make a minute. What it has not used for a minute, it may
-    use at once."""
+    """Calls of tools that one caller may make a minute. What a caller left unused for a minute, it
+    may use at once."""
     max_calls_per_minute: int = _limit(120_000, strict=6_000, open_=1_200_000, least=1)
     """Calls a minute of all callers together."""
     max_caller_calls: int = _limit(512, strict=16, open_=4_096, least=1)
@@ -75,8 +75,8 @@ class Limits:
     """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
     allow a process no more than 1,024 files and connections."""
     max_caller_sessions: int = _limit(100, strict=10, open_=1_000, least=1)
-    """HTTP sessions of one caller, except you. A new one takes the place of the one that has been
-    unused for longest, and only if all are in use is the client refused."""
+    """HTTP sessions of one caller, except you. A new session replaces the least recently used one;
+    the client is refused only if all are in use."""
     max_sessions: int = _limit(10_000, strict=1_000, open_=10_000, least=1)
     """HTTP sessions of all callers together. Each takes about 40 KB of memory, whatever its client
     has sent."""
@@ -91,12 +91,12 @@ class Limits:
     max_result_chars: int = _limit(25_000, least=1)
     """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
     max_structured_chars: int = _limit(100_000, least=1)
-    """Characters of JSON in the structured content of one result. Of more, the first items of its
-    lists are sent, with a note; it is an error where no part matches the tool's output schema."""
+    """Characters of JSON in the structured content of one result. Beyond it, the first items of its
+    lists are sent, with a note; if no part matches the tool's output schema, the call fails."""
     max_table_rows: int = _limit(50, least=1)
     """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     max_pictures: int = _limit(8, least=1)
-    """Number of pictures in one result. Of more, the first ones and the last one are sent."""
+    """Number of pictures in one result. Beyond it, the first ones and the last one are sent."""
     max_picture_side: int = _limit(1_568, least=16)
     """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
     anyway."""
@@ -112,9 +112,9 @@ class Limits:
     """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
     The least recently used originals expire; then the oldest results of tasks are dropped."""
     max_logged_calls: int = _limit(1_000, strict=1_000, open_=10_000, least=0, most=100_000)
-    """Number of calls that a kernel remembers, for `%mcp log`. 0: only those that run or wait."""
+    """Calls that a kernel remembers for `%mcp log`; with 0, only those that run or wait."""
     audit_max_bytes: int = _limit(10 * 2**20, least=4_096)
-    """Bytes of the audit log. Before it grows larger, it becomes an old one, audit.jsonl.1."""
+    """Bytes of the audit log. Before it grows larger, it is renamed to audit.jsonl.1."""
     audit_old_files: int = _limit(5, strict=20, open_=5, least=1, most=1_000)
     """Number of old audit logs to keep."""
 

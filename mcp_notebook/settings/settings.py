@@ -40,8 +40,8 @@ class Settings(Limits):
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
     """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
-    """Port of the HTTP endpoint. If not set, it is that of the last time, at first 8791. If it is
-    in use, it is the next free port, with a new token unless it is you who uses it."""
+    """Port of the HTTP endpoint. If not set, the port of the last time is used, at first 8791; if
+    that is taken, the next free one, with a new token unless you have taken it yourself."""
     allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
     """Names by which the HTTP endpoint is reached through a proxy of your own, without port, such
     as "tools.example.com". Separate several with ",". Those of this machine are allowed always; if
@@ -244,7 +244,11 @@ def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[s
 
 
 def list_unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
-    """Return the variables that look like settings and are none; None: of the process."""
+    """Return the variables that look like settings but are not.
+
+    Args:
+        env: The environment; None for that of the process.
+    """
     variables = {option.metadata["env"] for option in fields(Settings)}
     env = os.environ if env is None else env
     return sorted(
