@@ -251,7 +251,7 @@ def _parse_value(text: str, allowed: set[str]) -> Any:
         value = json.loads(text)
     except ValueError:
         return text
-    # If strings are allowed, too, `5` could be either: a value of an allowed type comes first.
+    # If strings are also allowed, `5` could be either: a value of an allowed type comes first.
     return value if "string" not in allowed or _name_types(value) & allowed else text
 
 
@@ -300,7 +300,7 @@ async def ask_for_secrets(
     What stands in a command is seen by other users of the machine, who may list processes, and is
     kept in the shell's history; what is typed here is not.
 
-    Nobody is asked if stdin is no terminal: the tool then says what it misses.
+    Nobody is asked if stdin is not a terminal: the tool then says what it misses.
 
     Args:
         schema: The tool's input schema.
@@ -328,7 +328,7 @@ async def ask_for_consent(
     """Ask whoever started the command before the tools that clients are asked about.
 
     Raises:
-        ConsentDenied: They do not agree, or stdin is no terminal.
+        ConsentDenied: They do not agree, or stdin is not a terminal.
     """
     import anyio.to_thread
 
@@ -340,7 +340,7 @@ async def ask_for_consent(
         return
     if not sys.stdin.isatty():
         raise make_denial(
-            entry.name, "Nobody can be asked: stdin is no terminal. Add `--yes` to agree to it."
+            entry.name, "Nobody can be asked: stdin is not a terminal. Add `--yes` to agree to it."
         )
     question = make_question(entry, arguments, caller=Caller(name="mcp-notebook"))
     print_note(write_question(question))

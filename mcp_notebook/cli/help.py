@@ -49,7 +49,7 @@ class Command(TyperCommand):
 
 
 class LazyCommand(Command):
-    """A command of which only the name and a line of help are known until it runs."""
+    """A command whose module is imported when it runs; until then, a name and a line of help."""
 
     def load(self) -> Any:
         """Import the command's module, and return the command."""

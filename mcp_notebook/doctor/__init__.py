@@ -8,6 +8,6 @@ would, `written_addresses` asks an address as its client would, and both through
 door to the MCP SDK and to httpx2 here. `open_notebooks` asks kernels what they offer, `machine`
 looks at what all clients share. Each says what it finds as `findings`.
 
-Whatever is found has its cause and the next step. Where clients keep their settings is the business
-of `clients`, and what an entry of them should be, too.
+Whatever is found has its cause and the next step. Where clients keep their settings, and what
+an entry should be, is the business of `clients`.
 """

@@ -58,7 +58,7 @@ def _check_variables() -> list[Finding]:
     for name in list_unknown_variables():
         close = suggest(name, variables)
         hint = f"Did you mean {close}?" if close else "Remove it."
-        findings.append(note(f"The variable {name} is no setting, and has no effect.", hint))
+        findings.append(note(f"The variable {name} is not a setting, and has no effect.", hint))
     return findings
 
 
@@ -136,7 +136,7 @@ def _check_audit(settings: Settings) -> Finding:
     is_regular = stat.S_ISREG(status.st_mode) if place == path else place.is_dir()
     if is_regular and os.access(place, os.W_OK) and (place != path or is_own(status)):
         return approve(f"The audit log, {path}, can be written.")
-    reason = "it is no regular file" if not is_regular else f"{place} is not writable for you"
+    reason = "it is not a regular file" if not is_regular else f"{place} is not writable for you"
     return complain(
         f"The audit log, {path}, cannot be written: {reason}. Calls are not written down.",
         "Correct that, or set MCP_NOTEBOOK_AUDIT_FILE to another file.",

@@ -126,7 +126,7 @@ async def _ask(transport: Transport, limit: float) -> Answer:
     sdk = logging.getLogger("mcp.client")
     level = sdk.level
     try:
-        # It writes a traceback for each line that is no message.
+        # It writes a traceback for each line that is not a message.
         sdk.setLevel(logging.CRITICAL)
         with anyio.fail_after(limit):
             return await _list_tools(transport, began)

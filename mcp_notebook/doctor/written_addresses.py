@@ -93,14 +93,14 @@ async def _find_wrong_listener(
     except ValueError:
         host, port, parts = "", 0, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
-        return complain(f"{url!r} is no address.", f"Run {server.format_repair()}.")
+        return complain(f"{url!r} is not an address.", f"Run {server.format_repair()}.")
     if not is_loopback(host):
         return await _find_remote_problem(url, is_encrypted=parts.scheme == "https")
     start = "Start it: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
     bridge = read_bridge(settings.bridge_file)
     if bridge is not None and bridge.url != url:
         start = f"Your bridge is at {bridge.url} now: run {server.format_repair()}."
-    # Not over HTTP: a program that listens and says nothing is there, too.
+    # Not over HTTP: a program that listens and says nothing also counts.
     if not await is_listening(host, port):
         return complain(f"Nobody answers at {url}: no bridge runs there.", start)
     is_foreign = not await asyncio.to_thread(is_own_port, host, port)
@@ -160,7 +160,7 @@ def _read_headers(server: WrittenServer, settings: Settings, machine: Machine) -
 def _find_variable(
     server: WrittenServer, variable: str, machine: Machine, *, is_secret: bool
 ) -> str | None:
-    """Return the value of a variable; Continue's secrets are in a file beside its settings, too."""
+    """Return the value of a variable; Continue also has secrets in a file beside its settings."""
     if machine.env.get(variable) or not is_secret:
         return machine.env.get(variable)
     try:

@@ -99,7 +99,7 @@ def _explain_failure(server: WrittenServer, answer: Answer) -> Finding:
         )
     if _MISSING_MODULE.search(output):
         return complain(
-            f"{server.words[0]} has no mcp-notebook any more.",
+            f"{server.words[0]} no longer has mcp-notebook.",
             f"Install it there: `{shlex.quote(server.words[0])} -m pip install mcp-notebook`. Or, "
             f"in the environment where it is now, run {server.format_repair()}.",
         )

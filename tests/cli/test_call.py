@@ -111,7 +111,7 @@ async def _echo(settings, capsys, *texts, **arguments):
 
 async def test_a_tool_that_wants_to_be_confirmed_is_not_run_unasked(settings, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y"))
-    with pytest.raises(ConsentDenied, match="stdin is no terminal"):
+    with pytest.raises(ConsentDenied, match="stdin is not a terminal"):
         await call_tool(settings, ToolCall(tool="careful"))
     assert await call_tool(settings, ToolCall(tool="careful", is_confirmed=True))
     assert capsys.readouterr().out == "done\n"

@@ -44,7 +44,7 @@ async def test_anything_else_is_a_no(typed, monkeypatch):
 
 async def test_without_a_terminal_nobody_is_asked_and_the_way_out_is_told(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with pytest.raises(ConsentDenied, match=r"stdin is no terminal\. Add `--yes`"):
+    with pytest.raises(ConsentDenied, match=r"stdin is not a terminal\. Add `--yes`"):
         await ask_for_consent(Settings(), ENTRY, {})
     await ask_for_consent(Settings(), HARMLESS, {})
     with pytest.raises(ConsentDenied):

@@ -190,7 +190,7 @@ def test_a_python_without_mcp_notebook_is_named(user):
     install("cursor")
     edit(user, args=["-I", "-S", "-m", "mcp_notebook", "stdio"])
     said = check("cursor")
-    assert f"{sys.executable} has no mcp-notebook any more" in said
+    assert f"{sys.executable} no longer has mcp-notebook" in said
     assert f"`{sys.executable} -m pip install mcp-notebook`" in said
 
 
@@ -423,7 +423,7 @@ def test_certificates_that_cannot_be_read_are_named_by_their_variable(user, tmp_
 def test_what_is_no_address_is_named(user):
     install("cursor", "--http")
     edit(user, url="not an address")
-    assert "'not an address' is no address." in check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
+    assert "'not an address' is not an address." in check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
 
 
 def test_marks_are_letters_where_stdout_cannot_write_them(monkeypatch, capsys):
