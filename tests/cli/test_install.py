@@ -153,7 +153,7 @@ def test_uninstall_needs_a_client(home):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"), [("not an address", "is no address"), ("ftp://hub/lab", "http://")]
+    ("address", "said"), [("not an address", "is not an address"), ("ftp://hub/lab", "http://")]
 )
 def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
     answer = run("install", "cursor", "--url", address)

@@ -32,13 +32,13 @@ class Permissions:
     ``<notebook>.<tool>``; empty: any name. Under which name it is served does not matter: that may
     change when another notebook is opened."""
     tags: frozenset[str] = frozenset()
-    """Tags, of which the tool has at least one; empty: any tags or none."""
+    """The tool needs at least one of these tags; empty: any tags or none."""
     read_only: bool = False
     """Whether the tool's annotations have to say that it changes nothing (``readOnlyHint``)."""
     hidden: tuple[str, ...] = ()
     """Shell patterns, none of which matches the tool's name or its full name."""
     within: "Permissions | None" = None
-    """Permissions that have to allow the tool, too."""
+    """Permissions that must also allow the tool."""
     one_of: tuple["Permissions", ...] = ()
     """Permissions, one of which has to allow the tool; empty: none need to."""
 

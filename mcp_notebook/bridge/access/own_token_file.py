@@ -150,7 +150,7 @@ def _replace_token(path: Path, status: os.stat_result) -> str:
 
 
 def _make_token(path: Path) -> None:
-    # An existing folder keeps its mode: others may use it, too.
+    # An existing folder keeps its mode: others may use it as well.
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary, _ = _write_token(path)
     try:

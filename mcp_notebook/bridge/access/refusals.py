@@ -21,7 +21,7 @@ class RefusalLog:
     Nothing that a client says is in them: not its token, and nothing for the reader's terminal.
 
     Args:
-        observers: Get the lines, too: the address, the reason, and how many refusals it stands for.
+        observers: Also get the lines: the address, the reason, and how many refusals it stands for.
     """
 
     def __init__(self, observers: Sequence[Callable[[str, str, int], None]] = ()) -> None:

@@ -69,8 +69,8 @@ def read_address(text: str) -> Address | BinderRepository:
         raise RemoteError(f"The address cannot be read: {error}. Copy it again.") from None
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[\w.:%-]+", host):
         raise RemoteError(
-            "This is no address of a server. It begins with http:// or https:// and the server's "
-            "name, or it is binder:OWNER/REPO@REF."
+            "This is not the address of a server. It begins with http:// or https:// and the "
+            "server's name, or it is binder:OWNER/REPO@REF."
         )
     if parts.username is not None or parts.password is not None:
         raise RemoteError(
@@ -116,8 +116,8 @@ def _add_scheme(text: str) -> str:
     host = re.split(r"[/?#]", text)[0]
     if host.endswith(".ipynb") or not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", host):
         raise RemoteError(
-            f"{text.partition('?')[0]!r} is no address. Paste that of the Jupyter server, as the "
-            "browser shows it, or that of MCP, which ends in /mcp. A file is served by "
+            f"{text.partition('?')[0]!r} is not an address. Paste that of the Jupyter server, as "
+            "the browser shows it, or that of MCP, which ends in /mcp. A file is served by "
             "`mcp-notebook stdio FILE`."
         )
     local = is_loopback(re.sub(r":\d+$", "", host))

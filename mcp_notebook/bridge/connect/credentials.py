@@ -38,7 +38,7 @@ class Credentials:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that sends it: Jupyter and its Hub take it in this form, too."""
+        """The header that sends it, in a form that Jupyter and its Hub also take."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
@@ -81,7 +81,7 @@ def _check(text: str, place: str) -> Credentials:
         raise TokenError(f"There is no token in {place}: it is empty. Write the token there.")
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise TokenError(
-            f"What is in {place} is no token: a token is one word of ASCII characters. "
+            f"What is in {place} is not a token: a token is one word of ASCII characters. "
             "Write the token there, and nothing else."
         )
     return Credentials(token, place)

@@ -68,7 +68,7 @@ async def find_endpoint(
 
 
 async def _ask(remote: Remote) -> Reply | None:
-    """Return what an address that is no endpoint answers, None if it is one."""
+    """Return the answer of an address that is not an endpoint; None if it is one."""
     with anyio.move_on_after(_ANSWER_LIMIT):
         async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
             if reply.status not in (401, 403):

@@ -23,7 +23,7 @@ _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
 class InvalidMessage(Exception):
-    """A line of the client is no message.
+    """A line of the client is not a message.
 
     Args:
         code: Of the JSON-RPC error to answer with.

@@ -59,7 +59,7 @@ class Reply:
         self.kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         """The media type of the body."""
         self.location = urljoin(url, self.headers.get("location", ""))
-        """Where it leads to, the same address if it is no redirection."""
+        """The address that it redirects to, or else its own."""
         self.words = ""
         """What a body that is no message says, as mcp-notebook's bridges do."""
         self.retry = 1.0
@@ -94,7 +94,7 @@ class Reply:
         """Yield the data of a stream of events that are no messages.
 
         Raises:
-            RemoteError: It is no such stream, or the connection was lost.
+            RemoteError: It is not such a stream, or the connection was lost.
         """
         with _translate_errors(self._url):
             async for event in httpx2.EventSource(self._response, max_event_size=None):

@@ -70,7 +70,7 @@ class Session:
             self._take(answer, reply)
 
     def note_request(self, request: Message) -> None:
-        """Keep what a new session has to be told, too."""
+        """Keep what a new session has to be told again."""
         if request.method == "logging/setLevel":
             self._repeated[request.method] = request
         elif request.method == "resources/subscribe":

@@ -137,7 +137,7 @@ class _NotebookView:
             await self._serve(task_status)
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._running.cancel()
 
     async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:

@@ -248,7 +248,7 @@ class Connections:
                 await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: connection, client, ssl=encryption
                 )
-            except OSError:  # it is no TLS, or the client has gone
+            except OSError:  # it does not speak TLS, or the client has gone
                 self.forget(connection.number)
             except Exception as error:  # noqa: BLE001 - the others are served, whatever it is
                 self.forget(connection.number)

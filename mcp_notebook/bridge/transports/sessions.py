@@ -1,4 +1,4 @@
-"""The sessions of HTTP clients of the handshake era: a bounded number, of which old ones make room.
+"""The sessions of HTTP clients of the handshake era: a bounded number, where idle ones make room.
 
 Runs on the bridge's event loop. The SDK's session manager does the work, and refuses a new client
 once there are too many sessions. Most of those belong to clients that have left without a word, so
@@ -85,7 +85,7 @@ class Sessions(StreamableHTTPSessionManager):
         self.missing = _list_missing(self)
         """The private members that this release of the SDK lacks."""
         if "_server_instances" in self.missing:
-            self._server_instances = {}  # of none of its sessions is anything known
+            self._server_instances = {}  # nothing is known of its sessions
         self._owners: dict[str, str] = {}
         """Whose each session is: `Caller.owns`; those that have ended go when there are many."""
         self._uses: dict[str, int] = {}
@@ -219,7 +219,7 @@ class Sessions(StreamableHTTPSessionManager):
         while self._idle and next(iter(self._idle)) not in self._server_instances:
             self._idle.popitem(last=False)
 
-    # -- the SDK's hooks, none of which is public --------------------------------------------------
+    # -- private hooks of the SDK ------------------------------------------------------------------
 
     def _admit_session(
         self, requestor: AuthorizationContext | None

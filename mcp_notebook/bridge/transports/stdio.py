@@ -184,7 +184,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         self._max_bytes = max_bytes
         self._max_plain = min(max_bytes + len(b"\n"), LARGE - 1)
         self.plain: PlainStdio | None = None
-        """Answers plain requests, of which nobody else hears; None if nothing does."""
+        """Answers plain requests, which nobody else sees; None: the SDK answers all of them."""
 
     async def receive(self) -> SessionMessage:
         """Return the next message.
@@ -291,7 +291,7 @@ class _LineProtocol(asyncio.StreamReaderProtocol):
 
 
 class _OddRequestId(McpNotebookError):
-    """A request has an id of a kind that none may have. Its sender waits for an answer."""
+    """A request's id has a type that MCP does not allow. Its sender waits for an answer."""
 
     def __init__(self) -> None:
         super().__init__("A request's id is a text or a whole number.")
@@ -301,7 +301,7 @@ def _parse(line: bytes) -> types.JSONRPCMessage:
     """Return the message in a line.
 
     Raises:
-        ValidationError: It is no message.
+        ValidationError: It is not a message.
         _OddRequestId: It is one but for its id, without which the SDK takes it for a notification.
     """
     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)

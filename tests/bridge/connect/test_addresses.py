@@ -71,7 +71,7 @@ def test_a_token_is_taken_out_of_the_address():
     ("text", "reason"),
     [
         ("sales.ipynb", "mcp-notebook stdio FILE"),
-        ("not an address", "is no address"),
+        ("not an address", "is not an address"),
         ("ftp://example.org/", "begins with http"),
         ("https://", "begins with http"),
         ("http://[::1", "Copy it again"),

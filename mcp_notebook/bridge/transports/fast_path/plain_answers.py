@@ -136,7 +136,7 @@ class PlainAnswers:
             text.append(b",")
         if result.content:
             text.pop()
-        # What is no number in JSON is null in the SDK's answers.
+        # Like the SDK, encode NaN and infinities as null.
         text += b"],", to_json(rest, inf_nan_mode="null")[1:]
         return text
 

@@ -41,7 +41,7 @@ _MAX_ENVELOPE = 4_096
 
 @dataclass(frozen=True)
 class PlainRequest:
-    """A plain request, of which only the protocol's version and the HTTP headers are not read."""
+    """A plain request, read but for the protocol's version and the HTTP headers."""
 
     id: types.RequestId
     method: str
