@@ -342,6 +342,8 @@ def _refuse_changed(sent: Any, stored: Any) -> None:
     Raises:
         ValidationError: Names its place.
     """
+    if sent == stored:  # many times faster
+        return
     if (found := _find_changed(sent, stored, ())) is not None:
         place, number, other = found
         error = PydanticCustomError(

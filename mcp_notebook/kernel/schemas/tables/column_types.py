@@ -126,7 +126,9 @@ class Column:
             ValidationError: The location of each problem begins with its row.
         """
         checked: list[Any] = self._validator.validate_python(values)
-        if self.kind not in _EXACT_KINDS:
+        # Compared whole first, which is many times faster.
+        is_exact = self.kind in _EXACT_KINDS or (self.kind is float and values == checked)
+        if not is_exact:
             _refuse(
                 [row for row, value in enumerate(checked) if is_rounded(values[row], value)],
                 values,

@@ -79,6 +79,8 @@ def find_library(kind: Any) -> TableLibrary | None:
 
 def _refuse_changed(values: list[Any], stored: list[Any]) -> None:
     """Refuse a column in which a value is another one than was sent, or missing."""
+    if set(map(type, values)) == {float} and values == stored:  # many times faster
+        return
     for value, other in zip(values, stored, strict=True):
         if not _is_kept(value, other):
             changed = "a missing value" if _is_gap(other) else safe_repr(other)
