@@ -339,7 +339,7 @@ class _ClassSchema:
         try:
             return self.kind(**{names[alias]: member for alias, member in members.items()})
         except Exception as error:
-            # The class's own validators raise TypeError, too, which pydantic lets through.
+            # The class's own validators may raise TypeError, which pydantic lets through.
             raise PydanticCustomError(
                 "value_error", "{reason}", {"reason": describe_error(error)}
             ) from error

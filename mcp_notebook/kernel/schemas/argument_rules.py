@@ -39,7 +39,7 @@ def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
         return {**changed, "schema": schema["schema"]}
     if schema["type"] == "generator":  # checked in full before the function runs
         changed["type"] = "list"
-    if schema["type"] == "enum":  # a second name of a member is no other choice
+    if schema["type"] == "enum":  # an alias of a member is not a choice of its own
         changed["members"] = list({id(member): member for member in schema["members"]}.values())
     check = _choose_check(schema)
     if check is None:

@@ -182,7 +182,7 @@ def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
     if (array := getattr(find_imported("numpy"), "ndarray", None)) is not None:
         words |= dict.fromkeys(("ndarray", "np.ndarray", "numpy.ndarray", "numpy array"), array)
         words |= dict.fromkeys(("array", "np.array", "numpy.array"), array)
-        # What numpy.asarray takes: a number, too.
+        # What numpy.asarray takes, numbers included.
         like: Any = cast("Any", Union)[array, bool, int, float]
         words |= dict.fromkeys(("array_like", "array-like", "arraylike", "npt.arraylike"), like)
     return words

@@ -27,7 +27,7 @@ of tools."""
 MAX_DESCRIPTION = 2_000
 """Characters that a parameter's or a type's description may have, for the same reason."""
 _MAX_FLAGS = 6
-"""Flags of which all sums are listed where a range would allow others."""
+"""Flags whose sums are listed one by one, where a range would allow other numbers."""
 _SUMS = "x-sums"
 """What is said of flags until it becomes part of their description, which pydantic writes last."""
 _VALUES = frozenset({"default", "examples", "enum", "const"})
@@ -62,7 +62,7 @@ class SchemaGenerator(GenerateJsonSchema):
             )
             if len(json.dumps(encoded, allow_nan=False)) <= MAX_DEFAULT:
                 return encoded
-        except (TypeError, ValueError):  # NaT, say, is no moment
+        except (TypeError, ValueError):  # NaT, say
             pass
         raise PydanticSerializationError("no JSON, or too long")
 

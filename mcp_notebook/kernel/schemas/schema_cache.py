@@ -136,7 +136,7 @@ def _hash_sources() -> bytes:
 def _prune(folder: Path) -> None:
     used = []
     for path in folder.glob(f"*{_SUFFIX}"):
-        with contextlib.suppress(OSError):  # another process prunes, too
+        with contextlib.suppress(OSError):  # another process may prune as well
             used.append((path.stat().st_mtime, path))
     used.sort(reverse=True)
     oldest = time.time() - MAX_AGE

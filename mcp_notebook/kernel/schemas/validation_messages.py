@@ -56,7 +56,7 @@ CONTAINER_ERRORS = frozenset(
         *("ordered_dict_type", "counter_type"),
     }
 )
-"""Types of error of a value that is no list or no object."""
+"""Types of error of a value that should be a list or an object."""
 _KEY = "[key]"
 """What pydantic's location of a problem ends with if the problem is a dict's key."""
 _WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)

@@ -56,7 +56,7 @@ _MAX_STEPS = 10_000
 _MAX_ERRORS = 10 * MAX_LINES
 """Errors that are looked at: several may be one problem."""
 _MAX_BRANCHES = 5
-"""Alternatives of which a message says why they do not hold."""
+"""Alternatives that a message explains."""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _cut_largest(data: Any, excess: int, path: tuple[str, ...]) -> tuple[Any, li
 
 
 def _join_cuts(cuts: Sequence[Cut]) -> list[Cut]:
-    """Return one cut for each place, of which several may have been made one after another."""
+    """Merge repeated cuts of the same place."""
     joined: dict[tuple[str, ...], Cut] = {}
     for cut in cuts:
         joined[cut.path] = replace(joined.get(cut.path, cut), kept=cut.kept)

@@ -279,7 +279,7 @@ def _convert_mapping(value: Any) -> Any:
 
 
 def _convert_row(value: Any) -> Any:
-    """Return a row of a database as a dict, of which a model can be made."""
+    """Return a database row as a dict, for a model to be made from."""
     named = None if isinstance(value, Mapping) or is_record(value) else name_parts(value)
     return value if named is None else named
 
@@ -306,7 +306,7 @@ def _is_custom(schema: Mapping[str, Any]) -> bool:
     # What a function makes of a value, pydantic writes as it comes.
     if kind.startswith("function-") or kind == "computed-field":
         return True
-    if kind == "enum" and issubclass(schema["cls"], Flag):  # members together are one, too
+    if kind == "enum" and issubclass(schema["cls"], Flag):  # combined members are one as well
         return True
     if schema.get("init") is False:  # a dataclass makes it itself
         return True

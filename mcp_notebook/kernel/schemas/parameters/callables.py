@@ -249,7 +249,7 @@ def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) 
 
 
 def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:
-    """Refuse a function of which nothing is known but that it takes anything: a wrapper, mostly."""
+    """Refuse a function that declares nothing but ``*args`` or ``**kwargs``: mostly a wrapper."""
     stars = [item for item in parameters if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
     is_known = any(
         item.annotation is not item.empty for item in stars if item.kind is item.VAR_POSITIONAL

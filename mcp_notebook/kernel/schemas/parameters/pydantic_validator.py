@@ -242,7 +242,7 @@ def check_schema(schema: dict[str, Any], name: str) -> None:
 
 
 def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -> DefinitionError:
-    """Return the error for parameters of which no schema can be built.
+    """Return the error for parameters that have no schema.
 
     Args:
         parameters: All that clients see.
@@ -358,7 +358,7 @@ def _drop_sentinel(annotation: Any, default: Any) -> Any:
         default: The parameter's.
 
     Returns:
-        The hint of what clients can send; None if the default is no sentinel.
+        The hint of what clients can send; None unless the default is a sentinel.
     """
     if not isinstance(default, Enum) or len(type(default).__members__) > 1:
         return None

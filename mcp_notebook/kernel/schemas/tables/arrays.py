@@ -76,7 +76,7 @@ def refuse_foreign_types(schema: Any) -> None:
 
 
 def refuse_classes(schema: Any) -> None:
-    """Refuse a core schema of which a part takes classes, unless the author's code makes them.
+    """Refuse a core schema with a part that takes classes, unless the author's code makes them.
 
     Raises:
         PydanticSchemaGenerationError: Clients send values; every one of them would be refused.

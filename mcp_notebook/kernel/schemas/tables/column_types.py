@@ -187,7 +187,7 @@ def read_column(name: str, kind: Any) -> Column:
 
 
 def find_dtype_name(kind: Any) -> str | None:
-    """Return a dtype's name as its library writes it; None if it is no dtype."""
+    """Return a dtype's name as its library writes it; None for anything else."""
     if isinstance(kind, str):
         numpy = find_imported("numpy")
         try:  # `f8` and `M8[ns]` are short for `float64` and `datetime64[ns]`

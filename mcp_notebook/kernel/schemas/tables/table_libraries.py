@@ -68,7 +68,7 @@ class TableLibrary:
 
 
 def find_library(kind: Any) -> TableLibrary | None:
-    """Return how values of a class are made; None if it is no table and no series."""
+    """Return how values of a class are made; None unless it is a table or a series."""
     module, name = getattr(kind, "__module__", ""), getattr(kind, "__name__", "")
     library = find_imported(str(module).partition(".")[0])
     if library is None or getattr(library, name, None) is not kind:
