@@ -260,7 +260,7 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(own_sal
         await told("top", r"`top` was deleted\. That was at \d\d:\d\d\.", "define it again")
         sales.ok(TOP)
         await returns("top")
-        sales.ok("%mcp_tool --name summit top\nget_ipython().run_line_magic('mcp', 'remove top')")
+        sales.ok("%mcp_tool --name summit top\n__import__('mcp_notebook').registry.remove('top')")
         await told("top", r"It was renamed at \d\d:\d\d\. Call 'summit' in its place\.")
         assert "is gone" in text_of(await clients[0].call_tool("sales_top", {}))
 

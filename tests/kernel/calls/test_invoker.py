@@ -366,7 +366,7 @@ def test_a_question_that_a_thread_of_a_call_has_left_open_ends_with_the_call(ker
     kernel.ok("go.set()")
     assert not link.result().is_error
     ended = kernel.ok("asker.join(30); print(*outcome)").stdout
-    assert "the call that asked has ended" in ended
+    assert "the call that asked it has ended" in ended
     kernel.ok("del leave_question")
 
 
