@@ -11,12 +11,11 @@ import math
 import re
 import reprlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, field_serializer, field_validator
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.redaction import MASK
@@ -66,8 +65,6 @@ class RecordedCall(BaseModel):
     """How long it ran."""
     source_hash: str | None = None
     """SHA-256 of the source of the tool that ran; None if it has none."""
-    structured_hash: str | None = None
-    """SHA-256 of the structured content; None if there was none."""
     version: str
     """The version of mcp-notebook."""
 
@@ -84,17 +81,6 @@ class RecordedCall(BaseModel):
         except ValueError:
             return json.dumps(arguments)
         return arguments if _has_literal(arguments) else json.dumps(arguments)
-
-
-@dataclass(frozen=True)
-class RecordedCell:
-    """A recorded call with what it returned."""
-
-    number: int
-    """Its place among the recorded calls of the file, from 1."""
-    call: RecordedCall
-    outputs: list[dict[str, Any]]
-    """In nbformat's form."""
 
 
 def make_call_cell(
@@ -126,33 +112,6 @@ def make_call_cell(
         "outputs": make_outputs(result, call.state),
         "source": source,
     }
-
-
-def read_call_cells(notebook: Mapping[str, Any]) -> Iterator[RecordedCell]:
-    """Yield the recorded calls of a notebook; cells of other kinds are passed over.
-
-    Args:
-        notebook: In nbformat's form, checked by nbformat.
-    """
-    number = 0
-    for cell in notebook["cells"]:
-        metadata = cell["metadata"].get(KEY)
-        if cell["cell_type"] != "code" or metadata is None:
-            continue
-        try:
-            call = RecordedCall.model_validate(metadata)
-        except ValidationError:
-            continue
-        number += 1
-        yield RecordedCell(number, call, cell["outputs"])
-
-
-def hash_structured(result: Result) -> str | None:
-    """Return the SHA-256 of a result's structured content; None if it has none."""
-    if result.structured is None:
-        return None
-    text = json.dumps(result.structured, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 # -- the code of a call ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hostile_texts import hostile_texts, objects
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from recorded_cells import read_call_cells
 from traitlets.config import Config
 
 from mcp_notebook.call_cells import (
@@ -20,10 +21,8 @@ from mcp_notebook.call_cells import (
     RecordedCall,
     describe_call,
     format_call,
-    hash_structured,
     make_call_cell,
     make_outputs,
-    read_call_cells,
 )
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.redaction import MASK
@@ -59,12 +58,12 @@ def notebook_of(*cells):
 
 @pytest.mark.smoke
 def test_a_cell_is_valid_and_says_everything_of_its_call():
-    cell = make_call_cell(call(structured_hash=hash_structured(RESULT)), RESULT, "a1", {})
+    cell = make_call_cell(call(), RESULT, "a1", {})
     notebook = notebook_of(cell)
     nbformat.validate(notebook)
     (recorded,) = read_call_cells(notebook)
     assert recorded.number == 1
-    assert recorded.call == call(structured_hash=hash_structured(RESULT))
+    assert recorded.call == call()
     assert recorded.outputs == make_outputs(RESULT)
     assert cell["source"] == "rain(\n    year=2012,\n)"
 

@@ -25,7 +25,6 @@ from mcp_notebook.call_cells import (
     Cell,
     RecordedCall,
     format_time,
-    hash_structured,
     make_call_cell,
 )
 from mcp_notebook.content import Result
@@ -290,7 +289,6 @@ def _make_cell(call: LoggedCall, result: Result) -> Cell:
         queue_seconds=round(call.queue_seconds, 3),
         run_seconds=round(call.run_seconds, 3),
         source_hash=call.source_hash,
-        structured_hash=hash_structured(result),
         version=__version__,
     )
     return make_call_cell(recorded, result, _make_id(), call.function_schema)

@@ -10,8 +10,8 @@ import time
 import nbformat
 import pytest
 from forked_command import KERNEL, find_pid, list_words
+from recorded_cells import read_call_cells
 
-from mcp_notebook.call_cells import read_call_cells
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import RecordingError
 from mcp_notebook.kernel.calls.call import CallState

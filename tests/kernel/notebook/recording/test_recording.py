@@ -7,8 +7,8 @@ import pytest
 from hostile_texts import objects
 from hypothesis import given
 from live import Link, record_of, text_of
+from recorded_cells import read_call_cells
 
-from mcp_notebook.call_cells import read_call_cells
 from mcp_notebook.kernel.notebook.recording.recording import read_record_line
 from mcp_notebook.text.redaction import MASK
 
