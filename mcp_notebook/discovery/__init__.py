@@ -1,5 +1,5 @@
 """How processes find the live kernels of their user: by files that the kernels publish.
 
 Face: `records` writes, reads and watches these files; `departures` remembers for some minutes which
-kernels have left. Used by kernels and bridges.
+kernels have left, and `record_ids` makes the records' ids. Used by kernels and bridges.
 """

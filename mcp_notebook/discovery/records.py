@@ -8,7 +8,6 @@ Whatever else is in that folder is ignored. Runs in every process; contacts none
 import contextlib
 import errno
 import logging
-import secrets
 import socket
 import stat
 from collections.abc import AsyncIterator
@@ -91,11 +90,6 @@ class BridgeRecord(Process):
     """URL of the endpoint, including ``/mcp``; the token is in a file of its own."""
     notices: tuple[str, ...] = ()
     """What whoever starts it has to know, such as that the token is a new one."""
-
-
-def make_id() -> str:
-    """Return an id for a record; a short one, because it becomes part of a socket's path."""
-    return secrets.token_hex(6)
 
 
 def read_start_time(pid: int) -> float | None:

@@ -20,13 +20,8 @@ from IPython.display import display
 from IPython.utils.strdispatch import StrDispatch
 
 from mcp_notebook.discovery.departures import Departure, list_departures
-from mcp_notebook.discovery.records import (
-    IgnoredFiles,
-    Record,
-    make_id,
-    make_socket_name,
-    read_records,
-)
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import IgnoredFiles, Record, make_socket_name, read_records
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.calls.invoker import Invoker

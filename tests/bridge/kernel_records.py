@@ -3,7 +3,8 @@
 import os
 import socket
 
-from mcp_notebook.discovery.records import Record, make_id, read_start_time
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, read_start_time
 
 
 def make_record(

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import anyio
 from frame_streams import read_message
 
-from mcp_notebook.discovery.records import Record, make_id, read_start_time
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, read_start_time
 from mcp_notebook.wire import frames, messages
 
 

@@ -11,7 +11,8 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli import call as shell
 from mcp_notebook.cli.call import ToolCall, call_tool
 from mcp_notebook.cli.list import list_tools
-from mcp_notebook.discovery.records import Record, list_live_records, make_id, write_record
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, list_live_records, write_record
 from mcp_notebook.errors import (
     AmbiguousTool,
     ConsentDenied,

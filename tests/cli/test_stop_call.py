@@ -8,7 +8,8 @@ from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.cli import main
 from mcp_notebook.cli.stop_call import REASON, stop_call
-from mcp_notebook.discovery.records import list_live_records, make_id, write_record
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import list_live_records, write_record
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages

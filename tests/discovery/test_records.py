@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.discovery import records as discovery
 from mcp_notebook.discovery.departures import list_departures
-from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record, make_id
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record
 from mcp_notebook.errors import LinkError
 from mcp_notebook.private_files import MAX_SIZE, write_private
 

@@ -31,13 +31,8 @@ from hypothesis import strategies as st
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.records import (
-    Record,
-    make_id,
-    read_start_time,
-    remove_record,
-    write_record,
-)
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, read_start_time, remove_record, write_record
 from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.missing_tools import READ_RESOURCE
 

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
     find_kernel_name,
     make_environment,
 )
-from mcp_notebook.discovery.records import make_id
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
 

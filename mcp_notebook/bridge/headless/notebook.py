@@ -39,7 +39,8 @@ from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.headless.offers import keep_offer
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.records import Record, list_live_records, make_id
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import strip_escapes

@@ -40,7 +40,7 @@ from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_not
 from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL, Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.records import make_id
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import KernelDied, LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.settings.values import Count

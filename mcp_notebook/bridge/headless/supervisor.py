@@ -26,7 +26,7 @@ from mcp_notebook.bridge.headless.cell_progress import Progress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version, run_notebook
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery.records import make_id
+from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
