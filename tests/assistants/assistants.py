@@ -33,6 +33,8 @@ class Assistant:
     """What it says of a server that is connected."""
     client: str = ""
     """What `mcp-notebook install` calls it; without, `write_server` writes the settings."""
+    settings_to_paste_into: str = ""
+    """Where what `mcp-notebook install` prints belongs, if it does not write it itself."""
     tool: str
     """What it calls a tool of the server ``notebook``, with a ``{}``."""
     search: str = ""
@@ -266,6 +268,7 @@ ASSISTANTS: Mapping[str, Assistant] = {
         client="continue",
         tool="{}",
         write_settings=_set_up_continue,
+        settings_to_paste_into=".continue/config.yaml",
         env={"CONTINUE_TELEMETRY_ENABLED": "0"},
     ),
 }

@@ -155,7 +155,9 @@ def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Comma
     if assistant.write_settings is not None:
         assistant.write_settings(home, url)
     (home / "work").mkdir()
-    if assistant.client:
+    if assistant.settings_to_paste_into:
+        _paste(assistant.client, home, home / assistant.settings_to_paste_into)
+    elif assistant.client:
         _install(assistant.client, home)
     else:
         client = find_client("mcp.json")
@@ -171,12 +173,26 @@ def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Comma
 
 
 def _install(client: str, home: Path) -> None:
-    subprocess.run(
+    done = _run_install(client, home)
+    assert done.returncode == 0, done.stdout
+
+
+def _paste(client: str, home: Path, settings: Path) -> None:
+    """Do what `mcp-notebook install` says for settings in YAML, which it does not change itself."""
+    printed = _run_install(client, home)
+    assert printed.returncode == 1
+    with settings.open("a", encoding="utf-8") as file:
+        file.write(printed.stdout[printed.stdout.index("mcpServers:") :])
+
+
+def _run_install(client: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "mcp_notebook", "install", client],
         cwd=home / "work",
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
-        check=True,
-        stdout=subprocess.DEVNULL,
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
