@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -18,8 +19,11 @@ def launched_chromium() -> Iterator[Browser]:
     arguments = ["--disable-background-networking"]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
-    with sync_playwright() as playwright:
-        env = os.environ | {"XDG_CONFIG_HOME": os.environ["TESTS_SHARED"]}
+    with (
+        TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as settings,
+        sync_playwright() as playwright,
+    ):
+        env = os.environ | {"XDG_CONFIG_HOME": settings}
         browser = playwright.chromium.launch(executable_path=path, args=arguments, env=env)
         try:
             yield browser
