@@ -292,7 +292,7 @@ class Ask(Message):
 
 
 class Withdraw(Message):
-    """The call waits no more for the answer to a question."""
+    """The call no longer waits for the answer to a question."""
 
     type: Literal["withdraw"] = "withdraw"
     id: int

@@ -222,7 +222,7 @@ class AuditReader:
         self._rest = b""
         """What was read of a line that has not ended."""
         self.damaged = 0
-        """Lines that were skipped, as they are no records."""
+        """Lines that were skipped because they are not records."""
         self.has_gap = False
         """Old files went before they were read."""
 

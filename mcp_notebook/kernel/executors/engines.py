@@ -101,9 +101,8 @@ class Engine:
     def open_way(self) -> WayBack | None:
         """Return a way from a worker to a call; None if there is none."""
         if self._is_of_this_machine:
-            with suppress(
-                OSError
-            ):  # a full or read-only disk: the time limit then includes the queue
+            # A full or read-only disk: the time limit then includes the queue.
+            with suppress(OSError):
                 return FileWay()
         return None
 

@@ -79,7 +79,7 @@ class ForkedChild:
         """Whether it was ended as it had closed its connection and lived on."""
         self._lock = threading.Lock()
         self._pid: int | None = None
-        """None: there is no process to send a signal to. Written by the call's thread, under the
+        """None once no process is left to send a signal to. Written by the call's thread, under the
         lock, so that no signal goes to a PID that has been reused."""
         self._kill_at: float | None = None
         self._connection: Connection[Any, Any] | None = None

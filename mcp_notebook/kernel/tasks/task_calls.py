@@ -103,7 +103,7 @@ class _TaskFollower:
         self.task.unwatch(self._tell)
 
     def leave(self) -> None:
-        """Answer the bridge, whose client waits no more; the task goes on."""
+        """Answer the bridge, whose client has stopped waiting; the task goes on."""
         self.stop()
         result = Result([Text(_LEFT)], is_error=True)
         packed, _ = content_blocks.pack_result(self.call_id, result, stopped="cancelled")
@@ -283,7 +283,7 @@ class TaskCalls:
         self._calls[call_id] = _TaskCall(task, open_call.close, is_kept)
         if open_call.last_progress is not None:
             task.take_progress(open_call.last_progress)
-        for question in open_call.open_questions:  # the bridge may ask them no more
+        for question in open_call.open_questions:  # the bridge may no longer ask them
             self.take(question.model_copy(update={"id": call_id}))
         return task
 

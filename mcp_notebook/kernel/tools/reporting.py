@@ -21,6 +21,8 @@ _LEVELS: tuple[str, ...] = get_args(LogLevel)
 class ReportingContext:
     """What the context of a call does wherever the tool's function runs.
 
+    Subclasses send. It is not an ABC, since each job to a worker carries this class by value.
+
     Args:
         tool: Name of the tool.
         wants_progress: Whether the client asked for progress.

@@ -35,7 +35,7 @@ from mcp_notebook.errors import IssuerUnreachable, MissingLibrary
 MAX_TOKENS = 1_000
 """Good tokens that are remembered; the least recently used ones are checked again."""
 _LEAST_PYJWT = "2.15"
-"""The extra `oauth` brings it; mcp brings older ones, too."""
+"""The extra `oauth` installs it; mcp alone also accepts older versions."""
 MAX_NAME = 200
 """Characters of a caller's name, as in the audit log."""
 _FORBIDDEN, _UNAVAILABLE = 403, 503

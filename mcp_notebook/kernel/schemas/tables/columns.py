@@ -50,7 +50,7 @@ class Columns:
     polars, and for Tables of pyarrow.
 
     Args:
-        columns: The columns by name, for names that are no keywords: ``{"max temp": float}``.
+        columns: Columns whose names are not valid keywords: ``{"max temp": float}``.
         more: Further columns. A type hint (``float``, ``date``, ``Literal["a", "b"]``...), the name
             of a dtype (``"float32"``, ``"category"``), a dtype of numpy (``np.int8``), or one of
             the table's own library (``pl.Int16``).
