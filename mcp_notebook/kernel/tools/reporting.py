@@ -18,10 +18,9 @@ LogLevel: TypeAlias = Literal[
 _LEVELS: tuple[str, ...] = get_args(LogLevel)
 
 
+# Not an ABC: each job to a worker carries this class by value, and must stay small.
 class ReportingContext:
     """What the context of a call does wherever the tool's function runs.
-
-    Subclasses send. It is not an ABC, since each job to a worker carries this class by value.
 
     Args:
         tool: Name of the tool.
