@@ -5,7 +5,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, Implementation, Tool
 
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 KNOWN = Implementation(name="claude-code", version="2.1.330")
 """A client that is known to take every kind of content block."""

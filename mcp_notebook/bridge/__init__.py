@@ -11,9 +11,8 @@ calls that may block for long, which run in worker threads: reading the folder o
 encoding large resources.
 
 Rooms, from top to bottom: `jupyter` (the bridge behind a Jupyter Server), `transports` (bytes of
-clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (MCP's server),
-`calls`, `consent`, `tasks`, `questions` and `lists` (MCP's requests <-> calls to kernels),
-`protocol` (MCP's forms), `headless` (notebooks without a frontend), `access` (who may do what),
-`telemetry` (audit log, metrics, traces), `kernels` (links to kernels, and their joined catalogue of
-tools). `app` builds them and stops them in order; `http_app` adds what HTTP needs.
+clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (MCP's
+requests <-> calls to kernels), `headless` (notebooks without a frontend), `access` (who may do
+what), `telemetry` (audit log, metrics, traces), `kernels` (links to kernels, and their joined
+catalogue of tools). `app` builds them and stops them in order; `http_app` adds what HTTP needs.
 """

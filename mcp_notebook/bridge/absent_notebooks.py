@@ -9,14 +9,14 @@ import socket
 
 from mcp_notebook.discovery.departures import Departure, list_departures
 from mcp_notebook.discovery.records import IgnoredFiles, is_alive, read_records
-from mcp_notebook.missing_tools import (
+from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import (
     MissingTool,
     explain_dead_kernel,
     explain_departed_kernel,
     explain_other_bridge,
     explain_other_machine,
 )
-from mcp_notebook.settings.settings import Settings
 
 
 def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> list[MissingTool]:

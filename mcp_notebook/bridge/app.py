@@ -18,18 +18,18 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from mcp_notebook.bridge.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 
 # isort: split
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_kernel
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
-from mcp_notebook.bridge.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.repeated_starts import warn_of_repeated_starts
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.tasks.tasks import TaskPolicy
+from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
@@ -38,10 +38,10 @@ from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
-from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.span_export import close_provider, open_provider
 from mcp_notebook.termination import list_termination_signals
+from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.text.terminal import print_note
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 
 # isort: split
 from mcp_notebook.bridge.access.own_token_file import read_token
@@ -31,7 +31,7 @@ from mcp_notebook.bridge.transports.known_ports import (
     write_last_port,
 )
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:

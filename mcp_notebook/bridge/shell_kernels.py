@@ -14,8 +14,8 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import LinkError
-from mcp_notebook.missing_tools import MissingTool, explain_failed_link
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import MissingTool, explain_failed_link
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.wire import messages
 

@@ -333,8 +333,8 @@ async def ask_for_consent(
     import anyio.to_thread
 
     from mcp_notebook.bridge.access.caller import Caller
-    from mcp_notebook.bridge.consent.policy import ConsentPolicy, make_denial
-    from mcp_notebook.bridge.consent.question import make_question, write_question
+    from mcp_notebook.bridge.server.consent.policy import ConsentPolicy, make_denial
+    from mcp_notebook.bridge.server.consent.question import make_question, write_question
 
     if not ConsentPolicy.from_settings(settings).applies_to(entry.tool):
         return

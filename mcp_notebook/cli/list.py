@@ -27,8 +27,8 @@ from mcp_notebook.text.terminal import print_data, print_note, print_output, pri
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.shell_kernels import LinkedKernels
-    from mcp_notebook.missing_tools import MissingTool
     from mcp_notebook.settings.settings import Settings
+    from mcp_notebook.text.missing_tools import MissingTool
     from mcp_notebook.wire import messages
 
 app = typer.Typer(add_completion=False)
@@ -96,7 +96,7 @@ def _find_missing_tools(kernels: "LinkedKernels") -> Iterator["MissingTool"]:
     yield from kernels.catalog.list_missing_tools()
     if not kernels.catalog.entries():
         return
-    from mcp_notebook.bridge.protocol.tool_form import find_rejection
+    from mcp_notebook.bridge.server.protocol.tool_form import find_rejection
 
     for entry in kernels.catalog.entries():
         rejection = find_rejection(entry)

@@ -21,7 +21,7 @@ from mcp_notebook.clients.settings_text import (
     remove_entry,
 )
 from mcp_notebook.errors import ClientError
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private, write_private
 from mcp_notebook.settings.settings import Settings
 
 _TEMPORARY = ".tmp"

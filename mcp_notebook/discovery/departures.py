@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
 
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private, write_private
 
 KEEP = 600.0
 """Seconds for which people are told what became of a notebook or a tool that was there."""

@@ -20,7 +20,12 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from mcp_notebook.discovery.departures import Departure, Line, write_departure
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.private_files import is_own, make_private_folder, read_private, write_private
+from mcp_notebook.settings.private_files import (
+    is_own,
+    make_private_folder,
+    read_private,
+    write_private,
+)
 from mcp_notebook.text.wording import count
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.mcp_clients import is_bridge
 from mcp_notebook.doctor.open_notebooks import ask_notebooks, describe_notebooks
-from mcp_notebook.private_files import is_own
 from mcp_notebook.settings.limits import SETS, Limits
+from mcp_notebook.settings.private_files import is_own
 from mcp_notebook.settings.settings import Settings, list_sources, list_unknown_variables
 from mcp_notebook.text.wording import suggest
 

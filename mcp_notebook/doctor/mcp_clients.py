@@ -23,8 +23,8 @@ from mcp_types import Implementation
 from pydantic import ValidationError
 
 from mcp_notebook._version import __version__
-from mcp_notebook.missing_tools import READ_RESOURCE
 from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpath
 """The PATH of a program that no shell has started."""

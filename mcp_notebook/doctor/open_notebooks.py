@@ -10,8 +10,8 @@ from pathlib import Path
 from mcp_notebook.bridge.shell_kernels import link_kernels
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.doctor.findings import Finding, approve, complain, note
-from mcp_notebook.missing_tools import MissingTool
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.text.wording import count
 
 OPEN_ONE = (

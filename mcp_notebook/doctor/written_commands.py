@@ -22,8 +22,8 @@ from mcp_notebook.doctor.open_notebooks import (
     list_open_records,
 )
 from mcp_notebook.doctor.written_servers import WrittenServer
-from mcp_notebook.missing_tools import META_TOOLS
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.text.wording import count
 
 _MISSING_MODULE = re.compile(r"No module named '?mcp_notebook")

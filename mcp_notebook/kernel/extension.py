@@ -49,7 +49,7 @@ from mcp_notebook.kernel.notebook.public_address import build_address_card, find
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
-from mcp_notebook.kernel.results.shared_folders import SharedFolders
+from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size

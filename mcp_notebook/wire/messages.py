@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from mcp_notebook.missing_tools import DroppedTool
+from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import task_messages
 from mcp_notebook.wire.message_base import ClientInfo as ClientInfo  # noqa: PLC0414 - one of them
 from mcp_notebook.wire.message_base import Message, PackedResult

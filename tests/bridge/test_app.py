@@ -26,7 +26,7 @@ from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
 from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")

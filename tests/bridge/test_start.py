@@ -8,7 +8,7 @@ import pytest
 from bridges import INITIALIZE, bridge
 from live import TIMEOUT, kernel_env
 
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 NOTEBOOK = {
     "cells": [

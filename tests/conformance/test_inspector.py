@@ -11,7 +11,7 @@ from forked_command import list_words
 from live import kernel_env, live_kernel
 from npm import LIMIT
 
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "weather.ipynb"
 TOOLS = ["monthly_rain", "plot_temperature", "rainy_days", "chance_of_dry_spell", READ_RESOURCE]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook.discovery import departures
 from mcp_notebook.discovery.departures import KEEP, Departure, list_departures, write_departure
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 
 
 def make_departure(name="sales", **changed):

@@ -20,7 +20,7 @@ from mcp_notebook.discovery.departures import list_departures
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record
 from mcp_notebook.errors import LinkError
-from mcp_notebook.private_files import MAX_SIZE, write_private
+from mcp_notebook.settings.private_files import MAX_SIZE, write_private
 
 
 def make_record(**changed):

@@ -3,7 +3,7 @@
 from documents import page
 
 from mcp_notebook.bridge.access import refusals
-from mcp_notebook.bridge.lists.resources import MAX_READ as MAX_RESOURCE
+from mcp_notebook.bridge.server.lists.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.kernel.results import data_files, file_contents, files
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS

@@ -12,7 +12,7 @@ from live import live_kernel
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import BridgeRecord, read_start_time
 from mcp_notebook.doctor.machine import examine_machine
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from clients import INITIALIZED, ONE_WAY, answer_of, initialize, raw_session, te
 from forked_command import list_words
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 

@@ -34,7 +34,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, read_start_time, remove_record, write_record
 from mcp_notebook.errors import FrameError, LinkError
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = [
     pytest.mark.hypothesis,

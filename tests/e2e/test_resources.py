@@ -8,8 +8,8 @@ from clients import ONE_WAY, Changes, tool_kernel, until_listed
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, Implementation, ResourceLink
 
-from mcp_notebook.bridge.lists.resources import LEGACY_NOT_FOUND
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.bridge.server.lists.resources import LEGACY_NOT_FOUND
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 

@@ -25,9 +25,9 @@ from held_calls import (  # noqa: F401 - fixtures, too
 from live import live_kernel, record_of
 from short_way import both_sides, make_request, normalise_message
 
-from mcp_notebook.bridge.lists import resource_notices
-from mcp_notebook.bridge.protocol.detached_arguments import LARGE
-from mcp_notebook.bridge.tasks.forms import EXTENSION
+from mcp_notebook.bridge.server.lists import resource_notices
+from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.tasks.forms import EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 from mcp_notebook.bridge.transports.fast_path.plain_requests import LONG

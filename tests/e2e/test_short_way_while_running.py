@@ -33,8 +33,8 @@ from held_calls import (  # noqa: F401 - fixtures, too
 from live import record_of
 from short_way import both_sides, normalise_message
 
-from mcp_notebook.bridge.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
+from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
 

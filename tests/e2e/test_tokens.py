@@ -34,7 +34,7 @@ from task_client import TasksExtension
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 

@@ -26,13 +26,13 @@ _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
 _LOG = "kernel/calls/test_call_log.py"
 _STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
-_ELICITATION = "bridge/calls/test_tool_questions.py"
+_ELICITATION = "bridge/server/calls/test_tool_questions.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
 _SMUGGLING = "bridge/transports/test_connections_smuggling.py"
 _HEALTH = "bridge/transports/test_health_and_metrics.py"
 _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
-_TRACES = "bridge/calls/test_trace_headers.py"
+_TRACES = "bridge/server/calls/test_trace_headers.py"
 _TOKENS = "bridge/access/test_tokens.py"
 _FORK = "kernel/fork/test_fork_runner.py"
 _COPY = "kernel/fork/test_forked_child.py"
@@ -523,10 +523,10 @@ CHANGES = (
         "discovery/test_records.py",
     ),
     Change(
-        "private_files.py",
+        "settings/private_files.py",
         '    | getattr(os, "O_NOFOLLOW", 0)\n',
         "",
-        "test_private_files.py discovery/test_records.py",
+        "settings/test_private_files.py discovery/test_records.py",
     ),
     Change(
         "discovery/records.py",
@@ -547,10 +547,10 @@ CHANGES = (
         "discovery/test_records.py",
     ),
     Change(
-        "private_files.py",
+        "settings/private_files.py",
         '    | getattr(os, "O_NONBLOCK", 0)',
         "    | 0",
-        "test_private_files.py",
+        "settings/test_private_files.py",
     ),
     Change(
         "discovery/departures.py",
@@ -729,40 +729,40 @@ CHANGES = (
         "bridge/access/test_shares.py",
     ),
     Change(
-        "bridge/calls/tool_questions.py",
+        "bridge/server/calls/tool_questions.py",
         "        self._remove(state)\n",
         "",
         _ELICITATION,
     ),
     Change(
-        "bridge/calls/tool_questions.py",
+        "bridge/server/calls/tool_questions.py",
         "if parked is None or parked.request != _serialize_request(caller, name, arguments):",
         "if parked is None:",
         _ELICITATION,
     ),
     Change(
-        "bridge/calls/tool_questions.py",
+        "bridge/server/calls/tool_questions.py",
         "                    scopes.pop(number).cancel()\n",
         "                    scopes.pop(number)\n",
         _ELICITATION,
     ),
     Change(
-        "bridge/lists/resources.py",
+        "bridge/server/lists/resources.py",
         "            after = number if link.place == place else 0\n",
         "            after = number\n",
-        "bridge/lists/test_resources.py e2e/test_resources.py",
+        "bridge/server/lists/test_resources.py e2e/test_resources.py",
     ),
     Change(
-        "bridge/lists/change_notices.py",
+        "bridge/server/lists/change_notices.py",
         "            listener.is_busy = False\n",
         "            pass\n",
-        "bridge/lists/test_change_notices.py",
+        "bridge/server/lists/test_change_notices.py",
     ),
     Change(
-        "bridge/calls/tool_calls.py",
+        "bridge/server/calls/tool_calls.py",
         "        elif done is None or done <= last:\n",
         "        elif done is None or done < last:\n",
-        "bridge/calls/test_tool_calls.py",
+        "bridge/server/calls/test_tool_calls.py",
     ),
     Change(
         "bridge/access/gate.py",
@@ -819,16 +819,16 @@ CHANGES = (
         "bridge/access/test_permitted_tools.py",
     ),
     Change(
-        "bridge/calls/tool_questions.py",
+        "bridge/server/calls/tool_questions.py",
         "[caller.owns, name, arguments]",
         "[name, arguments]",
-        "bridge/calls/test_tool_questions.py",
+        "bridge/server/calls/test_tool_questions.py",
     ),
     Change(
-        "bridge/lists/news_streams.py",
+        "bridge/server/lists/news_streams.py",
         "        has_changed = tools is not self._tools\n",
         "        has_changed = True\n",
-        "bridge/lists/test_news_streams.py",
+        "bridge/server/lists/test_news_streams.py",
     ),
     Change(
         "bridge/transports/sessions.py",
@@ -921,7 +921,7 @@ CHANGES = (
         "bridge/transports/test_sessions.py",
     ),
     Change(
-        "bridge/protocol/client_sessions.py",
+        "bridge/server/protocol/client_sessions.py",
         "            _forget_unused(ctx.params)  # before",
         "            pass  # before",
         "bridge/transports/test_sessions.py",
@@ -939,7 +939,7 @@ CHANGES = (
         "kernel/calls/test_call_queue.py",
     ),
     Change(
-        "bridge/calls/call_starter.py",
+        "bridge/server/calls/call_starter.py",
         'guest="" if request.caller.is_user else request.caller.owns,',
         'guest="",',
         "e2e/test_tokens.py",
@@ -1145,10 +1145,10 @@ CHANGES = (
         "bridge/transports/test_stdio.py",
     ),
     Change(
-        "bridge/calls/tool_questions.py",
+        "bridge/server/calls/tool_questions.py",
         "    if not request.can_elicit:  # the kernel",
         "    if False:  # the kernel",
-        "bridge/calls/test_tool_questions.py",
+        "bridge/server/calls/test_tool_questions.py",
     ),
     Change(
         "wire/frames.py",
@@ -1387,25 +1387,25 @@ CHANGES = (
         "bridge/telemetry/test_metrics.py",
     ),
     Change(
-        "bridge/calls/trace_headers.py",
+        "bridge/server/calls/trace_headers.py",
         're.compile(r"[ -~]{1,8192}")',
         're.compile(r"(?s).{1,8192}")',
         _TRACES,
     ),
     Change(
-        "bridge/calls/trace_headers.py",
+        "bridge/server/calls/trace_headers.py",
         're.compile(r"[ -~]{1,512}")',
         're.compile(r"(?s).{1,512}")',
         _TRACES,
     ),
     Change(
-        "bridge/calls/trace_headers.py",
+        "bridge/server/calls/trace_headers.py",
         "form.fullmatch(value)",
         "form.match(value)",
         _TRACES,
     ),
     Change(
-        "bridge/calls/trace_headers.py",
+        "bridge/server/calls/trace_headers.py",
         '        headers.pop("tracestate", None)  # it means nothing alone\n',
         "        pass\n",
         _TRACES,
@@ -1562,7 +1562,7 @@ CHANGES = (
         "bridge/headless/test_replica_set.py",
     ),
     Change(
-        "bridge/tasks/forms.py",
+        "bridge/server/tasks/forms.py",
         'if answer.action == "accept" and (problem',
         'if answer.action == "decline" and (problem',
         "e2e/test_tasks.py",
@@ -1647,7 +1647,7 @@ CHANGES = (
         _CANCELS,
     ),
     Change(
-        "kernel/results/shared_folders.py",
+        "kernel/results/files/shared_folders.py",
         "with _explain_errors(place.name), Shield() as shield:",
         "with _explain_errors(place.name):\n            shield = Shield()",
         _CANCELS,

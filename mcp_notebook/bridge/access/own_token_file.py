@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.private_files import MAX_SIZE, READ_FLAGS, is_own, make_private_folder
+from mcp_notebook.settings.private_files import MAX_SIZE, READ_FLAGS, is_own, make_private_folder
 from mcp_notebook.settings.settings import Settings
 
 logger = logging.getLogger(__name__)

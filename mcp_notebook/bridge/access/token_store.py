@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 
 from mcp_notebook.bridge.access.caller import NOTHING, Permissions
 from mcp_notebook.errors import TokenError
-from mcp_notebook.private_files import (
+from mcp_notebook.settings.private_files import (
     lock_private,
     make_private_folder,
     read_private,

@@ -29,7 +29,7 @@ from mcp_notebook.bridge.connect.failures import explain_status
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import Remote
 from mcp_notebook.errors import LaunchEnded, RemoteError
-from mcp_notebook.private_files import (
+from mcp_notebook.settings.private_files import (
     lock_file,
     make_private_folder,
     read_private,

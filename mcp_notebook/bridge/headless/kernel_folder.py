@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcp_notebook.private_files import is_own, read_private, write_private
+from mcp_notebook.settings.private_files import is_own, read_private, write_private
 
 logger = logging.getLogger(__name__)
 

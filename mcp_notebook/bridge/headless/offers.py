@@ -20,7 +20,7 @@ from pydantic_core import to_json
 
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private, write_private
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mcp_notebook.private_files import lock_private, read_private, write_private
+from mcp_notebook.settings.private_files import lock_private, read_private, write_private
 from mcp_notebook.text.terminal import print_note
 
 logger = logging.getLogger(__name__)

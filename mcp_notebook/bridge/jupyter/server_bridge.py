@@ -25,7 +25,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from mcp_notebook.bridge.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 
 # isort: split
 from starlette.responses import JSONResponse
@@ -35,12 +35,12 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.tokens import OwnToken
-from mcp_notebook.bridge.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.tasks.tasks import TaskPolicy
+from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.metrics import Metrics

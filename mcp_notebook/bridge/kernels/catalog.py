@@ -42,7 +42,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
-from mcp_notebook.missing_tools import (
+from mcp_notebook.text.missing_tools import (
     META_TOOLS,
     READ_RESOURCE,
     DroppedTool,

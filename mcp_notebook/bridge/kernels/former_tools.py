@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcp_notebook.discovery.departures import KEEP
-from mcp_notebook.missing_tools import MissingTool
+from mcp_notebook.text.missing_tools import MissingTool
 
 MAX_NAMES = 10_000
 """Names that are remembered; beyond it the oldest are forgotten."""

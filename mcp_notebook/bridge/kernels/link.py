@@ -24,7 +24,7 @@ from mcp_notebook.errors import (
     KernelGone,
     LinkError,
 )
-from mcp_notebook.missing_tools import (
+from mcp_notebook.text.missing_tools import (
     MissingTool,
     explain_dead_kernel,
     explain_departed_kernel,

@@ -29,7 +29,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.missing_tools import DroppedTool
+from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import messages, task_messages
 
 MAX_PINNED = 10_000

@@ -18,7 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.protocol.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
 from mcp_notebook.wire import messages
 
 REMEMBERED = 300.0

@@ -22,32 +22,43 @@ from mcp.server.models import InitializationOptions
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
-from mcp_notebook.bridge.calls.call_starter import CallStarter
-from mcp_notebook.bridge.calls.gates import RateGate, Room, SizeGate, StartGate, TaskGate, ToolGate
-from mcp_notebook.bridge.calls.tool_calls import ToolCalls
-from mcp_notebook.bridge.consent.consent import Consent
-from mcp_notebook.bridge.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.lists import meta_tools
-from mcp_notebook.bridge.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.lists.news_streams import OpenStreams
-from mcp_notebook.bridge.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.lists.resources import ResourceRequests
-from mcp_notebook.bridge.lists.tool_lists import ToolLists
-from mcp_notebook.bridge.protocol.accommodations import (
+from mcp_notebook.bridge.server.calls.call_starter import CallStarter
+from mcp_notebook.bridge.server.calls.gates import (
+    RateGate,
+    Room,
+    SizeGate,
+    StartGate,
+    TaskGate,
+    ToolGate,
+)
+from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
+from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
+from mcp_notebook.bridge.server.consent.consent import Consent
+from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
+from mcp_notebook.bridge.server.lists import meta_tools
+from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.lists.news_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.lists.resources import ResourceRequests
+from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
+from mcp_notebook.bridge.server.protocol.accommodations import (
     NewTools,
 )
-from mcp_notebook.bridge.protocol.client_request import find_caller, get_connection, read_request
-from mcp_notebook.bridge.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.protocol.result_forms import (
+from mcp_notebook.bridge.server.protocol.client_request import (
+    find_caller,
+    get_connection,
+    read_request,
+)
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
+from mcp_notebook.bridge.server.protocol.result_forms import (
     make_call_result,
 )
-from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.request_rates import RequestRates
-from mcp_notebook.bridge.tasks.forms import TaskForm
-from mcp_notebook.bridge.tasks.notices import TaskNotices
-from mcp_notebook.bridge.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
+from mcp_notebook.bridge.server.tasks.forms import TaskForm
+from mcp_notebook.bridge.server.tasks.notices import TaskNotices
+from mcp_notebook.bridge.server.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits

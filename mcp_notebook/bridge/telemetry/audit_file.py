@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from mcp_notebook.bridge.telemetry.audit_records import Record
-from mcp_notebook.private_files import READ_FLAGS, is_own, lock_file
+from mcp_notebook.settings.private_files import READ_FLAGS, is_own, lock_file
 
 LOCK_LIMIT = 5.0
 """Seconds to wait for other bridges, which hold the lock for microseconds."""

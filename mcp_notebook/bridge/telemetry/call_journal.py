@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_notebook.bridge.telemetry.audit_file import open_own, wait_for_lock
-from mcp_notebook.private_files import READ_FLAGS, lock_file
+from mcp_notebook.settings.private_files import READ_FLAGS, lock_file
 
 MAX_SIZE = 2**18
 """Bytes from which a journal is rewritten without the calls that have ended."""

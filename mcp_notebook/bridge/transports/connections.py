@@ -62,7 +62,7 @@ from uvicorn.server import ServerState
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.shares import Shares
-from mcp_notebook.bridge.protocol.client_request import UNREAD_KEY, UnreadAnswers
+from mcp_notebook.bridge.server.protocol.client_request import UNREAD_KEY, UnreadAnswers
 
 try:
     import fcntl

@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.protocol.client_request import HANG_UP_KEY
-from mcp_notebook.bridge.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
+from mcp_notebook.bridge.server.protocol.client_request import HANG_UP_KEY
+from mcp_notebook.bridge.server.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Reading
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open

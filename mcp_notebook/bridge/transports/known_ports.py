@@ -14,7 +14,7 @@ from mcp_notebook.bridge.access.own_token_file import renew_token
 from mcp_notebook.bridge.access.token_store import TokenStore, hash_token
 from mcp_notebook.bridge.transports.port_owner import PortUse, find_port_use
 from mcp_notebook.errors import SettingsError, TokenError
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private, write_private
 from mcp_notebook.settings.settings import Settings
 
 MAX_PORTS = 20

@@ -8,8 +8,12 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_notebook.bridge.protocol.detached_arguments import LARGE, MessageTooLarge, detach_arguments
-from mcp_notebook.bridge.protocol.json_spans import NotJson
+from mcp_notebook.bridge.server.protocol.detached_arguments import (
+    LARGE,
+    MessageTooLarge,
+    detach_arguments,
+)
+from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 
 
 def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:

@@ -20,14 +20,14 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from mcp_notebook.bridge.protocol.base64_text import Piece, expand
-from mcp_notebook.bridge.protocol.detached_arguments import (
+from mcp_notebook.bridge.server.protocol.base64_text import Piece, expand
+from mcp_notebook.bridge.server.protocol.detached_arguments import (
     LARGE,
     MessageTooLarge,
     StdioRequest,
     detach_arguments,
 )
-from mcp_notebook.bridge.protocol.json_spans import NotJson
+from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio

@@ -22,7 +22,7 @@ from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.missing_tools import explain_dropped
+from mcp_notebook.text.missing_tools import explain_dropped
 
 _Wait = TypeVar("_Wait")
 

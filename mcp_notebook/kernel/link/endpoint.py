@@ -28,7 +28,7 @@ from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import describe_program
-from mcp_notebook.private_files import make_private_folder
+from mcp_notebook.settings.private_files import make_private_folder
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frame_protocol import FrameProtocol
 

@@ -28,7 +28,7 @@ from mcp_notebook.discovery.records import (
     read_start_time,
 )
 from mcp_notebook.errors import BridgeError
-from mcp_notebook.private_files import lock_file, make_private_folder
+from mcp_notebook.settings.private_files import lock_file, make_private_folder
 from mcp_notebook.settings.settings import Settings
 
 logger = logging.getLogger(__name__)

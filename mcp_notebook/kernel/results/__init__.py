@@ -4,9 +4,9 @@
 structured content (`structured`). `values.RULES` is the table of what a value becomes;
 `value_renderer` applies it, and matches a value to a rule by the libraries of its classes
 (`value_rules`). Lists and dicts with figures or tables in them are rendered item by item
-(`rich_items`). The room's other modules each render one kind of value: MIME bundles (`displays`,
-`html`, `html_media`), files (`files`, `file_contents`; `shared_folders` decides which), exceptions
-(`tracebacks`). `custom_types` are the author's own converters.
+(`rich_items`). Everything else renders one kind of value: `displays` MIME bundles, `tracebacks`
+exceptions, and the rooms within this one `tables/`, `plots/`, `html/`, `files/` and content
+`blocks/`. `custom_types` are the author's own converters.
 
 Face:
 
@@ -14,15 +14,15 @@ Face:
 - `outputs`: `Printed`, `Displayed`, the vocabulary that `calls.capture` shares with this room.
 - `library_loaders`: which displays only load a plotting library, and so show nothing to a client.
 - `custom_types.CustomTypes`: what `registry.convert` writes to.
-- `shared_folders`: `SharedFolders`, the files that results may show, and `RefusedFiles`, those that
-  they did not, for the notebook.
+- `files.shared_folders`: the files that results may show, and for the notebook those that were
+  refused.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `values.RULES`: the rows of the documentation's table of values.
 
 Threads: a value is rendered on the thread that its call ran on; a `Converter` never changes, so all
 threads share one. Originals are written on the thread of the client's read.
 
-Within the room: `converter` > `values` > `tables` | `plots` > `blocks`.
+Within the room: `converter` > `values` > `files` > `tables` | `plots` > `html` > `blocks`.
 
 Left to other rooms: running the call and capturing its outputs (`calls`), JSON of any value and
 time limits for foreign code (`safe`), output schemas (`schemas`), keeping originals (`link`).

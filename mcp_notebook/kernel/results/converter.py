@@ -21,7 +21,8 @@ from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_o
 from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.displays import render_display
-from mcp_notebook.kernel.results.files import Files
+from mcp_notebook.kernel.results.files.returned_files import Files
+from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
     collect_async_items,
@@ -35,7 +36,6 @@ from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Prin
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
-from mcp_notebook.kernel.results.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.structured import NO_DATA, Structured, make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
 from mcp_notebook.kernel.results.value_renderer import (

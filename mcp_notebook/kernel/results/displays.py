@@ -21,7 +21,7 @@ types; a model gets one of them, the first of this table that says something:
                                          or the HTML beside it has a picture in it
  9   text/html                           its text, pictures and sounds that it carries in itself,
                                          notes of videos and of pages within it
-                                         (`kernel.results.html_media`)
+                                         (`kernel.results.html.media`)
 10   other text/...                      as it is
 11   application/...+json                its JSON, cut short
 12   application/javascript              a note
@@ -54,13 +54,13 @@ from mcp_notebook.kernel.results.blocks.author_blocks import (
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
-from mcp_notebook.kernel.results.html_media import Medium, find_media
+from mcp_notebook.kernel.results.html.media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures, svg
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
 
 if TYPE_CHECKING:
-    from mcp_notebook.kernel.results.html import HtmlContent
+    from mcp_notebook.kernel.results.html.to_markdown import HtmlContent
 
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
@@ -214,7 +214,7 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
 
 
 def _render_html(html: str, budget: Budget) -> list[Piece]:
-    from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
+    from mcp_notebook.kernel.results.html.to_markdown import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
     content = convert_html(html, budget.chars)
     blocks: list[Piece] = []
@@ -253,7 +253,7 @@ def _decode_svg(kind: str, data: str) -> str:
 
 def _render_medium(medium: Medium, budget: Budget, chars: int) -> list[Piece]:
     if medium.page:
-        from mcp_notebook.kernel.results.html import convert_html  # noqa: PLC0415 - loads BeautifulSoup
+        from mcp_notebook.kernel.results.html.to_markdown import convert_html  # noqa: PLC0415 - loads BeautifulSoup
 
         text = clean_text(convert_html(medium.page, chars).text)
         content = clean_text(medium.page)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks import images
-from mcp_notebook.kernel.results.files import MAX_FILES, is_path
+from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED
 from mcp_notebook.kernel.results.self_shown import RICH_METHODS
 from mcp_notebook.kernel.results.value_rules import Rule, match_rules

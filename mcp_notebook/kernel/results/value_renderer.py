@@ -16,7 +16,7 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
-from mcp_notebook.kernel.results.files import Files, is_path
+from mcp_notebook.kernel.results.files.returned_files import Files, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.rich_items import RichItems, is_rich

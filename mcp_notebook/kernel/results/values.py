@@ -11,7 +11,7 @@ from mcp_notebook.kernel.results import library_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.results.files import is_path
+from mcp_notebook.kernel.results.files.returned_files import is_path
 from mcp_notebook.kernel.results.iterators import is_result
 from mcp_notebook.kernel.results.plots import detect
 from mcp_notebook.kernel.results.self_shown import (

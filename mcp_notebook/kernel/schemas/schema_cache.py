@@ -39,7 +39,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from mcp_notebook._version import __version__
-from mcp_notebook.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private, write_private
 
 MAX_FILES = 5_000
 """Schemas that are kept; the ones not used for longest go."""

@@ -28,7 +28,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     make_tool,
     read_mark,
 )
-from mcp_notebook.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
+from mcp_notebook.text.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
 """Characters of all icons of a notebook's tools."""

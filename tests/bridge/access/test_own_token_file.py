@@ -11,7 +11,7 @@ from live import kernel_env
 from mcp_notebook.bridge.access import own_token_file
 from mcp_notebook.bridge.access.own_token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import Settings
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="file modes")

@@ -8,7 +8,7 @@ from bridges import INITIALIZE, bridge
 from clients import text_of
 from jupyter_servers import TOKEN, jupyter_server
 
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 

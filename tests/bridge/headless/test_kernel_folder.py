@@ -12,7 +12,7 @@ from bridges import bridge
 
 from mcp_notebook.bridge.headless.kernel_folder import claim_folder, make_kernel_folder
 from mcp_notebook.discovery.records import read_start_time
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 
 OWN = os.getpid()
 

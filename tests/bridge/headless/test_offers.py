@@ -11,7 +11,7 @@ from bridges import INITIALIZE, bridge
 from mcp_notebook.bridge.headless import offers
 from mcp_notebook.bridge.headless.notebook_reader import read_notebook
 from mcp_notebook.bridge.headless.offers import find_offer, keep_offer
-from mcp_notebook.missing_tools import READ_RESOURCE
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire.messages import ToolInfo
 
 WAIT = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"

@@ -10,7 +10,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
-from mcp_notebook.missing_tools import DroppedTool, MissingTool
+from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")

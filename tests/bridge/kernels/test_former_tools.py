@@ -3,7 +3,7 @@ import pytest
 from mcp_notebook.bridge.kernels import former_tools
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
 from mcp_notebook.discovery.departures import KEEP
-from mcp_notebook.missing_tools import MissingTool
+from mcp_notebook.text.missing_tools import MissingTool
 
 
 class Clock:

@@ -21,7 +21,7 @@ from mcp_notebook.bridge.transports.known_ports import (
     write_last_port,
 )
 from mcp_notebook.errors import SettingsError
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import Settings
 
 

@@ -14,7 +14,7 @@ from mcp_notebook.errors import LinkError
 from mcp_notebook.kernel.link import tool_changes
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
-from mcp_notebook.missing_tools import DroppedTool
+from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import frames, messages
 
 

@@ -15,7 +15,7 @@ from live import kernel_env, live_kernel, wait_for_ends
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
-from mcp_notebook.private_files import write_private
+from mcp_notebook.settings.private_files import write_private
 from mcp_notebook.settings.settings import Settings
 
 TOKEN = "token-of-the-tests-0123456789abcdef"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mcp_notebook.kernel.results.files import MAX_FILES
+from mcp_notebook.kernel.results.files.returned_files import MAX_FILES
 from mcp_notebook.kernel.results.rich_items import RichItems
 
 

@@ -16,9 +16,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.protocol.base64_text import Base64Text, Piece
-from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.protocol.result_forms import (
+from mcp_notebook.bridge.server.protocol.base64_text import Base64Text, Piece
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.result_forms import (
     choose_structured,
     make_block_forms,
     replace_surrogates,

@@ -35,13 +35,13 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY
-from mcp_notebook.bridge.protocol.client_request import (
+from mcp_notebook.bridge.server.protocol.client_request import (
     HANG_UP_KEY,
     UNREAD_KEY,
     ClientProfile,
     ClientRequest,
 )
-from mcp_notebook.bridge.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Answer, PlainAnswers, write_error

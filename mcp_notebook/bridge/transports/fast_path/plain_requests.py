@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from mcp_notebook.bridge.protocol.client_request import ClientProfile, describe_program
+from mcp_notebook.bridge.server.protocol.client_request import ClientProfile, describe_program
 
 CALL, LIST = "tools/call", "tools/list"
 METHODS = (b"tools/call", b"tools/list")

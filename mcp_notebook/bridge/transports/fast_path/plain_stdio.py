@@ -11,9 +11,9 @@ from typing import Protocol
 import anyio
 import mcp_types as types
 
-from mcp_notebook.bridge.protocol.base64_text import Piece
-from mcp_notebook.bridge.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.protocol.client_sessions import EndReason
+from mcp_notebook.bridge.server.protocol.base64_text import Piece
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.client_sessions import EndReason
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, write_error
 from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.missing_tools import (
+from mcp_notebook.text.missing_tools import (
     META_TOOLS,
     READ_RESOURCE,
     RUN_AGAIN,

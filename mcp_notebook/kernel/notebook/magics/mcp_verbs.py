@@ -42,7 +42,7 @@ from mcp_notebook.kernel.notebook.recording.recording import (
     insert_call,
     read_record_line,
 )
-from mcp_notebook.kernel.results.shared_folders import RefusedFiles
+from mcp_notebook.kernel.results.files.shared_folders import RefusedFiles
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_notebook.kernel.results.html_tags import iterate_tags, unescape
+from mcp_notebook.kernel.results.html.tags import iterate_tags, unescape
 
 _DOCUMENTS = re.compile(r"\bdocs_json\s*=\s*(?=\{)")
 _NUMBER = r"(-?\d{1,30}(?:\.\d*)?(?:[eE][-+]?\d{1,3})?)"

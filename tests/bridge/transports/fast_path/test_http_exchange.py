@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_notebook.bridge.protocol.base64_text import Base64Text
+from mcp_notebook.bridge.server.protocol.base64_text import Base64Text
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 from mcp_notebook.bridge.transports.fast_path.http_exchange import (
     RESPONSE_MOVES,

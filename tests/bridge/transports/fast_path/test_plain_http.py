@@ -8,7 +8,7 @@ import pytest
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.sessions import Sessions

@@ -19,8 +19,8 @@ from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.stdio import _Incoming, _LineProtocol, _Outgoing
-from mcp_notebook.missing_tools import READ_RESOURCE
 from mcp_notebook.settings.limits import Limits
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import PIL.Image
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.protocol.result_forms import make_call_result
+from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget

@@ -1,0 +1,259 @@
+"""Starts calls: through the gates that can refuse one, to the kernel that runs it.
+
+Runs on the bridge's event loop. The observers hear what happened: the start and the end of each
+call, or its refusal.
+"""
+
+import itertools
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import RunningCall
+from mcp_notebook.bridge.server.calls.gates import Gate, OtherAnswer, Room
+from mcp_notebook.bridge.server.calls.tool_call import ToolCall, identify_request
+from mcp_notebook.bridge.server.calls.trace_headers import describe_request, read_trace_headers
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.telemetry.call_events import (
+    CallEnd,
+    CallObserver,
+    CallObservers,
+    CallRefusal,
+    CallStart,
+    Outcome,
+)
+from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
+from mcp_notebook.content import Audio, Image, Resource, Result, Text
+from mcp_notebook.errors import CallError, KernelGone
+
+_CANCELLED = "The call was cancelled before it was started."
+_FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """The kernel for a call."""
+
+    link: Link
+    """Leads to it."""
+    revision: str | None
+    """What it calls the declaration of the tool."""
+    forget_soon: Callable[[Callable[[], bool]], None] | None = None
+    """Lets the same call go to any kernel in a moment if that is true then; None: it can anyway."""
+
+    def note_end(self, call: RunningCall) -> None:
+        """Note that the call has ended: when its client has the result, the same call is new."""
+        if self.forget_soon is not None:
+            self.forget_soon(lambda: not call.is_cancelled and call.task is None)
+
+
+class CallStarter:
+    """Starts the calls of one bridge.
+
+    Args:
+        links: Run the calls.
+        gates: What each call passes, in this order.
+        room: Counts those that run.
+        observers: Hear what happens to calls. A `CallTracer` among them is also asked which trace
+            each call belongs to.
+    """
+
+    def __init__(
+        self, links: Links, gates: Sequence[Gate], room: Room, observers: Sequence[CallObserver]
+    ) -> None:
+        self._links = links
+        self._gates = gates
+        self._room = room
+        self._observer = CallObservers(observers)
+        self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
+        self._prefix = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+
+    async def start(self, call: ToolCall) -> RunningCall | OtherAnswer:
+        """Start a call, or return what its client gets in place of it.
+
+        Raises:
+            CallError: The call cannot be started; the observers have heard of it.
+        """
+        try:
+            for gate in self._gates:
+                if (answer := await gate.admit(call)) is not None:
+                    return answer
+            return self._send(call)
+        except BaseException as error:
+            self.note_refusal(call, error)
+            raise
+
+    def _send(self, call: ToolCall) -> RunningCall:
+        """Send a call to its kernel."""
+        request = call.request
+        choice = _choose_kernel(self._links, call)
+        start = self._describe_start(call, choice.link.record.id)
+        began = time.monotonic()
+        with self._open_trace(request, start) as trace:
+            running = choice.link.start_call(
+                call.entry.tool.name,
+                call.arguments,
+                call.listener,
+                can_elicit=request.can_elicit,
+                client=request.profile.client,
+                confirmed=choice.revision,
+                trace=trace,
+                keep=call.keep,
+                request=request.text if call.arguments is call.params.arguments else None,
+                guest="" if request.caller.is_user else request.caller.owns,
+            )
+        running.is_on_main_thread = call.entry.tool.place == "main"
+        self._observe(running, call.caller, start, began, choice)
+        return running
+
+    def _open_trace(
+        self, request: ClientRequest, start: CallStart
+    ) -> AbstractContextManager[dict[str, str]]:
+        """Return what gives the block the trace that a call belongs to in its kernel."""
+        headers = read_trace_headers(request)
+        if self._tracer is None:
+            return nullcontext(headers)
+        return self._tracer.open(start, headers, describe_request(request))
+
+    def note_refusal(self, call: ToolCall, error: BaseException) -> None:
+        """Tell the observers that a call is not started, and why."""
+        request, entry = call.request, call.found
+        self._observer.note_refusal(
+            CallRefusal(
+                at=time.time(),
+                caller=request.caller.name,
+                alias=request.caller.alias,
+                client=request.profile.program,
+                tool=call.params.name if entry is None else entry.tool.name,
+                reason=_explain_refusal(error),
+                kernel=None if entry is None else entry.kernel_id,
+                notebook=None if entry is None else entry.notebook,
+                # Before the tool is known, nobody can tell which of them are secret.
+                arguments=None if entry is None else call.arguments,
+                input_schema={} if entry is None else entry.tool.input_schema,
+            )
+        )
+
+    def _describe_start(self, call: ToolCall, kernel_id: str) -> CallStart:
+        request, tool = call.request, call.entry.tool
+        return CallStart(
+            id=f"{self._prefix}-{next(self._numbers)}",
+            at=time.time(),
+            caller=request.caller.name,
+            alias=request.caller.alias,
+            client=request.profile.program,
+            kernel=kernel_id,
+            notebook=call.entry.notebook,
+            tool=tool.name,
+            arguments=call.arguments,
+            input_schema=tool.input_schema,
+            may_have_escapes=request.text is None or b"\\" in request.text,
+        )
+
+    def _observe(
+        self,
+        call: RunningCall,
+        caller: Caller,
+        start: CallStart,
+        began: float,
+        choice: KernelChoice,
+    ) -> None:
+        """Report the start of a call now, and its end when it comes.
+
+        Args:
+            call: The call, which may already run.
+            caller: Who has made it.
+            start: What it is.
+            began: The monotonic clock's time before it was sent.
+            choice: Its kernel.
+        """
+        self._room.enter(caller)
+        self._observer.note_start(start)
+
+        def note_end(outcome: Result | KernelGone) -> None:
+            self._room.leave(caller)
+            choice.note_end(call)
+            self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
+
+        call.on_end = note_end
+
+
+def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
+    """Return the kernel for a call.
+
+    A client of the older eras is its session. At 2026-07-28, where requests stand for themselves,
+    nothing but the token tells clients apart: those with the same one are one client.
+
+    Raises:
+        KernelGone: The kernel is gone or away.
+    """
+    entry, request, keep = call.entry, call.request, call.keep
+    replicas = links.replicas
+    if not replicas.has(entry):
+        return KernelChoice(links.find_link(entry), entry.tool.revision)
+    client = None
+    if entry.tool.stateful:
+        client = request.connection if request.is_handshake else request.caller.owns
+    if keep is None or keep.how != "give_up":
+        link = links.find_link(entry, client)
+        return KernelChoice(link, replicas.find_revision(entry, link.record.id))
+    key = identify_request(request.caller.owns, entry.tool.name, arguments=call.arguments)
+    link = links.find_link(entry, client, key)
+    revision = replicas.find_revision(entry, link.record.id)
+    return KernelChoice(link, revision, partial(replicas.forget_kept, entry, key))
+
+
+def _explain_refusal(error: BaseException) -> str:
+    if isinstance(error, CallError | MCPError):
+        return str(error)
+    # The text of an error in our own code may quote arguments.
+    return _FAILED.format(type(error).__name__) if isinstance(error, Exception) else _CANCELLED
+
+
+def _describe_end(
+    start: CallStart, call: RunningCall, outcome: Result | KernelGone, seconds: float
+) -> CallEnd:
+    kind, error = _classify(call, outcome)
+    return CallEnd(
+        start=start,
+        outcome=kind,
+        seconds=seconds,
+        queue_seconds=call.queue_seconds,
+        run_seconds=call.run_seconds,
+        error=error,
+        size=0 if isinstance(outcome, KernelGone) else _measure(outcome),
+        task=None if call.task is None else call.task.id,
+    )
+
+
+def _classify(call: RunningCall, outcome: Result | KernelGone) -> tuple[Outcome, str | None]:
+    """Return how a call ended, and its error."""
+    if isinstance(outcome, KernelGone):
+        return "lost", str(outcome)
+    if not outcome.is_error:
+        return "ok", None
+    error = next((block.text for block in outcome.content if isinstance(block, Text)), "")
+    match call.stopped:
+        case "cancelled" | "timed out" as stopped:
+            return stopped, error
+    return "error", error
+
+
+def _measure(result: Result) -> int:
+    """Return the characters and bytes of all content blocks of a result."""
+    size = 0
+    for block in result.content:
+        if isinstance(block, Text):
+            size += len(block.text)
+        elif isinstance(block, Image | Audio | Resource):
+            size += len(block.data)
+    return size

@@ -1,0 +1,240 @@
+"""The gates that a call passes before it may run: each lets it on, or says why not.
+
+Runs on the bridge's event loop. `server` puts them in order; between them stands that of consent,
+which is a room of its own. Whether arguments are of the right type is left to the kernel.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import anyio
+import mcp_types as types
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.access.rate_limits import RateLimits
+from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.calls.tool_call import ToolCall
+from mcp_notebook.bridge.server.lists import meta_tools
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.json_spans import measure_value
+from mcp_notebook.content import Result
+from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
+from mcp_notebook.settings.limits import Limits
+from mcp_notebook.text.missing_tools import READ_RESOURCE
+from mcp_notebook.wire import messages, task_messages
+
+OtherAnswer: TypeAlias = (
+    Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage
+)
+"""What a client gets in place of a call: the bridge's own answer, a question, or what else it has
+requested."""
+_FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
+START_PROGRESS_INTERVAL = 5.0
+"""Seconds between two notices that a call waits for its kernel: clients stop waiting otherwise."""
+_IS_STOPPED = (
+    "The bridge has been stopped, and the call was not started. Connect again when it is back."
+)
+
+
+class Gate(Protocol):
+    """Something that can refuse a call."""
+
+    async def admit(self, call: ToolCall) -> OtherAnswer | None:
+        """Return None if the call may go on, or what its client gets in place of it.
+
+        Raises:
+            CallError: The call is refused.
+            MCPError: The request makes no sense.
+        """
+
+
+class RateGate:
+    """How often calls may be made.
+
+    Args:
+        limits: So many a minute.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._rates = RateLimits(
+            "calls",
+            per_caller=limits.max_caller_calls_per_minute,
+            in_all=limits.max_calls_per_minute,
+        )
+
+    async def admit(self, call: ToolCall) -> None:
+        """Count the call."""
+        if (excess := self._rates.take(call.caller)) is not None:
+            raise CallError(excess.reason)
+
+
+@dataclass(frozen=True)
+class ToolGate:
+    """Which tool is meant, and whether the caller may call it."""
+
+    tools: PermittedTools
+    """The tools, as callers see them."""
+    ready: Callable[[], Awaitable[None]] | None = None
+    """Waits until the first tools can be expected, if they need time to appear."""
+    meta_tools_hint: str | None = None
+    """What the list of the meta tools says if it is empty; None if the bridge does not offer these
+    tools."""
+
+    def is_own(self, name: str) -> bool:
+        """Return whether it is the bridge itself that offers a tool of this name."""
+        return name == READ_RESOURCE or (
+            self.meta_tools_hint is not None and name in meta_tools.NAMES
+        )
+
+    async def admit(self, call: ToolCall) -> OtherAnswer | None:
+        """Find the tool, or answer a call of one of the bridge's own."""
+        if not self.is_own(call.params.name):
+            call.found = await self._find(call.caller, call.params.name)
+            return None
+        if self.ready is not None:
+            await self.ready()
+        answer = await meta_tools.answer(
+            call.params.name,
+            call.arguments,
+            self.tools,
+            call.caller,
+            no_tools=self.meta_tools_hint or "",
+        )
+        if not isinstance(answer, meta_tools.RequestedCall):
+            return answer
+        call.found, call.arguments = answer.entry, answer.arguments
+        return None
+
+    async def _find(self, caller: Caller, name: str) -> CatalogEntry:
+        try:
+            return self.tools.find(caller, name)
+        except UnknownTool:
+            if self.ready is None:
+                raise
+        await self.ready()  # a client may know the tool from an earlier session
+        return self.tools.find(caller, name)
+
+
+@dataclass(frozen=True)
+class StartGate:
+    """Whether the tool's kernel has started: a tool that its file last offered is listed before."""
+
+    tools: PermittedTools
+    """The tools, as callers see them."""
+    links: Links
+    """To the kernels."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Wait for the kernel, and say so; then find the tool again, which may have changed."""
+        entry = call.entry
+        arrival = self.links.find_arrival(entry)
+        if arrival is None:
+            return
+        text = f"The kernel of {entry.notebook!r} is starting: the call waits for its cells."
+        while not arrival.is_set():
+            if call.listener.progress is not None:
+                await call.listener.progress(messages.Progress(id=0, message=text))
+            with anyio.move_on_after(START_PROGRESS_INTERVAL):
+                await arrival.wait()
+        call.found = self.tools.find(call.caller, entry.long_name)
+
+
+@dataclass(frozen=True)
+class TaskGate:
+    """Whether the call can outlive its client, as some tools require."""
+
+    find_keep: _FindKeep
+    """Returns what lets it."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Note what lets the call outlive its client."""
+        call.keep = self.find_keep(call.request, call.entry.tool)
+
+
+@dataclass(frozen=True)
+class SizeGate:
+    """How deep and how many the values among the arguments may be.
+
+    A kernel needs 25 times the memory for ``[[],[],...]`` that its text takes, and time that its
+    user notices, so arguments are measured before they are sent: small ones as they were parsed,
+    large ones in their text, in slices between which the loop does other work. An empty array or
+    object counts as two values: this is how it is counted in the text.
+    """
+
+    limits: Limits
+    """`max_argument_depth` and `max_argument_values`."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Measure the arguments."""
+        arguments = call.arguments
+        deepest, most = self.limits.max_argument_depth, self.limits.max_argument_values
+        if isinstance(arguments, bytes):
+            depth, count = await measure_value(arguments, enough=most)
+        else:
+            depth, count = _measure(arguments, deepest, most)
+        if depth > deepest:
+            raise InvalidArguments(
+                "The arguments are nested too deep: at most "
+                f"{deepest:,} levels of arrays and objects are taken."
+            )
+        if count > most:
+            raise InvalidArguments(
+                f"The arguments are too many: at most {most:,} values and names are taken in one "
+                "call. Send less at once."
+            )
+
+
+def _measure(arguments: dict[str, Any], deepest: int, most: int) -> tuple[int, int]:
+    """Return depth and number of the values, or what is beyond a limit already."""
+    depth = count = 0
+    level: list[Any] = [arguments]
+    while level and depth <= deepest and count <= most:
+        depth += 1
+        deeper: list[Any] = []
+        for container in level:
+            if isinstance(container, dict):
+                count += max(2 * len(container), 1)
+                values: Any = container.values()
+            else:
+                count += max(len(container), 1)
+                values = container
+            deeper += [value for value in values if isinstance(value, dict | list)]
+        level = deeper
+    return depth, count
+
+
+class Room:
+    """How many calls may run at a time: none once the bridge is stopped.
+
+    Args:
+        limits: So many.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._running = Shares(
+            "running calls", per_caller=limits.max_caller_calls, in_all=limits.max_calls
+        )
+        self._is_closed = False
+
+    async def admit(self, call: ToolCall) -> None:
+        """Look whether there is room for the call."""
+        if self._is_closed:
+            raise CallError(_IS_STOPPED)
+        if (lack := self._running.explain_lack(call.caller)) is not None:
+            raise CallError(lack)
+
+    def enter(self, caller: Caller) -> None:
+        """Note that a call runs."""
+        self._running.add(caller)
+
+    def leave(self, caller: Caller) -> None:
+        """Note that it has ended."""
+        self._running.remove(caller)
+
+    def close(self) -> None:
+        """Let no more calls in."""
+        self._is_closed = True

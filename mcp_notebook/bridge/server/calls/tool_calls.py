@@ -1,0 +1,317 @@
+"""Calls of tools: from a client's request to the result that it gets, whichever way it came in.
+
+Runs on the bridge's event loop. A call that fails in any way is a result with ``isError``; only a
+request that makes no sense is answered with an error of the protocol.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, get_args
+from weakref import WeakKeyDictionary
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
+from mcp_notebook.bridge.server.calls.call_starter import CallStarter
+from mcp_notebook.bridge.server.calls.gates import ToolGate
+from mcp_notebook.bridge.server.calls.tool_call import ToolCall
+from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
+from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
+from mcp_notebook.bridge.server.lists.resources import ResourceRequests
+from mcp_notebook.bridge.server.protocol.accommodations import (
+    NewTools,
+    adapt_result,
+    find_accommodation,
+)
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
+from mcp_notebook.bridge.server.protocol.detached_arguments import identify_arguments
+from mcp_notebook.bridge.server.protocol.result_forms import (
+    AnswerT_co,
+    MakeAnswer,
+    replace_surrogates,
+)
+from mcp_notebook.bridge.server.tasks.forms import TaskForm
+from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CallError, UnknownState, UnknownTool
+from mcp_notebook.text.missing_tools import MissingTool
+from mcp_notebook.wire import messages, task_messages
+
+logger = logging.getLogger(__name__)
+
+_LOG_LEVELS = get_args(types.LoggingLevel)
+PROGRESS_STEP = 1e-6
+"""What is added to progress that has not increased: MCP requires that every progress notification
+exceeds the previous one, but a new message or a second loop does not advance it."""
+LEGACY_LOG_LEVEL = "info"
+"""Log level of clients of the handshake era that have not set one."""
+_MAX_DEPARTURES = 5
+"""Notebooks that have left lately that a client hears of when it calls an unknown tool."""
+_DEPARTURES = "Notebooks that have left lately:"
+
+
+class ToolCalls:
+    """The calls of one bridge.
+
+    Args:
+        starter: Starts calls.
+        tools: Knows which tools there are.
+        new_tools: Tells clients of new tools in a result.
+        changes: Tells the caller of changes that its call made, before the result.
+        resources: Reads these, and hears of results that link to some.
+        tasks: Lets calls become tasks.
+        sessions: Hear which requests clients cancel.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
+        self,
+        starter: CallStarter,
+        tools: ToolGate,
+        new_tools: NewTools,
+        changes: ChangeNotices,
+        resources: ResourceRequests,
+        tasks: Tasks,
+        sessions: ClientSessions,
+    ) -> None:
+        self._sessions = sessions
+        self._starter = starter
+        self._tools = tools
+        self._new_tools = new_tools
+        self._changes = changes
+        self._resources = resources
+        self.tasks = tasks
+        """Those that calls have become."""
+        self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
+        """Returns the notebooks that have left lately, latest first; called in a thread."""
+        self._questions = ToolQuestions()
+        self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        """By connection."""
+
+    def close(self) -> None:
+        """Cancel the calls that wait for an answer of their client."""
+        self._questions.close()
+
+    def set_log_level(self, connection: Any, level: str) -> None:
+        """Set the least severe level that a client of the handshake era wants."""
+        self._log_levels[connection] = level
+
+    async def answer(
+        self,
+        request: ClientRequest,
+        params: types.CallToolRequestParams,
+        make_answer: MakeAnswer[AnswerT_co],
+    ) -> AnswerT_co | types.InputRequiredResult | TaskForm:
+        """Call a tool, and return the answer to the request.
+
+        Args:
+            request: The request.
+            params: What it says.
+            make_answer: Makes the answer of the call's result.
+
+        Raises:
+            MCPError: The answer is an error of the protocol.
+        """
+        try:
+            result = await self._find_result(request, params)
+            if not isinstance(result, Result):
+                return result
+            structured = find_accommodation(request).takes_structured
+            return make_answer(result, request.protocol_version, takes_structured=structured)
+        except MCPError:
+            raise
+        except BecameTask as became:
+            news = self.tasks.announce(request, became.task)
+            if not isinstance(news, Result):
+                return news
+            return make_answer(news, request.protocol_version)
+        except Exception as error:
+            logger.exception("a call to %r failed in the bridge", params.name)
+            text = (
+                f"Internal error in mcp-notebook: {type(error).__name__}: {error}. "
+                "The tool may have run, but its result is lost."
+            )
+            return make_answer(_make_error(text), request.protocol_version)
+
+    async def _find_result(
+        self, request: ClientRequest, params: types.CallToolRequestParams
+    ) -> Result | types.InputRequiredResult:
+        """Return a call's result as its client can take it, or what the client has to ask first."""
+        caller = request.caller
+        try:
+            if request.arguments is not None:
+                stand_in = await identify_arguments(request.arguments)
+                params = params.model_copy(update={"arguments": stand_in})
+            result = await self._run(request, params)
+            await self._changes.notify_caller(request.connection)  # the call may have made them
+            if isinstance(result, types.InputRequiredResult):
+                return result
+            return self.adapt_result(request, result)
+        except MCPError:
+            raise
+        except UnknownState as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except UnknownTool as error:
+            # A result, though MCP also allows an error of the protocol: clients such as OpenAI's
+            # Agents SDK do not show their model the text of one, and the model is to read it.
+            return _make_error(await self._explain_unknown(error, caller))
+        except CallError as error:
+            return _make_error(str(error))
+
+    def adapt_result(self, request: ClientRequest, result: Result) -> Result:
+        """Return a result as its client can take it."""
+        caller = request.caller
+        self._resources.note_result(caller, result)
+        if self._new_tools.follow(request):
+            names = (entry.name for entry in self._tools.tools.list_entries(caller))
+            result = self._new_tools.add_note(request, result, names)
+        return adapt_result(request, result)
+
+    async def _explain_unknown(self, error: UnknownTool, caller: Caller) -> str:
+        """Return the error, and below it the notebooks that may have had the tool."""
+        if not caller.permissions.is_everything():
+            return str(error)
+        notebooks = await anyio.to_thread.run_sync(self.find_departed_notebooks)
+        if not notebooks:
+            return str(error)
+        return "\n".join([str(error), _DEPARTURES, *map(str, notebooks[:_MAX_DEPARTURES])])
+
+    async def _run(
+        self, request: ClientRequest, params: types.CallToolRequestParams
+    ) -> Result | types.InputRequiredResult:
+        """Start the call, or resume it, and follow it."""
+        listener = self._make_listener(request)
+        arguments = params.arguments or {} if request.arguments is None else request.arguments
+        new = ToolCall(request, params, arguments, listener)
+        call = None if params.request_state is None else self._resume(new)
+        if call is None:
+            outcome = await self._starter.start(new)
+            if isinstance(outcome, RequestedPage):
+                return await self._resources.read_page(request.caller, outcome)
+            if isinstance(outcome, RequestedResult):
+                outcome = await self.tasks.find_result(request, outcome.handle)
+            if not isinstance(outcome, RunningCall):
+                return outcome
+            call = outcome
+        meta_tool = params.name if self._tools.is_own(params.name) else None
+        timer = self.tasks.watch(request, call, meta_tool)
+        watcher = _leave_with_client(request, call)
+        forget = self._cancel_with_client(request, call) if call.is_kept else None
+        try:
+            result = await self._questions.follow(request, params, call, listener)
+            if call.is_kept and isinstance(result, Result):
+                _follow_answer(request, call)
+                if forget is not None:
+                    asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
+                    forget = None
+            return result
+        finally:
+            if forget is not None:
+                forget()
+            for waiting in (timer, watcher):
+                if waiting is not None:
+                    waiting.cancel()
+
+    def _cancel_with_client(
+        self, request: ClientRequest, call: RunningCall
+    ) -> Callable[[], object] | None:
+        """Let the kernel hear that a client gives a kept call up, before it makes the same call.
+
+        Returns:
+            What ends this; None: the client says so by hanging up.
+        """
+        if request.id is None or (request.connection is None and request.headers is not None):
+            return None
+        session_id = None if request.connection is None else request.connection.session_id
+        return self._sessions.follow_cancel(
+            session_id, request.id, lambda: call.cancel("The client cancelled the call.")
+        )
+
+    def _resume(self, call: ToolCall) -> RunningCall | None:
+        """Return the call that a request continues; None if it is a new one."""
+        try:
+            return self._questions.resume(call.caller, call.params)
+        except BaseException as error:
+            self._starter.note_refusal(call, error)
+            raise
+
+    def _make_listener(self, request: ClientRequest) -> Listener:
+        """Return a listener for what the client of this request wants while its call runs."""
+        wants_progress = request.meta.get("progressToken") is not None
+        if request.is_handshake:
+            level: str | None = self._log_levels.get(request.connection, LEGACY_LOG_LEVEL)
+        else:
+            value = request.meta.get(types.LOG_LEVEL_META_KEY)
+            level = value if isinstance(value, str) else None
+        return Listener(
+            progress=make_progress_sender(request) if wants_progress else None,
+            may_become_task=can_follow_tasks(request),
+            log=None if level is None else make_log_sender(request),
+            log_level=level,
+        )
+
+
+def make_progress_sender(
+    request: ClientRequest,
+) -> Callable[[messages.Progress], Awaitable[None]]:
+    """Return a function that sends the client progress, which always increases."""
+    last: float | None = None
+
+    async def send(progress: messages.Progress) -> None:
+        nonlocal last
+        done = progress.progress
+        if last is None:
+            done = 0.0 if done is None else done
+        elif done is None or done <= last:
+            done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
+        last = done
+        message = None if progress.message is None else replace_surrogates(progress.message)
+        await request.channel.send_progress(done, progress.total, message)
+
+    return send
+
+
+def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitable[None]]:
+    """Return a function that sends the client log messages."""
+
+    async def send(log: messages.Log) -> None:
+        level = log.level if log.level in _LOG_LEVELS else "info"
+        params = types.LoggingMessageNotificationParams.model_validate(
+            {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
+        )
+        await request.channel.send_log(params)
+
+    return send
+
+
+def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
+    """Let a call that is kept go on by itself when its client hangs up, which cancels nothing."""
+    hang_up = request.hang_up
+    if hang_up is None or not call.is_kept:
+        return None
+
+    async def leave() -> None:
+        await hang_up.wait()
+        call.leave()
+
+    return asyncio.create_task(leave())
+
+
+def _follow_answer(request: ClientRequest, call: RunningCall) -> None:
+    """Leave a kept call's result to the same call if its client hangs up without reading it."""
+    if request.hang_up is not None and request.hang_up.is_set():
+        call.leave()
+    elif request.unread is not None:
+        forget = request.unread.follow(call.leave)
+        asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
+
+
+def _make_error(text: str) -> Result:
+    """Return the result of a failed call."""
+    return Result([Text(replace_surrogates(text))], is_error=True)

@@ -1,0 +1,86 @@
+"""The states with which clients come back with a person's answer: sealed, expiring, used once.
+
+Runs on the bridge's event loop. At 2026-07-28 a call that needs consent is answered with the
+question, and the client sends the whole call again with the answer and the state of the question.
+Nothing is kept of an open question. Its state names the request that it belongs to, and is sealed
+with a key that only this bridge has. Of used states their numbers are kept, up to `MAX_USED`; then
+the lowest is forgotten, and with it all states that were made before that one expire.
+"""
+
+import heapq
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mcp_notebook.bridge.server.calls.tool_questions import CONSENT_STATE
+from mcp_notebook.errors import UnknownState
+
+if TYPE_CHECKING:
+    from mcp.server.request_state import AESGCMRequestStateCodec
+
+MAX_USED = 4_096
+"""Used states whose numbers are kept."""
+
+
+@dataclass(frozen=True)
+class AskedState:
+    """What the state of a question says."""
+
+    tool: str
+    """Identifies the tool as it was when the question was asked."""
+    is_expired: bool
+    """The answer comes too late."""
+
+
+class AnswerStates:
+    """Makes states and takes them back, each once."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._used: list[int] = []
+        """The numbers of used states, as a heap."""
+        self._first = 1
+        """States with lower numbers have expired."""
+
+    @cached_property
+    def _codec(self) -> "AESGCMRequestStateCodec":
+        # Takes 6 MB with its library; most bridges never ask.
+        from mcp.server.request_state import AESGCMRequestStateCodec  # noqa: PLC0415
+
+        return AESGCMRequestStateCodec([secrets.token_bytes(32)])
+
+    def issue(self, request: str, tool: str, lifetime: float) -> str:
+        """Return a state for a question.
+
+        Args:
+            request: Identifies the request: see `calls.tool_call.identify_request`.
+            tool: Identifies the tool as it is.
+            lifetime: Seconds until the state expires.
+        """
+        self._last += 1
+        claims = [self._last, time.monotonic() + lifetime, request, tool]
+        return CONSENT_STATE + self._codec.seal(json.dumps(claims).encode())
+
+    def redeem(self, state: str, request: str) -> AskedState:
+        """Return what a state says; it cannot be used again.
+
+        Raises:
+            UnknownState: This bridge did not make it, not for this request, or it has been used.
+        """
+        from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 - as the codec
+
+        try:
+            sealed = self._codec.unseal(state.removeprefix(CONSENT_STATE))
+        except InvalidRequestState:
+            raise UnknownState from None
+        number, expiry, its_request, tool = json.loads(sealed)
+        if its_request != request or number in self._used:
+            raise UnknownState
+        is_expired = number < self._first or time.monotonic() >= expiry
+        heapq.heappush(self._used, number)
+        if len(self._used) > MAX_USED:
+            self._first = max(self._first, heapq.heappop(self._used) + 1)
+        return AskedState(tool, is_expired)

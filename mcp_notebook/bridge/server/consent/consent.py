@@ -1,0 +1,344 @@
+"""Consent: asks a person before a call starts, where its tool or the bridge's policy wants that.
+
+Runs on the bridge's event loop. Up to 2025-11-25 the client is sent a request while its call waits;
+at 2026-07-28 the call is answered with the question (``InputRequiredResult``), and the client sends
+it again with the answer. The kernel knows nothing of the call until a person has agreed, so that it
+is not blocked meanwhile. No answer, or an answer that cannot be read, is a no.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook import meta_keys
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import Listener
+from mcp_notebook.bridge.server.calls.tool_call import ToolCall, identify_request
+from mcp_notebook.bridge.server.calls.tool_questions import CONSENT_STATE
+from mcp_notebook.bridge.server.consent.answer_states import AnswerStates
+from mcp_notebook.bridge.server.consent.policy import (
+    ConsentPolicy,
+    Decision,
+    check_decision,
+    make_denial,
+)
+from mcp_notebook.bridge.server.consent.question import make_question, write_question
+from mcp_notebook.bridge.server.protocol.detached_arguments import outline_arguments
+from mcp_notebook.bridge.server.protocol.json_spans import NotJson
+from mcp_notebook.errors import CallError
+from mcp_notebook.wire import messages
+
+KEY = f"{meta_keys.PREFIX}consent"
+"""The key of the question among those that a client is to ask."""
+MAX_OPEN = 16
+"""Questions that may be open at a time, for all clients together; those of clients that come back
+with the answer do not count."""
+MAX_CALLER_OPEN = 8
+"""Questions of one caller that may be open at a time, so that those of others can be asked."""
+TELL_EVERY = 10.0
+"""Seconds between two notices of progress; some clients give up after a minute without any."""
+GRANT_SECONDS = 3600.0
+"""How long a grant lasts that belongs to no connection."""
+MAX_GRANTS = 256
+"""Grants without a connection that are kept; of more, the oldest ones expire."""
+ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
+    "Allow once",
+    "Allow this tool for the session",
+    "Allow this tool for an hour",
+    "Deny",
+)
+_DECISIONS: Mapping[str, Decision] = {
+    ALLOW: "once",
+    ALLOW_SESSION: "session",
+    ALLOW_HOUR: "session",
+}
+_FIELD = "answer"
+_IS_STOPPED = "The bridge was stopped before anybody had answered, and the call was not started."
+
+
+class Consent:
+    """The gate at which people are asked for their consent; there is one for each bridge.
+
+    Args:
+        policy: Which calls need it.
+        links: Lead to the notebooks, where people are asked whose client shows no forms.
+        tools: The tools, as callers see them.
+    """
+
+    def __init__(self, policy: ConsentPolicy, links: Links, tools: PermittedTools) -> None:
+        self._policy = policy
+        self._tools = tools
+        self._links = links
+        self._grants = Grants()
+        self._states = AnswerStates()
+        self._waiting: set[anyio.CancelScope] = set()
+        self._open = Shares("open questions", per_caller=MAX_CALLER_OPEN, in_all=MAX_OPEN)
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Take all open questions back, and answer their calls."""
+        self._is_closed = True
+        for scope in self._waiting:
+            scope.cancel()
+
+    async def admit(self, call: ToolCall) -> types.InputRequiredResult | None:
+        """Wait until a person has agreed to a call, if it needs that.
+
+        Returns:
+            What the client is to come back with; None if the call may start.
+
+        Raises:
+            ConsentDenied: Nobody has agreed.
+            UnknownState: The client comes back with an answer to no question about this call.
+        """
+        if not self._policy.applies_to(call.entry.tool):
+            return None
+        question = await self._ask(call)
+        if question is None and call.entry not in self._tools.list_entries(call.caller):
+            raise make_denial(
+                call.entry.name, "The tool was changed while a person was asked. Call it again."
+            )
+        return question
+
+    async def _ask(self, call: ToolCall) -> types.InputRequiredResult | None:
+        """Return what the client is to come back with, or None when a person has agreed."""
+        identity = _identify_grantee(call)
+        version = _identify_tool(call)
+        decision = None
+        if (call.params.request_state or "").startswith(CONSENT_STATE):
+            decision = self._take_answer(call, version)
+        if decision is None:
+            if self._grants.has(call.caller.owns, version, **identity):
+                return None
+            if call.request.can_elicit and not call.request.is_handshake:
+                return self._send_back(call, version, await _write(call))
+            decision = await self._ask_now(call)
+        check_decision(call.entry.name, decision)
+        if decision == "session":
+            self._grants.add(call.caller.owns, version, **identity)
+        return None
+
+    def _send_back(self, call: ToolCall, version: str, text: str) -> types.InputRequiredResult:
+        lifetime = self._policy.timeout
+        state = self._states.issue(_identify_call(call), version, lifetime)
+        form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_HOUR))
+        return types.InputRequiredResult(
+            input_requests={KEY: types.ElicitRequest(params=form)}, request_state=state
+        )
+
+    def _take_answer(self, call: ToolCall, version: str) -> Decision | None:
+        """Return what the client comes back with; None if it answers an outdated question.
+
+        Raises:
+            ConsentDenied: It comes too late.
+            UnknownState: It belongs to no question about this call.
+        """
+        state = self._states.redeem(call.params.request_state or "", _identify_call(call))
+        if state.is_expired:
+            raise self._policy.make_timeout(call.entry.name)
+        if state.tool != version:
+            return None
+        response = (call.params.input_responses or {}).get(KEY)
+        return _read_decision(response) if isinstance(response, types.ElicitResult) else "close"
+
+    async def _ask_now(self, call: ToolCall) -> Decision:
+        """Ask the client's user, or in the notebook, while the call waits."""
+        if call.request.can_elicit:
+            text = await _write(call)
+            return await self._wait(call, lambda: _elicit(call, text), "")
+        link = self._links.find_link(call.entry)
+        if not link.requests.can_ask_consent:
+            raise make_denial(call.entry.name, _explain_silence(call.entry, link))
+        text = await _write(call)
+        scope = "until the client disconnects" if call.request.is_handshake else "for an hour"
+
+        def ask() -> Awaitable[Decision]:
+            return link.requests.ask_consent(
+                call.entry.name,
+                text,
+                seconds=self._policy.timeout,
+                scope=f"further calls of this tool by the same client, {scope}",
+            )
+
+        return await self._wait(call, ask, f" in the notebook {call.entry.notebook!r}")
+
+    async def _wait(
+        self, call: ToolCall, ask: Callable[[], Awaitable[Decision]], where: str
+    ) -> Decision:
+        """Wait for an answer, for as long as the policy says."""
+        caller = call.caller
+        lack = self._open.explain_lack(caller)
+        if lack is not None:
+            raise make_denial(call.entry.name, f"The person cannot be asked. {lack}")
+        with self._open.hold(caller), anyio.move_on_after(self._policy.timeout) as scope:
+            self._waiting.add(scope)
+            try:
+                message = f"waiting for a person's consent{where}"
+                return await _tell_while(call.listener, message, ask)
+            finally:
+                self._waiting.discard(scope)
+        if self._is_closed:
+            raise CallError(_IS_STOPPED)
+        raise self._policy.make_timeout(call.entry.name)
+
+
+class Grants:
+    """The tools that somebody has allowed for a while; belongs to the bridge's event loop.
+
+    Up to 2025-11-25 that is for the client's connection. At 2026-07-28 there are no sessions: it is
+    for the caller with a client's program, for `GRANT_SECONDS`. What was allowed is the tool as it
+    is: a change that clients can see ends it, and with `--confirm` any change.
+    """
+
+    def __init__(self) -> None:
+        self._by_connection: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
+        self._by_client: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        """When each expires."""
+
+    def add(self, caller: str, tool: str, *, connection: Any = None, client: str = "") -> None:
+        """Allow a caller a tool for a while.
+
+        Args:
+            caller: Whose it is: `Caller.owns`.
+            tool: Identifies the tool as it is.
+            connection: The client's connection; None if it has none that lasts.
+            client: The name of its program, which stands for the connection then.
+        """
+        if connection is not None:
+            self._by_connection.setdefault(connection, set()).add((caller, tool))
+            return
+        self._by_client[caller, client, tool] = time.monotonic() + GRANT_SECONDS
+        self._by_client.move_to_end((caller, client, tool))
+        if len(self._by_client) > MAX_GRANTS:
+            self._by_client.popitem(last=False)
+
+    def has(self, caller: str, tool: str, *, connection: Any = None, client: str = "") -> bool:
+        """Return whether that caller may call this tool; the arguments are those of `add`."""
+        if connection is not None:
+            return (caller, tool) in self._by_connection.get(connection, ())
+        return time.monotonic() < self._by_client.get((caller, client, tool), 0.0)
+
+
+async def _tell_while(
+    listener: Listener, message: str, ask: Callable[[], Awaitable[Decision]]
+) -> Decision:
+    """Wait for an answer, and tell the client again and again that its call waits."""
+    send = listener.progress
+    if send is None:
+        return await ask()
+
+    async def tell() -> None:
+        while True:
+            await send(messages.Progress(id=0, message=message))
+            await anyio.sleep(TELL_EVERY)
+
+    outcome: Decision | CallError
+    # A task group would wrap the error in a group, so carry it out by hand.
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tell)
+        try:
+            outcome = await ask()
+        except CallError as error:
+            outcome = error
+        tasks.cancel_scope.cancel()
+    if isinstance(outcome, CallError):
+        raise outcome
+    return outcome
+
+
+def _identify_call(call: ToolCall) -> str:
+    """Return what identifies the request: the same call of the same client has the same."""
+    return identify_request(
+        call.caller.owns,
+        call.request.profile.program,
+        call.params.name,
+        call.entry.kernel_id,
+        call.entry.tool.name,
+        arguments=call.arguments,
+    )
+
+
+def _identify_tool(call: ToolCall) -> str:
+    """Return what identifies the tool as it is now."""
+    return identify_request(call.entry.kernel_id, arguments=call.entry.tool.model_dump(mode="json"))
+
+
+def _identify_grantee(call: ToolCall) -> dict[str, Any]:
+    """Return for whom "for this session" holds: a connection, or the program of a client."""
+    if call.request.is_handshake:
+        return {"connection": call.request.connection}
+    return {"client": call.request.profile.program}
+
+
+def _explain_silence(entry: CatalogEntry, link: Link) -> str:
+    """Say why nobody can be asked, and what to do."""
+    why = (
+        f"the notebook {entry.notebook!r} is run without a frontend"
+        if link.record.owner == "bridge"
+        else f"the mcp-notebook of the notebook {entry.notebook!r} is too old to ask there"
+    )
+    return (
+        "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no forms, "
+        f"and {why}. Use a client that shows forms, or open the notebook in Jupyter."
+    )
+
+
+async def _write(call: ToolCall) -> str:
+    """Return the text of the question."""
+    sizes: Mapping[str, int] = {}
+    arguments = call.arguments
+    if isinstance(arguments, bytes):
+        try:
+            arguments, sizes = await outline_arguments(arguments)
+        except NotJson:
+            raise make_denial(
+                call.entry.name, "The arguments are not a JSON object, or have too many members."
+            ) from None
+    question = make_question(
+        call.entry,
+        arguments,
+        sizes=sizes,
+        caller=call.caller,
+        client=call.request.profile.program,
+    )
+    return write_question(question)
+
+
+# -- elicitation -----------------------------------------------------------------------------------
+
+
+def _make_form(for_long: str) -> dict[str, Any]:
+    """Return the form of the question; without titles, which older clients write differently."""
+    answers = [ALLOW, for_long, DENY]
+    field = {"type": "string", "title": "Your answer", "enum": answers, "default": ALLOW}
+    return {"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]}
+
+
+def _read_decision(response: types.ElicitResult) -> Decision:
+    if response.action != "accept":
+        return "deny" if response.action == "decline" else "close"
+    answer = (response.content or {}).get(_FIELD)
+    return _DECISIONS.get(answer, "deny") if isinstance(answer, str) else "deny"
+
+
+async def _elicit(call: ToolCall, text: str) -> Decision:
+    """Send the client a request, and return its user's decision."""
+    form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_SESSION))
+    try:
+        return _read_decision(await call.request.channel.ask(form))
+    except MCPError as error:
+        raise make_denial(call.entry.name, f"The client could not ask its user: {error}") from None
+    except Exception as error:  # noqa: BLE001 - an answer may be anything
+        raise make_denial(
+            call.entry.name, f"The client's answer could not be read: {type(error).__name__}."
+        ) from None

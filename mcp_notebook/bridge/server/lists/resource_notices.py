@@ -1,0 +1,83 @@
+"""Tells clients that the list of resources has changed: seldom, and once for each burst.
+
+Runs on the bridge's event loop. Every result that is cut adds resources to the list, and a kernel
+that leaves takes its own with it. A client may fetch the whole list at each notice, so notices keep
+a distance. Whoever needs a resource at once has the link to it in the result. Resources that expire
+are no reason for a notice: who reads one is told so. A caller who does not see all resources hears
+only of changes of those that it sees.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+import anyio
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import ResourcesListChanged
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
+from mcp_notebook.content import ResourceLink, Result
+from mcp_notebook.wire import resource_uris
+
+NOTICE_DELAY = 0.5
+"""Seconds within which several changes become one notice."""
+NOTICE_INTERVAL = 10.0
+"""Seconds between two notices."""
+
+
+class ResourceNotices:
+    """Notifies the clients of one bridge that resources have come or gone.
+
+    Args:
+        changes: Knows the clients.
+    """
+
+    def __init__(self, changes: ChangeNotices) -> None:
+        self._changes = changes
+        self._change = anyio.Event()
+        self._callers: set[str] = set()
+        """Those whom the change concerns, besides callers who see all resources."""
+        self._kernels: dict[str, set[str]] = {}
+        """Ids of the kernels whose resources clients have seen, with those callers who do not see
+        all; they remain, as a kernel whose link was lost returns."""
+
+    def note_result(self, caller: Caller, result: Result) -> None:
+        """Note that a caller's result has added resources, if it links to any."""
+        for block in result.content:
+            kernel_id = isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri)
+            if kernel_id:
+                self.note_list(caller, kernel_id)
+                self._note_change([caller.owns])
+
+    def note_list(self, caller: Caller, kernel_id: str) -> None:
+        """Note that a caller has got resources of this kernel in a list."""
+        callers = self._kernels.setdefault(kernel_id, set())
+        if not caller.permissions.is_everything():
+            callers.add(caller.owns)
+
+    def note_kernel(self, kernel_id: str) -> None:
+        """Note that a kernel was linked, or that its link has ended."""
+        if kernel_id in self._kernels:
+            self._note_change(self._kernels[kernel_id])
+
+    def _note_change(self, callers: Iterable[str]) -> None:
+        self._callers.update(callers)
+        self._change.set()
+
+    async def run(self) -> None:
+        """Notify all clients, once for each burst of changes; runs forever."""
+        while True:
+            await self._change.wait()
+            await anyio.sleep(NOTICE_DELAY)
+            self._change = anyio.Event()
+            callers, self._callers = self._callers, set()
+            await self._changes.broadcast(
+                ResourcesListChanged(),
+                ServerSession.send_resource_list_changed,
+                partial(_is_concerned, callers),
+            )
+            await anyio.sleep(NOTICE_INTERVAL)
+
+
+def _is_concerned(callers: Collection[str], caller: Caller) -> bool:
+    return caller.permissions.is_everything() or caller.owns in callers

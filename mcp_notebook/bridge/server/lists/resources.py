@@ -1,0 +1,375 @@
+"""Requests for resources: the pages of the list over all linked kernels, and the contents.
+
+Runs on the bridge's event loop. Contents are read by MCP's own request, and in pages by a tool
+(`meta_tools.READER`): in most clients only the program can send that request, not the model.
+
+*Cursors.* Resources are listed in the order of the links, and within a kernel by number, which only
+grows. A cursor holds the position after which its page begins. It therefore stays right while
+resources appear and expire: none is listed twice, and none that remains is skipped. A cursor is
+signed by its bridge; one that a client made up, or kept from before a restart, is unknown.
+"""
+
+import hashlib
+import hmac
+import secrets
+import sys
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
+from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.protocol.client_request import find_caller
+from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
+from mcp_notebook.bridge.server.protocol.versions import has_feature
+from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.errors import CallError, UnknownResource
+from mcp_notebook.wire import messages, resource_uris
+
+_T = TypeVar("_T")
+PAGE_SIZE = 100
+"""Resources on a page if the settings do not set a size."""
+MAX_URI = 2_000
+"""Characters of a URI that are read and echoed; real ones are far shorter."""
+MAX_READ = 16 * 2**20
+"""Bytes of one resource's content. Over stdio the SDK's own client needs a time that grows with the
+square of it: 6 s for 8 MB, minutes for 60."""
+PAGE_CHARS = 20_000
+"""Characters of a page of a resource's text."""
+MAX_KEPT = 2**25
+"""Bytes of memory of a content that is kept for its next pages."""
+KEPT_SECONDS = 60
+"""Seconds for which it is, after each page. Pages that are read one after another are of one
+content, though its value may have changed, and the kernel makes it once: a CSV of a million rows
+takes a second or two."""
+MAX_PICTURE = 2**19
+"""Bytes of a picture that is a page of its own, as of all pictures of a result."""
+_PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+MAX_READS = 64
+"""Reads at a time; a kernel takes as many."""
+MAX_OWNED = 10_000
+"""Resources that are remembered for one caller; the oldest ones are forgotten."""
+MAX_OWNERS = 1_000
+"""Callers for whom any are remembered; those who have not got one for longest are forgotten."""
+LEGACY_NOT_FOUND = -32002
+"""The error code for unknown resources before 2026-07-28, which dropped it."""
+
+
+class ResourceOwners:
+    """Which callers may see which resources: those that results of their own calls have linked to.
+
+    Whoever may call all tools may see all resources, and nothing is remembered for it. For others,
+    a resource is as good as the result that it completes: what another caller's call has left
+    behind does not exist, even if the tool is allowed, because the arguments were the other's. A
+    restart of the bridge forgets all of this, and calling again helps.
+    """
+
+    def __init__(self) -> None:
+        self._uris: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        """By caller."""
+
+    def note_result(self, caller: Caller, result: Result) -> None:
+        """Note that a caller gets a result."""
+        if caller.permissions.is_everything():
+            return
+        for block in result.content:
+            if isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri):
+                uris = self._uris.setdefault(caller.owns, OrderedDict())
+                self._uris.move_to_end(caller.owns)
+                uris[block.uri] = None
+                uris.move_to_end(block.uri)
+                if len(uris) > MAX_OWNED:
+                    uris.popitem(last=False)
+                if len(self._uris) > MAX_OWNERS:
+                    self._uris.popitem(last=False)
+
+    def may_see(self, caller: Caller, uri: str) -> bool:
+        """Return whether a resource exists as far as a caller can see."""
+        return caller.permissions.is_everything() or uri in self._uris.get(caller.owns, ())
+
+
+class ResourceRequests:
+    """Answers requests for resources.
+
+    Args:
+        links: The links to the kernels.
+        notices: Told whose resources clients have seen.
+        default_caller: Who makes a request if the transport does not say.
+        ready: Waits until the first notebooks can be expected, if they need time to start.
+        page_size: Resources on a page; None: `PAGE_SIZE`.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        notices: ResourceNotices,
+        *,
+        default_caller: Caller,
+        ready: Callable[[], Awaitable[None]] | None = None,
+        page_size: int | None = None,
+    ) -> None:
+        self._links = links
+        self._notices = notices
+        self._owners = ResourceOwners()
+        self._default_caller = default_caller
+        self._ready = ready
+        self._page_size = page_size or PAGE_SIZE
+        self._key = secrets.token_bytes(32)
+        self._kept: tuple[Resource, float] | None = None
+        """What a page was read of last, and when."""
+        self._reads = Shares(
+            "reads of resources",
+            per_caller=MAX_READS // 2,
+            in_all=MAX_READS,
+            for_user=MAX_READS,
+        )
+
+    async def list(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Answer ``resources/list``."""
+        cursor = None if params is None else params.cursor
+        place, number = (0, 0) if cursor is None else self._read_cursor(cursor)
+        if self._ready is not None:
+            await self._ready()
+        caller = find_caller(ctx, self._default_caller)
+        resources = await self._list_after(caller, place, number)
+        page = resources[: self._page_size]
+        next_cursor = None
+        if len(resources) > len(page):
+            last_place, last = page[-1]
+            next_cursor = self._make_cursor(last_place, last.number)
+        return types.ListResourcesResult(
+            resources=[_make_resource(info, ctx.protocol_version) for _, info in page],
+            next_cursor=next_cursor,
+        )
+
+    async def list_templates(
+        self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Answer ``resources/templates/list``, which is always empty."""
+        if params is not None and params.cursor is not None:
+            raise _make_cursor_error()
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
+    async def read(
+        self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Answer ``resources/read``."""
+        uri = str(params.uri)
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        try:
+            if self._ready is not None:
+                await self._ready()
+            caller = find_caller(ctx, self._default_caller)
+            read = await self._read(caller, uri, MAX_READ, make_contents)
+        except UnknownResource as error:
+            code = types.INVALID_PARAMS if modern else LEGACY_NOT_FOUND
+            data = {"uri": replace_surrogates(error.uri)}
+            raise MCPError(code, replace_surrogates(str(error)), data) from None
+        except CallError as error:
+            data = {"uri": replace_surrogates(uri[:MAX_URI])}
+            raise MCPError(types.INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
+        return types.ReadResourceResult(contents=[read])
+
+    def note_result(self, caller: Caller, result: Result) -> None:
+        """Note that a caller gets a result, which may link to resources."""
+        if any(isinstance(block, ResourceLink) for block in result.content):
+            self._owners.note_result(caller, result)
+            self._notices.note_result(caller, result)
+
+    async def read_page(self, caller: Caller, page: RequestedPage) -> Result:
+        """Return a part of a resource as the result of a call.
+
+        Raises:
+            CallError: It cannot be read.
+        """
+        kept = self._find_kept(caller, page)
+        if kept is not None:
+            self._kept = kept, anyio.current_time()
+            return await anyio.to_thread.run_sync(make_page, kept, page)
+        # However large it is: only a page of it is sent.
+        resource = await self._read(caller, page.uri, None, _return_same)
+        is_small = sys.getsizeof(resource.data) <= MAX_KEPT
+        self._kept = (resource, anyio.current_time()) if is_small else None
+        return await anyio.to_thread.run_sync(make_page, resource, page)
+
+    def _find_kept(self, caller: Caller, page: RequestedPage) -> Resource | None:
+        """Return the content that a page continues; None if it is to be read from its kernel."""
+        if self._kept is None or (page.first_line, page.first_character) == (1, 1):
+            return None
+        resource, last_used = self._kept
+        kernel_id = resource_uris.find_kernel_id(page.uri)
+        is_current = (
+            resource.uri == page.uri
+            and anyio.current_time() - last_used < KEPT_SECONDS
+            and any(link.record.id == kernel_id for link in self._links.open_links)
+        )
+        return resource if is_current and self._owners.may_see(caller, page.uri) else None
+
+    async def _read(
+        self, caller: Caller, uri: str, most: int | None, make: Callable[[Resource], _T]
+    ) -> _T:
+        """Return what is made of a resource."""
+        uri = uri[:MAX_URI]
+        if not self._owners.may_see(caller, uri):
+            raise UnknownResource(uri)  # as for one that never was
+        lack = self._reads.explain_lack(caller)
+        if lack is not None:
+            raise CallError(lack)
+        with self._reads.hold(caller):
+            resource = await self._links.read_resource(uri, most)
+            # In a thread: encoding a large one would block all other clients.
+            return await anyio.to_thread.run_sync(make, resource)
+
+    async def _list_after(
+        self, caller: Caller, place: int, number: int
+    ) -> Sequence[tuple[int, messages.ResourceInfo]]:
+        """Ask all kernels from this position on, concurrently, for more than the caller's page."""
+        links = sorted(
+            (link for link in self._links.open_links if link.place >= place), key=_get_place
+        )
+        answers: dict[int, Sequence[messages.ResourceInfo]] = {}
+
+        async def ask(link: Link) -> None:
+            after = number if link.place == place else 0
+            resources: list[messages.ResourceInfo] = []
+            while len(resources) <= self._page_size:
+                batch = await link.requests.list_resources(after, self._page_size + 1)
+                resources += [info for info in batch if self._owners.may_see(caller, info.uri)]
+                if len(batch) <= self._page_size:
+                    break
+                after = batch[-1].number
+            answers[link.place] = resources
+            if resources:
+                self._notices.note_list(caller, link.record.id)
+
+        async with anyio.create_task_group() as tasks:
+            for link in links:
+                tasks.start_soon(ask, link)
+        return [(link.place, info) for link in links for info in answers[link.place]]
+
+    def _make_cursor(self, place: int, number: int) -> str:
+        position = f"{place}.{number}"
+        return f"{position}.{self._sign(position)}"
+
+    def _read_cursor(self, cursor: str) -> tuple[int, int]:
+        position, _, signature = cursor.rpartition(".")
+        if not hmac.compare_digest(self._sign(position).encode(), _encode(signature)):
+            raise _make_cursor_error()
+        place, _, number = position.partition(".")
+        return int(place), int(number)
+
+    def _sign(self, position: str) -> str:
+        return hmac.new(self._key, _encode(position), hashlib.sha256).hexdigest()[:32]
+
+
+def _return_same(resource: Resource) -> Resource:
+    return resource
+
+
+def make_page(resource: Resource, page: RequestedPage) -> Result:
+    """Return a part of a resource as the result of a call."""
+    data = resource.data
+    if isinstance(data, str):
+        return _make_text_page(data, page, has_header=resource.mime_type == "text/csv")
+    if resource.mime_type in _PICTURES and len(data) <= MAX_PICTURE:
+        return Result([Image(data, resource.mime_type)])
+    text = (
+        f"The resource {page.uri} ({resource.mime_type}, {len(data):,} bytes) is not text. If it "
+        "has another form that is, such as table.csv, read that. A program can read this one with "
+        "`resources/read`, and a person can save it with `mcp-notebook call TOOL --save FOLDER`."
+    )
+    return Result([Text(text)], is_error=True)
+
+
+def _make_text_page(text: str, page: RequestedPage, *, has_header: bool) -> Result:
+    number = page.first_line
+    total = text.count("\n") + (not text.endswith("\n"))
+    if number > total:
+        note = f"The resource {page.uri} has {total:,} lines: there is no line {number:,}."
+        return Result([Text(note)], is_error=True)
+    line = _find_line(text, number)
+    start = min(line + page.first_character - 1, _end_line(text, line))
+    last = min(number - 1 + page.lines, total)
+    end = len(text) if last == total else _find_line(text, last + 1)
+    stop = _end_page(text, start, end)
+    body = text[start:stop].removesuffix("\n")
+    last = number + body.count("\n")
+    notes = [f"{page.uri}: lines {number:,} to {last:,} of {total:,}."]
+    if stop < len(text) and text[stop - 1] != "\n":
+        begin = text.rfind("\n", 0, stop) + 1
+        size = _end_line(text, stop) - begin
+        notes.append(
+            f"Line {last:,} has {size:,} characters: go on with first_line={last}, "
+            f"first_character={stop - begin + 1}."
+        )
+    elif last < total:
+        notes.append(f"Go on with first_line={last + 1}.")
+    if has_header and number > 1:
+        notes.append(f"Line 1: {text[: min(_end_line(text, 0), PAGE_CHARS)]}")
+    return Result([Text(f"[{' '.join(notes)}]\n{body}")])
+
+
+def _end_page(text: str, start: int, end: int) -> int:
+    """Return where a page ends: after a line, unless most of the page would be empty."""
+    if end - start <= PAGE_CHARS:
+        return end
+    stop = start + PAGE_CHARS
+    line_end = text.rfind("\n", start + PAGE_CHARS // 4, stop)
+    if line_end >= 0:
+        return line_end + 1
+    gap = max(text.rfind(mark, start + PAGE_CHARS // 2, stop) for mark in (" ", ","))
+    return stop if gap < 0 else gap + 1
+
+
+def _find_line(text: str, number: int) -> int:
+    """Return where a line begins; there is one of this number, from 1."""
+    start = 0
+    for _ in range(number - 1):
+        start = text.index("\n", start) + 1
+    return start
+
+
+def _end_line(text: str, start: int) -> int:
+    """Return where the line ends that this position is in."""
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _get_place(link: Link) -> int:
+    return link.place
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _make_cursor_error() -> MCPError:
+    return MCPError(
+        types.INVALID_PARAMS,
+        "Unknown cursor: it is not from this server. Ask for the list from the beginning without a "
+        "cursor.",
+    )
+
+
+def _make_resource(info: messages.ResourceInfo, version: str) -> types.Resource:
+    has_title = has_feature(version, "title")
+    return types.Resource(
+        uri=info.uri,
+        name=info.name,
+        title=info.title if has_title else None,
+        description=info.description if has_title else info.description or info.title,
+        mime_type=info.mime_type,
+        size=info.size,
+    )

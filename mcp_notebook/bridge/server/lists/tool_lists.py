@@ -1,0 +1,231 @@
+"""The list of tools as clients get it: in MCP's form, cached between requests, divided into pages.
+
+Runs on the bridge's event loop. A list is built once for each change and version of the protocol,
+and unchanged tools are reused: if one tool of a thousand changes, one is converted.
+
+*Cursors.* A cursor is a hash of the whole list and a position in it. It identifies its page as long
+as the list stays the same, even after a restart of the bridge. After a change it is unknown, so no
+client ever combines pages of different lists. Cursors are looked up and never parsed: one that was
+not issued is unknown, whatever it looks like.
+"""
+
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic_core import to_json
+
+from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.server.lists.meta_tools import READER
+from mcp_notebook.bridge.server.protocol.accommodations import NewTools, find_accommodation
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.tool_form import (
+    make_plain_tool_form,
+    make_tool_form,
+    serialize_tool_form,
+)
+from mcp_notebook.wire import messages
+
+logger = logging.getLogger(__name__)
+
+MAX_VIEWS = 64
+"""Lists that are kept, one for each version of the protocol and kind of permissions; the least
+recently used ones go."""
+MakeForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
+"""Makes the JSON object of a tool from its name, its description and the protocol's version. Raises
+``ValueError`` (like pydantic) if that version does not accept the tool."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the list."""
+
+    tools: tuple[dict[str, Any], ...]
+    """In MCP's form; shared by all requests, so never changed."""
+    next_cursor: str | None
+    """Identifies the next page; None on the last one."""
+
+    @cached_property
+    def text(self) -> bytes:
+        """The tools as JSON."""
+        return to_json(self.tools)
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """A tool and its form."""
+
+    tool: messages.ToolInfo
+    form: dict[str, Any] | None = None
+    """None if the protocol's version does not accept the tool."""
+    digest: bytes = b""
+
+
+@dataclass(frozen=True)
+class _View:
+    """The list in one version of the protocol."""
+
+    entries: Sequence[CatalogEntry]
+    conversions: Mapping[str, _Conversion]
+    pages: Mapping[str | None, Page]
+    """By cursor; the first page has None."""
+
+
+class ToolLists:
+    """The list of tools as each client of one bridge sees it.
+
+    Args:
+        tools: The tools, as callers see them.
+        new_tools: Notes which tools a client has listed.
+        first: Tools to list before all others.
+        page_size: Tools on a page; None for all.
+        ready: Waits until the first tools can be expected, if they need time to appear.
+    """
+
+    def __init__(
+        self,
+        tools: PermittedTools,
+        new_tools: NewTools,
+        first: Sequence[messages.ToolInfo],
+        page_size: int | None,
+        ready: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        self._tools = tools
+        self._new_tools = new_tools
+        self._pages = ToolPages(make_tool_form, first, page_size, last=[READER])
+        self._plain_pages = ToolPages(make_plain_tool_form, first, page_size, last=[READER])
+        self._ready = ready
+
+    async def find_page(self, request: ClientRequest, cursor: str | None) -> Page:
+        """Return a page of the list.
+
+        Args:
+            request: The request.
+            cursor: From the previous page; None for the first page.
+
+        Raises:
+            MCPError: There is no such page.
+        """
+        if self._ready is not None:
+            await self._ready()
+        takes_structured = find_accommodation(request).takes_structured
+        pages = self._pages if takes_structured else self._plain_pages
+        entries = self._tools.list_entries(request.caller)
+        permissions = request.caller.permissions
+        page = pages.find_page(entries, request.protocol_version, cursor, permissions)
+        if page is None:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "Unknown cursor: it is not from this server, or the list of tools has changed "
+                "since. Ask for the list again without a cursor.",
+            )
+        self._new_tools.note_list(request, (tool["name"] for tool in page.tools))
+        return page
+
+
+class ToolPages:
+    """The pages of the list of tools in one form, whoever asks; belongs to the bridge's event loop.
+
+    Args:
+        make_form: Makes MCP's form of a tool.
+        first: Tools to list before all others: clients with a limit drop the last ones.
+        last: Tools to list after all others, if there are any.
+        page_size: Tools on a page; None for all.
+    """
+
+    def __init__(
+        self,
+        make_form: MakeForm,
+        first: Sequence[messages.ToolInfo] = (),
+        page_size: int | None = None,
+        *,
+        last: Sequence[messages.ToolInfo] = (),
+    ) -> None:
+        self._make_form = make_form
+        self._first = tuple(first)
+        self._last = tuple(last)
+        self._page_size = page_size
+        self._views: OrderedDict[tuple[str, Permissions], _View] = OrderedDict()
+
+    def find_page(
+        self,
+        entries: Sequence[CatalogEntry],
+        protocol_version: str,
+        cursor: str | None,
+        permissions: Permissions = EVERYTHING,
+    ) -> Page | None:
+        """Return a page of the list.
+
+        Args:
+            entries: The tools that the caller sees; the same object as long as nothing changes.
+            protocol_version: The client's.
+            cursor: From the previous page; None for the first page.
+            permissions: The caller's.
+
+        Returns:
+            The page, or None if this list does not have the cursor.
+        """
+        key = (protocol_version, permissions)
+        view = self._views.get(key)
+        if view is None or view.entries is not entries:
+            view = self._build_view(
+                entries, protocol_version, {} if view is None else view.conversions
+            )
+            self._views[key] = view
+            if len(self._views) > MAX_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(key)
+        return view.pages.get(cursor)
+
+    def _build_view(
+        self, entries: Sequence[CatalogEntry], version: str, previous: Mapping[str, _Conversion]
+    ) -> _View:
+        tools = [(tool.name, tool) for tool in self._first]
+        tools += [(entry.name, entry.tool) for entry in entries]
+        tools += [(tool.name, tool) for tool in self._last if tools]
+        conversions: dict[str, _Conversion] = {}
+        for name, tool in tools:
+            old = previous.get(name)
+            # A kernel sends its whole list after each change, so equal tools are different objects.
+            if old is not None and (old.tool is tool or old.tool == tool):
+                conversions[name] = old
+            else:
+                conversions[name] = self._convert(name, tool, version)
+        return _View(entries, conversions, self._divide(list(conversions.values())))
+
+    def _convert(self, name: str, tool: messages.ToolInfo, version: str) -> _Conversion:
+        try:
+            form = self._make_form(name, tool, version)
+            # A tool that cannot be serialised would cost the client the whole list.
+            body = serialize_tool_form(form)
+        except (ValueError, RecursionError) as error:
+            logger.warning("The tool %r is left out of the list (MCP %s): %s", name, version, error)
+            return _Conversion(tool)
+        return _Conversion(tool, form, hashlib.sha256(body).digest())
+
+    def _divide(self, conversions: Sequence[_Conversion]) -> dict[str | None, Page]:
+        accepted = [item for item in conversions if item.form is not None]
+        forms = tuple(item.form for item in accepted if item.form is not None)
+        if self._page_size is None or len(forms) <= self._page_size:
+            return {None: Page(forms, None)}
+        list_digest = hashlib.sha256(b"".join(item.digest for item in accepted))
+        starts = range(0, len(forms), self._page_size)
+        cursors = [None, *(_make_cursor(list_digest, start) for start in starts[1:]), None]
+        return {
+            cursors[number]: Page(forms[start : start + self._page_size], cursors[number + 1])
+            for number, start in enumerate(starts)
+        }
+
+
+def _make_cursor(list_digest: Any, start: int) -> str:
+    digest = list_digest.copy()
+    digest.update(b"%d" % start)
+    return str(digest.hexdigest()[:32])

@@ -1,0 +1,226 @@
+"""Workarounds for specific clients: results harmless to all by default, more for known ones.
+
+Runs on the bridge's event loop. This is the one place that knows clients by their names. Most
+programs that are built with a framework call themselves ``mcp 0.1.0``, so the default suits the
+weakest of them: some fail on a result with a link, and some give their model the first block only.
+An entry says what was seen, in which version and when; it can go when the client has changed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.result_forms import describe_links
+from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
+from mcp_notebook.text.missing_tools import META_TOOLS
+from mcp_notebook.wire import resource_uris
+
+_MAX_NAMES = 10
+"""Names of new tools in one note."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accommodation:
+    """What is different for one client."""
+
+    evidence: str = ""
+    """The version in which it was seen, and the date."""
+    takes_structured: bool = True
+    """Whether it gets output schemas and structured content. If not, it gives its model the
+    structured content in place of the content, so that pictures and links would be lost."""
+    lists_again: bool = True
+    """Whether it lists the tools again when it is told that they have changed."""
+    hears_of_changes: bool = True
+    """Whether it is told that tools have changed, in the eras in which clients do not ask for it.
+    Semantic Kernel 1.45 lists them again before it reads on, so that it waits for an answer that
+    it never reads, and all its calls hang (2026-11-23)."""
+    takes_links: bool = False
+    """Whether its model sees links. If not, a text has the address in their place: AutoGen 0.7 and
+    Semantic Kernel 1.45 fail on a result with a link, and Strands, Agno, CrewAI, smolagents and
+    DSPy drop it (2026-11-23)."""
+    takes_all_blocks: bool = False
+    """Whether its model sees all content blocks. If not, texts in a row are one block, and a
+    picture comes before the texts around it: smolagents 1.26 and CrewAI 1.15 take the first block
+    only, which would be what was printed before a plot (2026-11-23)."""
+    takes_media: bool = True
+    """Whether its model sees pictures or is told that there are some. If not, it reads their
+    base64 as text, many thousand characters for each."""
+
+
+ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
+    {
+        # The Python SDK's own name, which most frameworks keep.
+        "mcp": Accommodation(evidence="Semantic Kernel 1.45, 2026-11-23", hears_of_changes=False),
+        "claude-code": Accommodation(
+            evidence="Claude Code 2.1.330, 2026-11-22", takes_links=True, takes_all_blocks=True
+        ),
+        "codex-mcp-client": Accommodation(
+            evidence="Codex CLI 0.169, 2026-11-21",
+            takes_structured=False,
+            lists_again=False,
+            takes_links=True,
+            takes_all_blocks=True,
+        ),
+        "continue-cli-client": Accommodation(
+            evidence="Continue CLI 1.5.47, 2026-11-22",
+            lists_again=False,
+            takes_links=True,
+            takes_all_blocks=True,
+            takes_media=False,
+        ),
+        # Its model reads structured content twice: as text as well, where the content has it.
+        "copilot-cli": Accommodation(
+            evidence="GitHub Copilot CLI 1.0.102, 2026-11-22",
+            takes_structured=False,
+            takes_all_blocks=True,
+        ),
+        # The end of its name is the name of the server in its settings.
+        "qwen-cli-mcp-client-notebook": Accommodation(
+            evidence="Qwen Code 0.24.4, 2026-11-22",
+            lists_again=False,
+            takes_links=True,
+            takes_all_blocks=True,
+        ),
+        "opencode": Accommodation(evidence="opencode 1.18.33, 2026-11-22", takes_all_blocks=True),
+    }
+)
+"""By the name in the client's ``clientInfo``."""
+_DEFAULT = Accommodation()
+
+
+def find_accommodation(request: ClientRequest) -> Accommodation:
+    """Return what is different for the client of a request."""
+    return ACCOMMODATIONS.get(request.profile.client.name, _DEFAULT)
+
+
+def adapt_result(request: ClientRequest, result: Result) -> Result:
+    """Return a result as the client of a request can take it."""
+    content = result.content
+    if len(content) == 1 and type(content[0]) is Text:  # as most results
+        return result
+    accommodation = find_accommodation(request)
+    if not accommodation.takes_links:
+        content = list(_replace_links(content))
+    if not accommodation.takes_media:
+        content = [_replace_media(block) for block in content]
+    if not accommodation.takes_all_blocks:
+        content = _put_picture_first(_join_texts(content))
+    return result if content is result.content else replace(result, content=content)
+
+
+def _replace_links(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
+    """Put a text in the place of links; links to several forms of one thing become one text."""
+    forms: list[ResourceLink] = []
+    for block in [*content, None]:
+        if forms and not (isinstance(block, ResourceLink) and _lead_to_one(forms[0], block)):
+            first = forms[0]
+            yield Text(describe_links(forms), audience=first.audience, priority=first.priority)
+            forms = []
+        if isinstance(block, ResourceLink):
+            forms.append(block)
+        elif block is not None:
+            yield block
+
+
+def _lead_to_one(link: ResourceLink, other: ResourceLink) -> bool:
+    """Tell whether two links are to forms of one original in a kernel."""
+    uris = (link.uri, other.uri)
+    are_kept = all(resource_uris.find_kernel_id(uri) for uri in uris)
+    return are_kept and len({uri.rpartition("/")[0] for uri in uris}) == 1
+
+
+def _replace_media(block: ContentBlock) -> ContentBlock:
+    if not isinstance(block, Image | Audio):
+        return block
+    kind = "picture" if isinstance(block, Image) else "sound"
+    text = (
+        f"[A {kind}, {block.mime_type}, {len(block.data):,} bytes: this client cannot show it "
+        "to its model. Ask for what is in it as text or numbers.]"
+    )
+    return Text(text, audience=block.audience, priority=block.priority)
+
+
+def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:
+    """Make one block of texts in a row that are for the same readers."""
+    joined: list[ContentBlock] = []
+    for block in content:
+        last = joined[-1] if joined else None
+        if isinstance(block, Text) and isinstance(last, Text) and _are_alike(last, block):
+            brief = None
+            if block.brief is not None or last.brief is not None:
+                parts = (last, block)
+                brief = "\n\n".join(part.brief or part.text for part in parts)
+            joined[-1] = replace(last, text=f"{last.text}\n\n{block.text}", brief=brief)
+        else:
+            joined.append(block)
+    return joined
+
+
+def _are_alike(one: Text, other: Text) -> bool:
+    return (one.audience, one.priority, one.last_modified) == (
+        other.audience,
+        other.priority,
+        other.last_modified,
+    )
+
+
+def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:
+    """Put the first picture before the text that comes first, unless each has a text of its own."""
+    first = next((i for i, block in enumerate(content) if isinstance(block, Image)), 0)
+    pictures = sum(isinstance(block, Image) for block in content)
+    before = content[:first]
+    if not before or not all(isinstance(block, Text) for block in before):
+        return content
+    if pictures > 1 and any(isinstance(block, Text) for block in content[first:]):
+        return content  # the texts are captions, and the order says whose
+    return [content[first], *_join_texts([*before, *content[first + 1 :]])]
+
+
+class NewTools:
+    """Tells clients that list the tools only once, in the answer of a call, which ones are new.
+
+    Clients of 2026-07-28 cannot be followed from one request to the next, and are told nothing.
+
+    Args:
+        with_meta_tools: Whether the bridge has the tools that call others.
+    """
+
+    def __init__(self, *, with_meta_tools: bool) -> None:
+        self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+        """By connection: the tools that it has listed, or was told of."""
+        self._step = (
+            f"Call them with `{META_TOOLS[2]}`; `{META_TOOLS[1]}` shows their arguments."
+            if with_meta_tools
+            else "Ask the user to start this client again, or to start the server with "
+            "`--meta-tools`: then new tools can be called at once."
+        )
+
+    def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
+        """Note that a client has been sent these tools."""
+        if request.connection is not None and not find_accommodation(request).lists_again:
+            self._names.setdefault(request.connection, set()).update(names)
+
+    def follow(self, request: ClientRequest) -> bool:
+        """Return whether it is known which tools the client of a request has listed."""
+        return request.connection is not None and request.connection in self._names
+
+    def add_note(self, request: ClientRequest, result: Result, names: Iterable[str]) -> Result:
+        """Return a result with a note on the tools that its client does not know of.
+
+        Args:
+            request: The request of a client that is followed.
+            result: Its result.
+            names: The tools that there are now.
+        """
+        listed = self._names[request.connection]
+        new = [name for name in names if name not in listed]
+        if not new:
+            return result
+        listed.update(new)
+        text = ", ".join(f"`{name}`" for name in new[:_MAX_NAMES])
+        more = f" and {len(new) - _MAX_NAMES} more" if len(new) > _MAX_NAMES else ""
+        note = Text(f"[New tools since this client listed them: {text}{more}. {self._step}]")
+        return replace(result, content=[*result.content, note])

@@ -1,0 +1,252 @@
+"""A client's request as the rest of the bridge sees it, whichever way it came in.
+
+Runs on the bridge's event loop; no I/O. The SDK's context of a request becomes one
+(`read_request`), and so does a plain request that is answered without the SDK. What handles
+requests knows this form only.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.server.protocol.detached_arguments import find_arguments
+from mcp_notebook.wire import messages
+
+HANG_UP_KEY = "mcp_notebook.hang_up"
+"""Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
+UNREAD_KEY = "unread"
+"""Where the state in the ASGI scope of an HTTP request has its `ClientRequest.unread`."""
+
+MOST_OF_NAME = 200
+"""Characters of the name or the version of a client's program."""
+
+
+class UnreadAnswers:
+    """The answers on one HTTP connection that its client may not have read."""
+
+    def __init__(self) -> None:
+        self._on_loss: list[Callable[[], object]] = []
+        self._are_lost = False
+
+    def follow(self, on_loss: Callable[[], object]) -> Callable[[], object]:
+        """Have a function called if the client goes without the answer that is about to be sent.
+
+        Returns:
+            What ends this.
+        """
+        if self._are_lost:
+            on_loss()
+            return lambda: None
+        self._on_loss.append(on_loss)
+
+        def forget() -> None:
+            if on_loss in self._on_loss:
+                self._on_loss.remove(on_loss)
+
+        return forget
+
+    def note_read(self) -> None:
+        """Note that the client has read all answers: it makes the next request."""
+        self._on_loss.clear()
+
+    def lose(self) -> None:
+        """Note that the connection ended with something unread."""
+        self._are_lost = True
+        for on_loss in self._on_loss:
+            on_loss()
+        self._on_loss.clear()
+
+
+class Channel(Protocol):
+    """The way to a request's client before its answer."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client can be sent requests now."""
+
+    async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        """Have the client show its user a form, and return what that did."""
+
+    async def send_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Send progress, if the client wants it."""
+
+    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Send a log message."""
+
+
+@dataclass(frozen=True)
+class ClientProfile:
+    """What a client has said of itself: once for its session, at 2026-07-28 in every request."""
+
+    protocol_version: str
+    """The version of MCP that it speaks."""
+    client: messages.ClientInfo
+    """The client's program; empty if it does not say."""
+    capabilities: types.ClientCapabilities | None
+    """What the client can do; None if it does not say."""
+    connection: Any = None
+    """What lasts as long as the client's session; None at 2026-07-28, where every request stands
+    for itself."""
+
+    @cached_property
+    def is_handshake(self) -> bool:
+        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
+        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @cached_property
+    def program(self) -> str:
+        """Name and version of the client's program on one line; empty if it does not say."""
+        return f"{self.client.name} {self.client.version}".strip()
+
+    @cached_property
+    def shows_forms(self) -> bool:
+        """Whether the client can show its user a form, and not web pages only."""
+        elicitation = None if self.capabilities is None else self.capabilities.elicitation
+        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientRequest:
+    """A request of a client."""
+
+    profile: ClientProfile
+    """What its client has said of itself."""
+    id: types.RequestId | None
+    """None if it is a notification."""
+    caller: Caller
+    """Who makes it."""
+    meta: Mapping[str, Any]
+    """Its ``_meta``, under MCP's own names."""
+    headers: Mapping[str, str] | None
+    """Those of the HTTP request; None over stdio."""
+    hang_up: asyncio.Event | None = None
+    """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
+    unread: UnreadAnswers | None = None
+    """Of its HTTP connection; None over stdio."""
+    arguments: bytes | None = None
+    """The arguments of a call, if the transport has detached them."""
+    text: bytes | None = None
+    """Its JSON as it came, if that is long and was parsed."""
+    channel: Channel
+    """The way to the client."""
+
+    @property
+    def protocol_version(self) -> str:
+        """The version of MCP that the request is in."""
+        return self.profile.protocol_version
+
+    @property
+    def connection(self) -> Any:
+        """See `ClientProfile.connection`."""
+        return self.profile.connection
+
+    @property
+    def is_handshake(self) -> bool:
+        """See `ClientProfile.is_handshake`."""
+        return self.profile.is_handshake
+
+    @property
+    def can_elicit(self) -> bool:
+        """Whether the client can show its user a form now."""
+        return self.profile.shows_forms and (not self.profile.is_handshake or self.channel.can_ask)
+
+
+def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> ClientRequest:
+    """Return the request that the SDK hands a handler.
+
+    Args:
+        ctx: The SDK's context.
+        default_caller: Who makes it if the transport does not say.
+    """
+    is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    scope = getattr(ctx.request, "scope", {})
+    profile = ClientProfile(
+        ctx.protocol_version,
+        describe_program(ctx.session.client_params),
+        ctx.session.client_capabilities,
+        get_connection(ctx) if is_handshake else None,
+    )
+    return ClientRequest(
+        profile=profile,
+        id=ctx.request_id,
+        caller=find_caller(ctx, default_caller),
+        meta=_read_meta(ctx),
+        headers=getattr(ctx.request, "headers", None),
+        hang_up=scope.get(HANG_UP_KEY),
+        unread=scope.get("state", {}).get(UNREAD_KEY),
+        arguments=find_arguments(ctx),
+        channel=_SessionChannel(ctx),
+    )
+
+
+def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
+    """Return the caller of a request.
+
+    Args:
+        ctx: The request.
+        default: Who it is if the transport does not say: over stdio, whoever started the bridge.
+    """
+    scope = getattr(ctx.request, "scope", None) or {}
+    caller = scope.get(SCOPE_KEY, default)
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def describe_program(params: types.InitializeRequestParams | None) -> messages.ClientInfo:
+    """Return name and version of a client's program, of all that it says of itself."""
+    if params is None:
+        return messages.ClientInfo()
+    info = params.client_info
+    return messages.ClientInfo(name=info.name[:MOST_OF_NAME], version=info.version[:MOST_OF_NAME])
+
+
+def get_connection(ctx: ServerRequestContext[Any]) -> Any:
+    """Return the connection of a request: the object that lasts as long as its client."""
+    # Every request has a new session, and no public member of that leads to it.
+    return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
+
+
+def _read_meta(ctx: ServerRequestContext[Any]) -> Mapping[str, Any]:
+    """Return a request's ``_meta``, in which the SDK has renamed one key."""
+    meta: dict[str, Any] = dict(ctx.meta or {})
+    if "progress_token" in meta:
+        meta["progressToken"] = meta.pop("progress_token")
+    return meta
+
+
+class _SessionChannel:
+    """The SDK's session of one request."""
+
+    def __init__(self, ctx: ServerRequestContext[Any]) -> None:
+        self._session = ctx.session
+        self._request_id = ctx.request_id
+
+    @property
+    def can_ask(self) -> bool:
+        return self._session.can_send_request
+
+    async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        return await self._session.elicit_form(
+            form.message, form.requested_schema, self._request_id
+        )
+
+    async def send_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        await self._session.report_progress(progress, total, message)
+
+    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        # Not `send_log_message`: it warns at every message that MCP deprecates logging.
+        await self._session.send_notification(
+            types.LoggingMessageNotification(params=params), self._request_id
+        )

@@ -1,0 +1,199 @@
+"""Our types -> MCP's, in the shape that the client's version of the protocol has for them.
+
+Runs on the bridge's event loop, and for large resources in a worker thread. A content block that
+the client's version does not have becomes a text that says what and where it is: no client fails on
+it, and the model still learns about it.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import mcp_types as types
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.server.protocol.versions import has_feature
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.text.missing_tools import READ_RESOURCE
+from mcp_notebook.wire import resource_uris
+
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class MakeAnswer(Protocol[AnswerT_co]):
+    """Makes the answer to a client of a call's result."""
+
+    def __call__(
+        self, result: Result, protocol_version: str, *, takes_structured: bool = True
+    ) -> AnswerT_co:
+        """Return the answer for clients of this version of the protocol."""
+
+
+def make_call_result(
+    result: Result, protocol_version: str, *, takes_structured: bool = True
+) -> types.CallToolResult:
+    """Return a call's result for clients of this version.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Whether the client gets structured content at all.
+    """
+    structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
+    forms = make_block_forms(result, protocol_version, structured)
+    return types.CallToolResult.model_validate(
+        {
+            "content": [_encode_data(form) for form in forms],
+            "structuredContent": structured,
+            "isError": result.is_error,
+            "_meta": dict(result.meta) or None,
+        }
+    )
+
+
+def choose_structured(result: Result, protocol_version: str, *, takes_structured: bool) -> Any:
+    """Return the structured content that a client gets, None for none.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Whether the client gets structured content at all.
+    """
+    if not takes_structured or not has_feature(protocol_version, "outputSchema"):
+        return None
+    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(result.structured, dict):
+        return None  # this era has objects only
+    return result.structured
+
+
+def make_block_forms(
+    result: Result, protocol_version: str, structured: Any
+) -> list[dict[str, Any]]:
+    """Return the content blocks of a result in MCP's form, but for data: that is bytes.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        structured: The structured content that the client gets.
+    """
+    return [
+        _make_block_form(_shorten_text(block, structured), protocol_version)
+        for block in result.content
+    ]
+
+
+def make_contents(
+    resource: Resource,
+) -> types.TextResourceContents | types.BlobResourceContents:
+    """Return the contents of a resource: its text, or its bytes as base64."""
+    if isinstance(resource.data, str):
+        return types.TextResourceContents(
+            uri=resource.uri, text=resource.data, mime_type=resource.mime_type
+        )
+    return types.BlobResourceContents(
+        uri=resource.uri, blob=_base64(resource.data), mime_type=resource.mime_type
+    )
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text without lone surrogates: one in an answer would end a stdio bridge."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def describe_links(links: Sequence[ResourceLink]) -> str:
+    """Return links as a text for a model: what they lead to, the address, and how to read it.
+
+    Args:
+        links: One, or all forms of one original.
+    """
+    first, *others = links
+    about = f": {first.description}" if first.description else ""
+    if resource_uris.find_kernel_id(first.uri) is None:
+        return f"[{first.about}{about}. Its address: {first.uri}]"
+    forms = f", also as {' and '.join(link.name for link in others)} there" if others else ""
+    return f"[{first.about}{about}. `{READ_RESOURCE}` reads it: {first.uri}{forms}]"
+
+
+def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
+    """Return a block whose long text is shortened if the structured content repeats it."""
+    if isinstance(block, Text) and block.brief is not None and structured is not None:
+        return replace(block, text=block.brief)
+    return block
+
+
+def _make_block_form(block: ContentBlock, version: str) -> dict[str, Any]:
+    block = _adapt_to_version(block, version)
+    form: dict[str, Any]
+    match block:
+        case Text():
+            form = {"type": "text", "text": block.text}
+        case Image():
+            form = {"type": "image", "data": block.data, "mimeType": block.mime_type}
+        case Audio():
+            form = {"type": "audio", "data": block.data, "mimeType": block.mime_type}
+        case Resource():
+            kind = "text" if isinstance(block.data, str) else "blob"
+            resource = {"uri": block.uri, kind: block.data, "mimeType": block.mime_type}
+            form = {"type": "resource", "resource": resource}
+        case ResourceLink():
+            fields = {
+                "uri": block.uri,
+                "name": block.name,
+                "title": block.title,
+                "description": block.description,
+                "mimeType": block.mime_type,
+                "size": block.size,
+            }
+            form = {"type": "resource_link"}
+            form |= {name: value for name, value in fields.items() if value is not None}
+    annotations = _make_annotations(block, version)
+    if annotations:
+        form["annotations"] = annotations
+    return form
+
+
+def _encode_data(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a content block with its bytes as base64."""
+    return {
+        name: _base64(value)
+        if isinstance(value, bytes)
+        else _encode_data(value)
+        if isinstance(value, dict)
+        else value
+        for name, value in form.items()
+    }
+
+
+def _adapt_to_version(block: ContentBlock, version: str) -> ContentBlock:
+    """Return the block, or a text in its place if the version does not have its kind."""
+    if isinstance(block, Audio) and not has_feature(version, "audio"):
+        text = (
+            f"[Audio, {block.mime_type}, {len(block.data):,} bytes: the client speaks MCP "
+            f"{version}, which has no audio.]"
+        )
+    elif isinstance(block, ResourceLink) and not has_feature(version, "resource_link"):
+        text = describe_links([block])
+    else:
+        return block
+    return Text(
+        text,
+        audience=block.audience,
+        priority=block.priority,
+        last_modified=block.last_modified,
+    )
+
+
+def _make_annotations(block: ContentBlock, version: str) -> dict[str, Any]:
+    annotations: dict[str, Any] = {}
+    if block.audience:
+        annotations["audience"] = list(block.audience)
+    if block.priority is not None:
+        annotations["priority"] = block.priority
+    if block.last_modified is not None and has_feature(version, "lastModified"):
+        annotations["lastModified"] = block.last_modified
+    return annotations
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")

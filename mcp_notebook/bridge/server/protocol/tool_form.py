@@ -1,0 +1,94 @@
+"""MCP's form of a tool, and whether MCP accepts it.
+
+Runs on the bridge's event loop, and in ``mcp-notebook list``. It imports only the SDK's types,
+which load much faster than its server.
+"""
+
+from typing import Any, cast
+
+import mcp_types as types
+from mcp_types.methods import serialize_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.server.protocol.versions import SINCE, has_feature
+from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
+from mcp_notebook.wire import messages
+
+VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
+"""The versions of MCP that clients may speak."""
+
+
+def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
+    """Return the JSON object of a tool in the list of tools.
+
+    Args:
+        name: The name that the tool is served under.
+        info: The kernel's description of it.
+        protocol_version: The client's.
+
+    Raises:
+        ValueError: This version of the protocol does not accept the tool.
+    """
+    fields = {
+        "name": name,
+        "title": info.title,
+        "description": info.description,
+        "inputSchema": info.input_schema,
+        "outputSchema": info.output_schema,
+        "annotations": info.annotations,
+        "icons": info.icons,
+        "_meta": info.meta,
+    }
+    if info.title is not None and not has_feature(protocol_version, "title"):
+        fields["annotations"] = {**(info.annotations or {}), "title": info.title}
+    too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
+    fields |= dict.fromkeys(too_new)
+    result = {"tools": [fields], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    (form,) = serialize_server_result("tools/list", protocol_version, result)["tools"]
+    types.Tool.model_validate(form)  # as clients built with the SDK do with each tool
+    return cast("dict[str, Any]", form)
+
+
+def make_plain_tool_form(
+    name: str, info: messages.ToolInfo, protocol_version: str
+) -> dict[str, Any]:
+    """Return the JSON object of a tool without its output schema; otherwise as `make_tool_form`."""
+    return make_tool_form(name, info.model_copy(update={"output_schema": None}), protocol_version)
+
+
+def serialize_tool_form(form: dict[str, Any]) -> bytes:
+    """Return a tool's form as JSON.
+
+    Raises:
+        ValueError: It cannot be serialised, and would cost clients the whole list.
+    """
+    try:
+        return to_json(form)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def find_rejection(entry: CatalogEntry) -> MissingTool | None:
+    """Return why clients do not see a tool of the catalogue, or None if all of them do."""
+    problems = {}
+    for version in VERSIONS:
+        try:
+            serialize_tool_form(make_tool_form(entry.name, entry.tool, version))
+        except (ValueError, RecursionError) as error:
+            problems[version] = _describe(error)
+    if not problems:
+        return None
+    versions = () if len(problems) == len(VERSIONS) else tuple(problems)
+    return explain_rejection(
+        entry.notebook, entry.tool.name, next(iter(problems.values())), versions
+    )
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error).rstrip(".") or type(error).__name__

@@ -1,0 +1,381 @@
+"""Reads the tables and arrays in files with the library that the notebook has loaded.
+
+Runs in the user's kernel, on the thread of the call. pandas, polars and numpy are looked up in
+``sys.modules`` and never imported: a kernel that has none of them shows the file as any other.
+Nothing that a file contains is run (no pickles), and how much is read of it is bounded.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, BinaryIO
+
+from mcp_notebook.kernel.results.files.file_contents import FileInfo, detect_encoding
+from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.text import describe_error
+
+MAX_FILE = 64 * 2**20
+"""Bytes of the largest file that is read as a table."""
+MAX_SHEETS_FILE = 4 * 2**20
+"""Bytes of the largest spreadsheet that is read: each MiB takes about a second."""
+MAX_UNPACKED = 512 * 2**20
+"""Bytes that a file may take in memory, as far as it says so."""
+MAX_ROWS = 1_000_000
+_VALUE_BYTES = 8
+_SAMPLE_BYTES = 8_192
+_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
+_DELIMITERS = (",", ";", "\t", "|")
+_LARGEST_EXACT = 2**53
+"""Integers beyond it are rounded where they become floats."""
+_CODE = r"^\s*(?:[+-]?0\d|\+\d{7}|[+-]?\d+[eE]\d+\s*$)"
+"""What would be a number, but no number is written like it: 007, +4712345678 (a telephone), 1E5."""
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_CODE_OR_LONG_INTEGER = rf"{_CODE}|^\s*[+-]?\d{{16}}"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """What was read of a file."""
+
+    value: Any = None
+    """The table, the array, or a dict of them; None if none was read."""
+    note: str = ""
+    """A sentence on why nothing was read, or not everything; for whoever returned the file."""
+    encoding: str | None = None
+    """Of a text, such as CSV; None if the file is not one."""
+    is_refused: bool = False
+    """Whether no other library is to try it."""
+
+
+class _TooLarge(Exception):
+    """The data of a file would fill the memory; the message says how much of it."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How one library reads one format."""
+
+    library: str
+    read: Callable[[Any, BinaryIO, FileInfo], Any]
+    most: int = MAX_FILE
+
+
+def is_data_file(info: FileInfo) -> bool:
+    """Tell whether the name of a file says that it holds a table or an array."""
+    return info.path.suffix.lower() in READERS
+
+
+def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
+    """Read a table or an array from an open file; leave it at its beginning.
+
+    Args:
+        file: The open file.
+        info: The description of the file, for which `is_data_file` is true.
+    """
+    readers = READERS[info.path.suffix.lower()]
+    usable = [reader for reader in readers if find_imported(reader.library) is not None]
+    names = " or ".join(f"`import {reader.library}`" for reader in readers)
+    if not usable:
+        return DataFile(note=f"With {names} in the notebook, {info.name} is shown as its data.")
+    note = ""
+    for reader in usable:
+        if info.size > reader.most:
+            note = f"{info.name} is too large to be shown as its data: return a part of it."
+            continue
+        data = run_guarded(
+            lambda reader=reader: _read(reader, file, info),  # type: ignore[misc]
+            lambda error, reader=reader: _explain(reader, info, error),  # type: ignore[misc]
+        )
+        file.seek(0)
+        if data.value is not None or data.is_refused:
+            return data
+        note = note or data.note
+    return DataFile(note=note)
+
+
+def _read(reader: _Reader, file: BinaryIO, info: FileInfo) -> DataFile:
+    library = find_imported(reader.library)
+
+    def read(file: Any) -> Any:
+        file.seek(0)
+        return reader.read(library, file, info)
+
+    # In a buffer: libraries may close what they are given, or read on after the deadline.
+    content = file.read(info.size)
+    value = run_bounded(read, io.BytesIO(content))
+    note = ""
+    if getattr(value, "shape", (0,))[:1] == (MAX_ROWS,) and reader.library != "numpy":
+        note = f"Of {info.name} the first {MAX_ROWS:,} rows were read."
+    is_text = info.path.suffix.lower() in _TEXTS
+    return DataFile(value, note, _detect_encoding(io.BytesIO(content), info) if is_text else None)
+
+
+def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
+    if isinstance(error, DeadlineExceeded):
+        note = f"{info.name} takes too long to read: return a part of its data."
+        return DataFile(note=note, is_refused=True)
+    if isinstance(error, _TooLarge):
+        return DataFile(note=f"{info.name} {error}", is_refused=True)
+    note = f"{reader.library} cannot read {info.name}: {describe_error(error)}"
+    # What one library refuses of a text, another reads as something else.
+    return DataFile(note=note, is_refused=info.path.suffix.lower() in _TEXTS)
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
+    encoding, delimiter = _detect_dialect(file, info)
+    # Not in chunks, in which a column may change its type, with a warning. `NA` is a text.
+    options = {"sep": delimiter, "encoding": encoding, "low_memory": False, "index_col": False}
+    options |= {"keep_default_na": False, "na_values": [""]}
+    # Raises where rows have more fields than the header; the table would lose them.
+    pandas.read_csv(file, **options, header=None, nrows=2)
+    file.seek(0)
+    options["nrows"] = MAX_ROWS
+    table = pandas.read_csv(file, **options)
+    file.seek(0)
+    has_codes = _may_have_codes(file.read(), encoding, delimiter)
+    suspects = {}
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position]
+        kind = pandas.api.types.infer_dtype(column)
+        is_rounded = kind == "floating" and column.abs().max() >= _LARGEST_EXACT
+        is_whole = kind == "floating" and column.hasnans and (column.dropna() % 1 == 0).all()
+        if is_rounded or is_whole or (has_codes and kind in ("integer", "floating")):
+            suspects[position] = _CODE_OR_LONG_INTEGER if is_rounded else _CODE
+    if suspects:
+        file.seek(0)
+        texts = pandas.read_csv(file, **options, usecols=[*suspects], dtype=object)
+        for index, (position, pattern) in enumerate(suspects.items()):
+            column, fields = table.iloc[:, position], texts.iloc[:, index].dropna()
+            if any(map(re.compile(pattern).match, fields)):
+                table.isetitem(position, texts.iloc[:, index].infer_objects())
+            elif column.hasnans and fields.size and all(map(_INTEGER.fullmatch, fields)):
+                table.isetitem(position, column.astype("Int64"))
+    return table
+
+
+def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
+    encoding, delimiter = _detect_dialect(file, info)
+    data = file.read().decode(encoding).encode()
+    options = {"separator": delimiter, "n_rows": MAX_ROWS}
+    table = polars.read_csv(io.BytesIO(data), infer_schema_length=10_000, **options)
+    if b'"' in data and table.height < _count_rows(data.decode(), delimiter):
+        raise ValueError("some of its rows are lost between two quotes")
+    has_codes = _may_have_codes(data, "utf-8", delimiter)
+    suspects = {}
+    for name, dtype in table.schema.items():
+        is_rounded = dtype.is_float() and (table[name].abs().max() or 0) >= _LARGEST_EXACT
+        if is_rounded or (has_codes and dtype.is_numeric()):
+            suspects[name] = _CODE_OR_LONG_INTEGER if is_rounded else _CODE
+    if suspects:
+        texts = polars.read_csv(io.BytesIO(data), infer_schema_length=0, **options)
+        names = [
+            name for name, pattern in suspects.items() if texts[name].str.contains(pattern).any()
+        ]
+        table = table.with_columns(texts[name] for name in names)
+    return table
+
+
+def _count_rows(text: str, delimiter: str) -> int:
+    """Return how many rows a CSV file has below its header, at most `MAX_ROWS`.
+
+    Raises:
+        csv.Error: A quote is not closed, or something follows the closing one.
+    """
+    lines = io.StringIO(text.lstrip("\ufeff\r\n"), newline="")
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    return sum(1 for _ in islice(rows, 1, MAX_ROWS + 1))
+
+
+def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
+    """Tell whether some field may be a code such as 007, which no number keeps.
+
+    Faster than to read each column as text, which takes several times as long as the table.
+    """
+    if encoding.startswith(("utf-16", "utf-32")):
+        data = data.decode(encoding).encode()
+    before = rb'[\s"%s]' % re.escape(delimiter.encode())
+    after = rb'[.\s"%s]' % re.escape(delimiter.encode())
+    patterns = (
+        rb"0(?:(?<=%s0)|(?<=%s[+-]0))\d+(?:%s|\Z)" % (before, before, after),
+        rb"\+\d{7}",
+        rb"[eE](?<=\d[eE])\d+(?:%s|\Z)" % after,
+    )
+    return any(re.search(pattern, data) for pattern in patterns)
+
+
+def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
+    # `pandas.read_json` makes numbers of texts, dates of numbers, and floats of long integers.
+    lines = io.TextIOWrapper(file, _detect_encoding(file, info))
+    rows = list(islice((json.loads(line) for line in lines if line.strip()), MAX_ROWS))
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not each of its lines is an object")
+    names = dict.fromkeys(chain.from_iterable(rows))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pandas.DataFrame(
+        {name: _make_exact_column(pandas, values) for name, values in columns.items()},
+        index=pandas.RangeIndex(len(rows)),
+    )
+
+
+def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
+    kinds = set(map(type, values))
+    is_rounded = int in kinds and len(kinds) > 1 and kinds <= {int, float, type(None)}
+    is_rounded = is_rounded and any(
+        isinstance(value, int) and abs(value) >= _LARGEST_EXACT for value in values
+    )
+    if kinds == {int, type(None)} and not is_rounded:
+        return pandas.Series(values, dtype="Int64")
+    return pandas.Series(values, dtype=object if is_rounded else None)
+
+
+def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    # `read_ndjson` leaves out a name that the first lines do not have, in older versions always.
+    table = polars.scan_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS).collect()
+    floats = [name for name, dtype in table.schema.items() if "Float" in str(dtype)]
+    file.seek(0)
+    if not floats or not re.search(rb"\d{16}", file.read()):
+        return table
+    file.seek(0)
+    rows = [json.loads(line) for line in islice(filter(bytes.strip, file), MAX_ROWS)]
+    for name in floats:
+        values = [row.get(name) for row in rows]
+        if any(map(_has_long_integer, values)):
+            texts = [None if value is None else json.dumps(value) for value in values]
+            table = table.with_columns(polars.Series(name, texts))
+    return table
+
+
+def _has_long_integer(value: Any) -> bool:
+    """Tell whether a JSON value is or has an integer that a float would round."""
+    if isinstance(value, (list, dict)):
+        return any(map(_has_long_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and abs(value) >= _LARGEST_EXACT
+
+
+def _detect_dialect(file: BinaryIO, info: FileInfo) -> tuple[str, str]:
+    """Return the encoding of a file and what separates its columns."""
+    encoding = _detect_encoding(file, info)
+    header = file.read(_SAMPLE_BYTES).decode(encoding, "ignore").lstrip("\ufeff\r\n")
+    file.seek(0)
+    if header.startswith("#"):
+        raise ValueError("it begins with a comment")
+    if info.path.suffix.lower() == ".tsv":
+        return encoding, "\t"
+    return encoding, max(_DELIMITERS, key=header.partition("\n")[0].count)
+
+
+def _detect_encoding(file: BinaryIO, info: FileInfo) -> str:
+    beginning = file.read(_SAMPLE_BYTES)
+    file.seek(max(info.size - _SAMPLE_BYTES, 0))
+    encoding = detect_encoding(beginning, file.read(_SAMPLE_BYTES))
+    file.seek(0)
+    if encoding is None:
+        raise ValueError("it is not text")
+    return encoding
+
+
+# -- binary formats --------------------------------------------------------------------------------
+
+
+def _read_pandas_parquet(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    from pyarrow import parquet  # noqa: PLC0415 - as pandas does, only where there is such a file
+
+    metadata = parquet.read_metadata(file)
+    groups = range(metadata.num_row_groups)
+    packed = sum(metadata.row_group(group).total_byte_size for group in groups)
+    # Equal values take no room in the file.
+    _check_unpacked(max(packed, metadata.num_rows * metadata.num_columns * _VALUE_BYTES))
+    return _read_exactly(pandas, pandas.read_parquet, file)
+
+
+def _read_pandas_feather(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    return _read_exactly(pandas, pandas.read_feather, file)
+
+
+def _read_exactly(pandas: Any, read: Callable[..., Any], file: BinaryIO) -> Any:
+    """Read a table of Arrow; where pandas' own columns would round its integers, keep Arrow's."""
+    file.seek(0)
+    table = read(file)
+    file.seek(0)
+    exact = read(file, dtype_backend="pyarrow")
+    for position in range(table.shape[1]):
+        if _is_rounded(pandas, table.iloc[:, position], exact.iloc[:, position]):
+            table.isetitem(position, exact.iloc[:, position].array)
+    if _is_rounded(pandas, table.index, exact.index):
+        table.index = exact.index
+    return table
+
+
+def _is_rounded(pandas: Any, column: Any, exact: Any) -> bool:
+    """Tell whether integers are floats in pandas' column: those beside nulls, or within lists."""
+    from pyarrow import types  # noqa: PLC0415 - as above
+
+    kind = getattr(exact.dtype, "pyarrow_dtype", None)
+    if kind is None:
+        return False
+    if types.is_nested(kind):
+        return bool(column.dtype == object)
+    return types.is_integer(kind) and pandas.api.types.is_float_dtype(column.dtype) is True
+
+
+def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    if zipfile.is_zipfile(file):  # not so those of old versions
+        with zipfile.ZipFile(file) as archive:
+            _check_unpacked(sum(member.file_size for member in archive.infolist()))
+    file.seek(0)
+    # As the cells have them: texts such as `01` and `NA` are neither numbers nor missing.
+    options = {"keep_default_na": False, "na_values": [""], "dtype": object}
+    sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS, **options)
+    tables = {name: table.infer_objects() for name, table in sheets.items()}
+    return next(iter(tables.values())) if len(tables) == 1 else tables
+
+
+def _read_array(numpy: Any, file: BinaryIO, _info: FileInfo) -> Any:
+    loaded = numpy.load(file, allow_pickle=False)
+    if not isinstance(loaded, Mapping):
+        return loaded
+    _check_unpacked(sum(member.file_size for member in loaded.zip.infolist()))  # type: ignore[attr-defined]
+    return dict(loaded)
+
+
+def _check_unpacked(size: int) -> None:
+    if size > MAX_UNPACKED:
+        raise _TooLarge(f"takes {size / 2**20:,.0f} MiB in memory: return a part of its data.")
+
+
+READERS: Mapping[str, tuple[_Reader, ...]] = {
+    **dict.fromkeys(
+        (".csv", ".tsv"), (_Reader("pandas", _read_pandas_csv), _Reader("polars", _read_polars_csv))
+    ),
+    ".parquet": (
+        _Reader("pandas", _read_pandas_parquet),
+        _Reader("polars", lambda polars, file, _: polars.read_parquet(file, n_rows=MAX_ROWS)),
+    ),
+    **dict.fromkeys(
+        (".feather", ".arrow"),
+        (
+            _Reader("pandas", _read_pandas_feather),
+            _Reader("polars", lambda polars, file, _: polars.read_ipc(file, n_rows=MAX_ROWS)),
+        ),
+    ),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"),
+        (
+            _Reader("pandas", _read_pandas_lines),
+            _Reader("polars", _read_polars_lines),
+        ),
+    ),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), (_Reader("pandas", _read_sheets, MAX_SHEETS_FILE),)),
+    **dict.fromkeys((".npy", ".npz"), (_Reader("numpy", _read_array),)),
+}
+"""The readers of each extension, in the order in which they are tried."""

@@ -1,0 +1,136 @@
+"""Shows the files whose paths tools return.
+
+Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
+the resource store. Which files may be shown, and opening them, is left to `shared_folders`; what is
+in them to `file_contents` and `data_files`.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
+
+from mcp_notebook.content import Text
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.embedded import BINARY
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.files.data_files import is_data_file, read_data_file
+from mcp_notebook.kernel.results.files.file_contents import FileInfo, render_file
+from mcp_notebook.kernel.results.files.shared_folders import (
+    NoSuchFile,
+    OpenPath,
+    SharedFolders,
+    Unreadable,
+)
+from mcp_notebook.kernel.safe.text import clean_text
+from mcp_notebook.text.wording import count, format_size
+
+MAX_FILES = 8
+"""Most paths in a list or dict for which their files are shown, rather than the paths as text."""
+MAX_ENTRIES = 10_000
+"""Most entries of a folder that are counted."""
+
+RenderData: TypeAlias = Callable[[Any], list[Piece]]
+"""Renders what was read of a file."""
+
+
+def is_path(value: Any) -> bool:
+    """Tell whether a value is a path on this system; a string is not."""
+    if isinstance(value, PurePath):
+        return isinstance(value, Path)
+    return isinstance(value, os.PathLike)
+
+
+class Files:
+    """Renders the files in some folders; never changes.
+
+    Args:
+        folders: The folders, and what may be opened in them.
+    """
+
+    def __init__(self, folders: SharedFolders) -> None:
+        self._folders = folders
+
+    def render(
+        self, path: Any, budget: Budget, render_data: RenderData | None = None
+    ) -> list[Piece]:
+        """Render the content of a file, or a sentence that says why it is not shown.
+
+        Args:
+            path: A value for which `is_path` is true.
+            budget: The limits of the result.
+            render_data: Renders a table or an array; without it, the file is shown as any other.
+        """
+
+        def render(opened: OpenPath) -> list[Piece]:
+            if opened.is_folder:
+                return [Piece(Text(_describe_folder(opened)))]
+            return self._render_file(opened, budget, render_data)
+
+        try:
+            return self._folders.read(path, render)
+        except Unreadable as error:
+            is_refusal = not isinstance(error, NoSuchFile)
+            return [Piece(Text(f"[{error}]"), is_refusal=is_refusal)]
+
+    def _render_file(
+        self, opened: OpenPath, budget: Budget, render_data: RenderData | None
+    ) -> list[Piece]:
+        info = _describe(opened)
+        describe_original = partial(self._describe_original, info)
+        assert opened.descriptor is not None
+        with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
+            if render_data is None or not info.size or not is_data_file(info):
+                return render_file(file, info, budget, describe_original)
+            data = read_data_file(file, info)
+            notes = [Piece(Text(f"[{data.note}]"))] if data.note else []
+            if data.value is None:
+                return [*render_file(file, info, budget, describe_original), *notes]
+            # Not each table is all that is in its file: of 1.50 it has 1.5.
+            links = budget.keep(describe_original(data.encoding))
+            return [*notes, *render_data(data.value), *map(Piece, links)]
+
+    def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
+        """Describe a whole file, which is read when a client asks; with an encoding, as text."""
+
+        def read(opened: OpenPath) -> str | bytes:
+            if opened.is_folder:
+                raise Unreadable(f"{info.name} is not shown: it is a folder now.")
+            if _describe(opened).identity != info.identity:
+                raise Unreadable(
+                    f"The file {info.name} has changed since the result that links to it: call "
+                    "the tool again."
+                )
+            assert opened.descriptor is not None
+            with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
+                data = file.read(info.size)
+            return data.decode(encoding, "replace") if encoding else data
+
+        mime_type = info.mime_type or ("text/plain" if encoding else BINARY)
+        stem = clean_text(info.path.stem) or "file"
+        title = f"The file {info.name} ({mime_type}, {format_size(info.size)})"
+        content = partial(self._folders.read, info.path, read, info.name)
+        file_format = FileFormat(clean_text(info.path.suffix), mime_type, content, info.size)
+        return Original(stem, title, (file_format,), cost=0)
+
+
+def _describe(opened: OpenPath) -> FileInfo:
+    status = opened.status
+    identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileInfo(opened.name, opened.path, status.st_size, identity)
+
+
+def _describe_folder(folder: OpenPath) -> str:
+    with os.scandir(folder.path if folder.descriptor is None else folder.descriptor) as entries:
+        number = sum(1 for _ in islice(entries, MAX_ENTRIES + 1))
+    has_more = number > MAX_ENTRIES
+    number_text = (
+        f"more than {MAX_ENTRIES:,} entries" if has_more else count(number, "entry", "entries")
+    )
+    return (
+        f"[{folder.name} is a folder with {number_text}. The tool's "
+        "author can return their names, `[path.name for path in folder.iterdir()]`, or one file.]"
+    )

@@ -1,0 +1,355 @@
+"""Decides which files and folders results may show, and opens them.
+
+Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
+the resource store. A path is resolved, checked, and then opened folder by folder without following
+any link, so that what is opened is what was checked, whatever takes its place meanwhile. Nothing
+here waits for a file that has nothing to read, such as a pipe or a device.
+
+A client is told only that a file is not shared. Where it lies and how to share it is told in the
+notebook, by `RefusedFiles`. What is in a file is left to `returned_files`.
+"""
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
+
+from mcp_notebook.errors import CallError
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.interrupter import Shield
+from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
+from mcp_notebook.settings.private_files import READ_FLAGS
+from mcp_notebook.settings.settings import Settings
+
+MAX_REFUSED = 8
+"""Most refusals that are kept for the notebook."""
+
+_SYSTEM_VIEWS = tuple(Path(path) for path in ("/proc", "/sys"))
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISLNK, "a link to itself"),
+)
+_FOLDER_FLAGS = (
+    getattr(os, "O_PATH", os.O_RDONLY)  # needs no permission to list the folder
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_CAN_WALK = {os.open, os.stat} <= os.supports_dir_fd
+"""Whether files can be opened relative to an open folder: not on Windows."""
+
+_Check: TypeAlias = Callable[[Path, os.stat_result], None]
+_Result = TypeVar("_Result")
+"""Raises `Unreadable` unless a file or a folder above it may be opened."""
+
+
+class Unreadable(CallError):
+    """A file cannot be shown; the message, for the client, says which one and why."""
+
+
+class NoSuchFile(Unreadable):
+    """There is no such file in the shared folders; a tool may return a path to be written to."""
+
+
+class RefusedFiles:
+    """Why files were not shown, in the words for the notebook's user; safe to use from any thread.
+
+    Only the last `MAX_REFUSED` different reasons are kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: dict[str, int] = {}
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """How many refusals there were so far."""
+        return self._count
+
+    def add(self, reason: str) -> None:
+        """Keep a reason."""
+        with self._lock:
+            self._count += 1
+            self._numbers.pop(reason, None)
+            self._numbers[reason] = self._count
+            if len(self._numbers) > MAX_REFUSED:
+                del self._numbers[next(iter(self._numbers))]
+
+    def list_reasons(self, after: int = 0) -> list[str]:
+        """Return the reasons, oldest first.
+
+        Args:
+            after: Only those since `count` was this.
+        """
+        with self._lock:
+            return [reason for reason, number in self._numbers.items() if number > after]
+
+
+@dataclass(frozen=True)
+class OpenPath:
+    """A file or a folder that may be shown, open for reading."""
+
+    name: str
+    """Its path as the author wrote it, fit to be sent."""
+    path: Path
+    """Its absolute path, without links."""
+    status: os.stat_result
+    """What was opened."""
+    descriptor: int | None
+    """Closed by `SharedFolders.read`; None for a folder on a system that cannot open folders."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A path that lies in a shared folder."""
+
+    name: str
+    real: Path
+    root: Path
+    """The innermost shared folder that it lies in."""
+
+
+class SharedFolders:
+    """The part of the file system that results may show; only its `refused` changes.
+
+    Args:
+        folder: The notebook's folder, if it has one.
+        allowed: Folders and files that its author allows besides.
+        private: Files and folders that are never shown, wherever they are.
+    """
+
+    def __init__(
+        self, folder: Path | None, allowed: Sequence[Path] = (), private: Sequence[Path] = ()
+    ) -> None:
+        real = None if folder is None else _resolve(folder)
+        # A kernel that has no folder is started in "/", which allows nothing.
+        self._folder = None if real is None or real == Path(real.anchor) else real
+        self._allowed = tuple(map(_resolve, allowed))
+        self._roots = (*((self._folder,) if self._folder else ()), *self._allowed)
+        self._private = tuple(private)
+        self.refused: RefusedFiles = RefusedFiles()
+        """What was not shown, and why; for the notebook."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the folders that the settings share, and the current folder of the kernel."""
+        try:
+            folder = Path.cwd()
+        except OSError:  # it was removed
+            folder = None
+        return cls(folder, settings.allowed_roots, (settings.home, settings.token_path))
+
+    def describe_home(self) -> str | None:
+        """Return a warning if the notebook's folder is the user's home folder, or above it."""
+        with suppress(RuntimeError):  # the user has no home folder
+            home = _resolve(Path.home())
+            if self._folder is not None and home.is_relative_to(self._folder):
+                what = "is" if home == self._folder else "contains"
+                return (
+                    f"This notebook's folder ({clean_text(str(self._folder))}) {what} your home "
+                    "folder: a tool that returns a `Path` can send clients any file in it that is "
+                    "not hidden. To share less, move the notebook to a folder of its own."
+                )
+        return None
+
+    def read(
+        self, path: Any, function: Callable[[OpenPath], _Result], name: str | None = None
+    ) -> _Result:
+        """Open a file or a folder, run a function on it, and close it.
+
+        Args:
+            path: What a tool returned: a path, or an object that says that it is one.
+            function: Takes it while it is open; an `OSError` in it is reported as one of reading.
+            name: What to call it; None: as it is written.
+
+        Returns:
+            What the function returns.
+
+        Raises:
+            Unreadable: It may not be shown, is neither a file nor a folder, or cannot be read.
+        """
+        place = self._locate(path, name)
+        private = _identify(self._private)
+
+        def check(part: Path, status: os.stat_result) -> None:
+            if (status.st_dev, status.st_ino) in private:
+                self._refuse_private(place)
+            if part != place.root and part.is_relative_to(place.root) and _is_hidden(status):
+                self._refuse_hidden(place, part)
+            if part == place.real:
+                _check_kind(place.name, status.st_mode)
+
+        with _explain_errors(place.name), Shield() as shield:
+            try:
+                descriptor = (_open_by_folders if _CAN_WALK else _open_by_name)(place.real, check)
+            except FileNotFoundError:
+                self._refuse_missing(place)
+            try:
+                status = os.lstat(place.real) if descriptor is None else os.fstat(descriptor)
+                check(place.real, status)  # another file may have taken its place
+                return shield.run(function, OpenPath(place.name, place.real, status, descriptor))
+            finally:
+                if descriptor is not None:
+                    os.close(descriptor)
+
+    def _locate(self, path: Any, name: str | None) -> _Place:
+        """Say where a path leads to; nothing below the shared folders is touched but links.
+
+        Raises:
+            Unreadable: It is not a path, or leads to where results may not read.
+        """
+
+        def refuse(error: BaseException) -> NoReturn:
+            kind = get_type_name(path)
+            message = f"An object of type {kind} is not a path: {describe_error(error)}."
+            raise Unreadable(message) from None
+
+        # The methods of a path may run any code, and its text may contain a NUL.
+        path_text = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
+        real = Path(run_guarded(lambda: os.path.realpath(path_text), refuse))
+        name = clean_text(path_text) if name is None else name
+        roots = [root for root in self._roots if real.is_relative_to(root)]
+        if not roots:
+            absolute = os.path.abspath(path_text)  # noqa: PTH100 - pathlib keeps ".."
+            self._refuse_outside(name, absolute, real)
+        place = _Place(name, real, max(roots, key=lambda root: len(root.parts)))
+        if os.name == "posix" and any(real.is_relative_to(view) for view in _SYSTEM_VIEWS):
+            raise Unreadable(f"The file {name} is not shown: it is a view of the system's.")
+        hidden = [part for part in (real, *real.parents) if part.name.startswith(".")]
+        if hidden and hidden[0] != place.root and hidden[0].is_relative_to(place.root):
+            self._refuse_hidden(place, hidden[0])
+        return place
+
+    # -- refusals ----------------------------------------------------------------------------------
+
+    def _refuse_outside(self, name: str, absolute: str, real: Path) -> NoReturn:
+        leads = "" if absolute == str(real) else f" leads to {clean_text(str(real))}, which"
+        folder = "the notebook's folder" + (
+            f" ({clean_text(str(self._folder))})" if self._folder else ""
+        )
+        reason = f"it{leads} is outside of {folder} and the allowed roots"
+        self._refuse(name, f"{reason}. {self._explain_allowing(real.parent)}")
+
+    def _refuse_hidden(self, place: _Place, hidden: Path) -> NoReturn:
+        how = "hidden" if hidden == place.real else "in a hidden folder"
+        reason = f"{clean_text(str(place.real))} is {how}"
+        self._refuse(place.name, f"{reason}. {self._explain_allowing(hidden)}")
+
+    def _refuse_private(self, place: _Place) -> NoReturn:
+        target = clean_text(str(place.real))
+        self._refuse(place.name, f"{target} is mcp-notebook's own, which no setting shares.")
+
+    def _explain_allowing(self, path: Path) -> str:
+        if os.pathsep in str(path):
+            return f"A folder with {os.pathsep!r} in its path cannot be allowed: move the file."
+        # A literal, as the client may have named the file: IPython would expand a line of `%env`.
+        roots = os.pathsep.join(str(root) for root in (*self._allowed, path))
+        return (
+            f"To allow it, run `import os; os.environ['MCP_NOTEBOOK_ALLOWED_ROOTS'] = {roots!a}` "
+            "and `%reload_ext mcp_notebook` in the notebook, or set that variable before Jupyter "
+            "starts."
+        )
+
+    def _refuse(self, name: str, reason: str) -> NoReturn:
+        """Tell the notebook why a file is not shown, and the client no more than that."""
+        self.refused.add(f"The file {name} is not shown: {reason}")
+        raise Unreadable(
+            f"The file {name} is not shown: it is outside of what the notebook shares. "
+            "`%mcp status` in the notebook says why."
+        )
+
+    def _refuse_missing(self, place: _Place) -> NoReturn:
+        hint = " `.expanduser()` makes a path of `~`." if place.name.startswith("~") else ""
+        where = clean_text(str(place.real))
+        self.refused.add(f"There is no file {place.name}; it would be {where}.{hint}")
+        raise NoSuchFile(f"There is no file {place.name}.{hint}") from None
+
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+def _open_by_folders(real: Path, check: _Check) -> int:
+    """Open a file from the root of the file system on, and follow no link on the way.
+
+    Args:
+        real: An absolute path without links; if there is one now, it has taken a folder's place.
+        check: Checks each folder that is open, and the file before it is opened: opening a device
+            may do something.
+    """
+    parent = os.open(real.anchor, _FOLDER_FLAGS)
+    try:
+        for folder in [*reversed(real.parents)][1:]:
+            child = os.open(folder.name, _FOLDER_FLAGS, dir_fd=parent)
+            os.close(parent)
+            parent = child
+            check(folder, os.fstat(parent))
+        name = real.name or real.anchor
+        check(real, os.stat(name, dir_fd=parent, follow_symlinks=False))
+        return os.open(name, READ_FLAGS, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+def _open_by_name(real: Path, check: _Check) -> int | None:
+    """Do the same where folders cannot be opened: compare afterwards what is at the path."""
+    for part in [*reversed(real.parents), real]:
+        check(part, os.lstat(part))
+    if real.is_dir():
+        return None
+    descriptor = os.open(real, READ_FLAGS)
+    with suppress(OSError):
+        is_same = os.path.samestat(os.lstat(real), os.fstat(descriptor))
+        if is_same and os.path.realpath(real) == str(real):
+            return descriptor
+    os.close(descriptor)
+    raise OSError(errno.ELOOP, "another file took its place while it was opened")
+
+
+def _resolve(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # unlike `Path.resolve`, never raises
+
+
+def _identify(paths: Sequence[Path]) -> set[tuple[int, int]]:
+    """Return what paths are, by whatever name; of those that exist."""
+    identities = set()
+    for path in paths:
+        with suppress(OSError):
+            status = path.stat()
+            identities.add((status.st_dev, status.st_ino))
+    return identities
+
+
+def _is_hidden(status: os.stat_result) -> bool:
+    """Tell whether macOS or Windows hides a file, such as ``~/Library``, whatever its name."""
+    flags: int = getattr(status, "st_flags", 0)
+    attributes: int = getattr(status, "st_file_attributes", 0)
+    return bool(flags & stat.UF_HIDDEN or attributes & stat.FILE_ATTRIBUTE_HIDDEN)
+
+
+def _check_kind(name: str, mode: int) -> None:
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a file")
+        raise Unreadable(f"{name} is not shown: it is {kind}, and only files are.")
+
+
+@contextmanager
+def _explain_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = clean_text(error.strerror or describe_error(error))
+        raise Unreadable(f"The file {name} cannot be read: {reason}.") from None

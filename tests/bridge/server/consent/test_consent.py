@@ -1,0 +1,716 @@
+"""A person is asked before a call, by clients of both eras, about tools of a live kernel."""
+
+import gc
+import re
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp_types as types
+import pytest
+from live import TIMEOUT, Link, record_of
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import OWNER, Caller
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.consent import consent
+from mcp_notebook.bridge.server.consent.consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION, DENY, KEY
+from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
+from mcp_notebook.bridge.server.protocol.detached_arguments import ARGUMENTS_KEY, StdioRequest
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
+from mcp_notebook.text.missing_tools import META_TOOLS
+from mcp_notebook.wire import messages
+
+pytestmark = pytest.mark.anyio
+
+DROP = """%%mcp_tool --confirm
+def drop(year: int, key: Annotated[str, Field(json_schema_extra={"writeOnly": True})] = "") -> str:
+    "Drop a year."
+    runs.append(year)
+    return f"dropped {year}"
+"""
+CELLS = [
+    "from typing import Annotated\nfrom pydantic import Field\nruns = []",
+    DROP,
+    '%%mcp_tool --confirm --read-only --cache 1h\ndef peek() -> str:\n    "Peek."\n    return "ok"',
+    '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
+    '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
+    '%%mcp_tool --non-destructive\ndef add() -> str:\n    "Add."\n    return "more"',
+]
+
+
+class User:
+    """Answers questions about consent, always in the same way."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = []
+
+    async def __call__(self, _context, params):
+        self.asked.append(params)
+        answer = await self.answer() if callable(self.answer) else self.answer
+        if isinstance(answer, types.ErrorData):
+            return answer
+        if answer in ("decline", "cancel"):
+            return types.ElicitResult(action=answer)
+        return types.ElicitResult(action="accept", content=answer)
+
+
+class Notes(list):
+    """Keeps what observers hear."""
+
+    note_start = note_end = note_refusal = list.append
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_kernel):
+    for cell in CELLS:
+        shared_kernel.ok(cell)
+    return shared_kernel
+
+
+@asynccontextmanager
+async def serving(kernel, **options):
+    """Yield a server that is linked to this kernel, and its links."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        await links.connect(record_of(kernel))
+        server = NotebookServer(catalog, links, **options)
+        with anyio.fail_after(TIMEOUT):
+            yield server, links
+
+
+@asynccontextmanager
+async def connected(kernel, era, user=None, **options):
+    """Yield a client of a server that is linked to this kernel."""
+    async with (
+        serving(kernel, **options) as (server, _),
+        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+    ):
+        yield client
+
+
+def text_of(result):
+    return "\n".join(block.text for block in result.content)
+
+
+async def has_run(kernel, *years):
+    """Tell whether the tool has run for exactly these years, and forget them."""
+    code = f"was, runs[:] = [*runs], []\nassert was == {list(years)}, was"
+    return (await anyio.to_thread.run_sync(kernel.run, code)).error is None
+
+
+@pytest.mark.smoke
+async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
+    user, notes = User({"answer": ALLOW}), Notes()
+    async with connected(kernel, era, user, observers=[notes]) as client:
+        for year in (1, 2):
+            result = await client.call_tool("drop", {"year": year, "key": "hunter2"})
+            assert text_of(result) == f"dropped {year}"
+    assert await has_run(kernel, 1, 2)
+    first, _ = user.asked
+    lines = first.message.splitlines()
+    assert "Tool: drop" in lines
+    assert "    year = 1" in lines
+    assert "hunter2" not in first.message
+    assert lines[-1].startswith('Asked by: owner, with the program "mcp ')
+    field = first.requested_schema["properties"]["answer"]
+    assert field["enum"] == [ALLOW, ALLOW_SESSION if era == "legacy" else ALLOW_HOUR, DENY]
+    assert sum(isinstance(note, CallStart) for note in notes) == 2
+    assert not any(isinstance(note, CallRefusal) for note in notes)
+
+
+async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_down(kernel, era):
+    user, notes = User({"answer": ALLOW}), Notes()
+    async with connected(kernel, era, user, observers=[notes]) as client:
+        result = await client.call_tool("drop", {"year": 10**5000})
+    assert result.is_error
+    assert user.asked == []
+    assert await has_run(kernel)
+    (refusal,) = notes
+    assert refusal.reason.endswith("internal error in mcp-notebook: ValueError.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"answer": DENY}, "did not allow it"),
+        ("decline", "did not allow it"),
+        ("cancel", "closed the question"),
+        ({"answer": "yes, of course"}, "did not allow it"),
+        ({"answer": ["Allow once"]}, "did not allow it"),
+        ({}, "did not allow it"),
+    ],
+    ids=str,
+)
+async def test_any_other_answer_is_a_no(kernel, era, answer, said):
+    notes = Notes()
+    async with connected(kernel, era, User(answer), observers=[notes]) as client:
+        result = await client.call_tool("drop", {"year": 3})
+    assert result.is_error
+    assert said in text_of(result)
+    assert await has_run(kernel)
+    (refusal,) = notes
+    assert (refusal.tool, refusal.reason) == ("drop", text_of(result))
+    record = record_of(kernel)
+    assert (refusal.kernel, refusal.notebook) == (record.id, record.name)
+
+
+async def test_a_client_that_fails_to_ask_is_a_no(kernel):
+    user = User(types.ErrorData(code=-1, message="no dialog here"))
+    async with connected(kernel, "legacy", user) as client:
+        result = await client.call_tool("drop", {"year": 3})
+    assert result.is_error
+    assert "The client could not ask its user: no dialog here" in text_of(result)
+    assert await has_run(kernel)
+
+
+async def test_for_this_session_is_asked_once_for_each_tool_and_client(kernel, era):
+    user = User({"answer": ALLOW_SESSION if era == "legacy" else ALLOW_HOUR})
+    async with serving(kernel, consent=ConsentPolicy(confirm_destructive=True)) as (server, _):
+        async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
+            for year in (4, 5):
+                assert not (await client.call_tool("drop", {"year": year})).is_error
+            assert len(user.asked) == 1
+            await client.call_tool("overwrite", {})
+            assert len(user.asked) == 2
+        info = types.Implementation(name="another program", version="1")
+        async with Client(
+            server.mcp, mode=era, elicitation_callback=user, client_info=info
+        ) as other:
+            await other.call_tool("drop", {"year": 6})
+    assert len(user.asked) == 3
+    assert await has_run(kernel, 4, 5, 6)
+
+
+async def test_a_changed_tool_is_asked_about_again(kernel, era):
+    user = User({"answer": ALLOW_SESSION if era == "legacy" else ALLOW_HOUR})
+    async with connected(kernel, era, user) as client:
+        await client.call_tool("drop", {"year": 7})
+        await anyio.to_thread.run_sync(kernel.ok, DROP)
+        while len(user.asked) == 1:  # until the bridge has heard of it
+            await client.call_tool("drop", {"year": 7})
+    output = await anyio.to_thread.run_sync(kernel.run, "assert set(runs) == {7}\nruns.clear()")
+    assert output.error is None
+
+
+async def test_a_tool_that_is_changed_while_its_user_is_asked_does_not_run_unasked(kernel, era):
+    """At 2026-07-28 the question is put again; before, the call is refused."""
+
+    async def redefine():
+        if len(user.asked) == 1:
+            await anyio.to_thread.run_sync(kernel.ok, DROP)
+        return {"answer": ALLOW}
+
+    user = User(redefine)
+    async with connected(kernel, era, user) as client:
+        result = await client.call_tool("drop", {"year": 8})
+    if result.is_error:
+        assert "was changed" in text_of(result)
+        assert await has_run(kernel)
+    else:
+        assert era == "auto"
+        assert len(user.asked) == 2
+        assert await has_run(kernel, 8)
+
+
+async def test_a_question_about_a_tool_that_has_changed_since_is_no_consent(kernel, era):
+    """At 2026-07-28 the question is put again; before, the call is refused."""
+
+    async def redefine():
+        if len(user.asked) == 1:
+            code = '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite all."\n    return "gone"'
+            await anyio.to_thread.run_sync(kernel.ok, code)
+            while server._tools.find(OWNER, "overwrite").tool.description != "Overwrite all.":
+                await anyio.lowlevel.checkpoint()
+        return {"answer": ALLOW}
+
+    user = User(redefine)
+    await anyio.to_thread.run_sync(kernel.ok, CELLS[-2])
+    policy = ConsentPolicy(confirm_destructive=True)
+    async with (
+        serving(kernel, consent=policy) as (server, _),
+        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+    ):
+        result = await client.call_tool("overwrite", {})
+    if era == "legacy":
+        assert "The tool was changed while a person was asked" in text_of(result)
+    else:
+        assert text_of(result) == "gone"
+    assert len(user.asked) == (1 if era == "legacy" else 2)
+
+
+async def test_destructive_tools_ask_where_the_policy_says_so(kernel, era):
+    user = User("decline")
+    policy = ConsentPolicy(confirm_destructive=True)
+    async with connected(kernel, era, user, consent=policy) as client:
+        for tool in ("look", "add"):
+            assert not (await client.call_tool(tool, {})).is_error
+        assert user.asked == []
+        assert (await client.call_tool("overwrite", {})).is_error
+        assert len(user.asked) == 1
+    async with connected(kernel, era, user) as client:
+        assert not (await client.call_tool("overwrite", {})).is_error
+
+
+async def test_a_call_through_a_meta_tool_is_asked_about_like_any_other(kernel, era):
+    user = User({"answer": ALLOW})
+    request = {"name": "drop", "arguments": {"year": 9}}
+    async with connected(kernel, era, user, with_meta_tools=True) as client:
+        assert text_of(await client.call_tool(META_TOOLS[2], request)) == "dropped 9"
+        assert "Tool: drop\n" in user.asked[0].message
+        assert "    year = 9\n" in user.asked[0].message
+        user.answer = "decline"
+        assert (await client.call_tool(META_TOOLS[2], request)).is_error
+    assert await has_run(kernel, 9)
+
+
+@pytest.mark.slow
+async def test_no_answer_in_time_is_a_no_and_the_kernel_is_free_meanwhile(kernel):
+    async def never():
+        other = await client.call_tool("look", {})
+        assert text_of(other) == "seen"
+        kernel_output = await anyio.to_thread.run_sync(kernel.run, "print('free')")
+        assert "free" in kernel_output.stdout
+        closed.append("shown")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            closed.append("closed")
+
+    closed, notes = [], Notes()
+    policy = ConsentPolicy(timeout=5)
+    async with connected(kernel, "legacy", User(never), consent=policy, observers=[notes]) as (
+        client
+    ):
+        result = await client.call_tool("drop", {"year": 10})
+        while closed != ["shown", "closed"]:  # the client is told to close its dialog
+            await anyio.lowlevel.checkpoint()
+    assert result.is_error
+    assert "Nobody answered the question within 5 s." in text_of(result)
+    assert isinstance(notes[-1], CallRefusal)
+    assert await has_run(kernel)
+
+
+async def test_a_cancelled_call_takes_its_question_back(kernel):
+    asked, gone = anyio.Event(), anyio.Event()
+
+    async def never():
+        asked.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            gone.set()
+
+    notes = Notes()
+    async with connected(kernel, "legacy", User(never), observers=[notes]) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "drop", {"year": 11})
+            await asked.wait()
+            tasks.cancel_scope.cancel()
+        await gone.wait()
+        while not notes:
+            await anyio.lowlevel.checkpoint()
+    (refusal,) = notes
+    assert refusal.reason == "The call was cancelled before it was started."
+    assert await has_run(kernel)
+
+
+async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kernel):
+    async def never():
+        server.close()
+        await anyio.sleep_forever()
+
+    async with (
+        serving(kernel) as (server, _),
+        Client(server.mcp, mode="legacy", elicitation_callback=User(never)) as client,
+    ):
+        result = await client.call_tool("drop", {"year": 12})
+    assert result.is_error
+    assert "The bridge was stopped before anybody had answered" in text_of(result)
+    assert await has_run(kernel)
+
+
+@pytest.mark.parametrize(
+    ("limit", "whose"),
+    [("MAX_OPEN", "all callers together can"), ("MAX_CALLER_OPEN", "one caller can")],
+)
+async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch, limit, whose):
+    monkeypatch.setattr(consent, limit, 1)
+    seen = []
+
+    async def ask_on():
+        seen.append(await client.call_tool("drop", {"year": 14}))
+        return {"answer": ALLOW}
+
+    async with connected(kernel, "legacy", User(ask_on)) as client:
+        result = await client.call_tool("drop", {"year": 13})
+    assert text_of(result) == "dropped 13"
+    assert f"Too many open questions: {whose} have 1 at a time." in text_of(seen[0])
+    assert await has_run(kernel, 13)
+
+
+async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monkeypatch):
+    """Some clients give a call up after a minute in which they hear nothing."""
+    monkeypatch.setattr(consent, "TELL_EVERY", 0.01)
+    told, has_heard = [], anyio.Event()
+
+    async def hear(_done, _total, message):
+        told.append(message)
+        if len(told) > 2:
+            has_heard.set()
+
+    async def agree():
+        await has_heard.wait()
+        return {"answer": ALLOW}
+
+    async with connected(kernel, "legacy", User(agree)) as client:
+        result = await client.call_tool("drop", {"year": 15}, progress_callback=hear)
+    assert text_of(result) == "dropped 15"
+    assert told[:3] == ["waiting for a person's consent"] * 3
+    assert await has_run(kernel, 15)
+
+
+async def test_a_kernel_refuses_a_call_that_nobody_has_confirmed(kernel):
+    """As a bridge sends it that is older than the kernel, or late."""
+
+    def call(tool, confirmed, **arguments):
+        with Link(record_of(kernel)) as link:
+            (info,) = (info for info in link.welcome.tools if info.name == tool)
+            confirmed = info.revision if confirmed == "this revision" else confirmed
+            link.send(messages.Call(id=1, tool=tool, arguments=arguments, confirmed=confirmed))
+            return link.result()
+
+    def check():
+        for tool, arguments in (("drop", {"year": 16}), ("peek", {})):
+            assert not call(tool, "this revision", **arguments).is_error
+            unasked = call(tool, None, **arguments)
+            outdated = call(tool, "another revision", **arguments)
+            assert unasked.is_error
+            assert "nobody was asked" in text_of(unasked)
+            assert outdated.is_error
+            assert "was changed" in text_of(outdated)
+
+    await anyio.to_thread.run_sync(check)
+    assert await has_run(kernel, 16)
+
+
+# -- the answers that clients of 2026-07-28 come back with -----------------------------------------
+
+
+class Raw:
+    """Calls as a client does that handles questions itself."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def call(self, arguments, state=None, answer=ALLOW, tool="drop"):
+        responses = types.ElicitResult(action="accept", content={"answer": answer})
+        return await self.client.session.call_tool(
+            tool,
+            arguments,
+            input_responses=None if answer is None else {KEY: responses},
+            request_state=state,
+            allow_input_required=True,
+        )
+
+    async def refusal(self, *arguments, **options):
+        with pytest.raises(MCPError, match="requestState") as caught:
+            await self.call(*arguments, **options)
+        assert caught.value.code == types.INVALID_PARAMS
+
+
+async def test_a_state_is_for_one_call_and_works_once(kernel):
+    user, notes = User("cancel"), Notes()
+    async with connected(kernel, "auto", user, observers=[notes]) as client:
+        raw = Raw(client)
+        # An answer without a question is none.
+        first = await raw.call({"year": 20})
+        assert isinstance(first, types.InputRequiredResult)
+        state = first.request_state
+        await raw.refusal({"year": 21}, state)
+        await raw.refusal({"year": 20, "key": ""}, state)
+        await raw.refusal({"year": 20}, f"{state}x")
+        await raw.refusal({"year": 20}, f"{state[:-1]}{'A' if state[-1] != 'A' else 'B'}")
+        await raw.refusal({"year": 20}, "consent.v1.AAAA")
+        assert len(notes) == 5
+        assert await has_run(kernel)
+        assert text_of(await raw.call({"year": 20}, state)) == "dropped 20"
+        await raw.refusal({"year": 20}, state)
+        denied = await raw.call({"year": 20})
+        assert (await raw.call({"year": 20}, denied.request_state, DENY)).is_error
+        await raw.refusal({"year": 20}, denied.request_state)
+        silent = await raw.call({"year": 20})
+        assert (await raw.call({"year": 20}, silent.request_state, None)).is_error
+    assert user.asked == []
+    assert await has_run(kernel, 20)
+
+
+async def test_a_no_to_one_call_holds_although_another_one_was_allowed_for_longer(kernel):
+    async with connected(kernel, "auto", User("cancel")) as client:
+        raw = Raw(client)
+        first, second = [await raw.call({"year": year}) for year in (50, 51)]
+        allowed = await raw.call({"year": 50}, first.request_state, ALLOW_HOUR)
+        denied = await raw.call({"year": 51}, second.request_state, DENY)
+    assert text_of(allowed) == "dropped 50"
+    assert "did not allow it" in text_of(denied)
+    assert await has_run(kernel, 50)
+
+
+async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel):
+    user = User("cancel")
+    async with serving(kernel) as (server, _):
+        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+            question = await Raw(client).call({"year": 22})
+        info = types.Implementation(name="another program", version="1")
+        async with Client(
+            server.mcp, mode="auto", elicitation_callback=user, client_info=info
+        ) as other:
+            await Raw(other).refusal({"year": 22}, question.request_state)
+        server._default_caller = Caller(name="another")
+        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+            await Raw(client).refusal({"year": 22}, question.request_state)
+    async with connected(kernel, "auto", user) as elsewhere:  # another bridge
+        await Raw(elsewhere).refusal({"year": 22}, question.request_state)
+    assert await has_run(kernel)
+
+
+async def test_an_answer_that_comes_too_late_is_a_no(kernel):
+    notes = Notes()
+    policy = ConsentPolicy(timeout=0)
+    async with connected(kernel, "auto", User("cancel"), consent=policy, observers=[notes]) as (
+        client
+    ):
+        raw = Raw(client)
+        late = await raw.call({"year": 23}, (await raw.call({"year": 23})).request_state)
+    assert late.is_error
+    assert "Nobody answered the question within 0 s." in text_of(late)
+    assert [type(note) for note in notes] == [CallRefusal]
+    assert await has_run(kernel)
+
+
+async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
+    """What is large reaches the server as text; a hash of it is no stand-in that can be forged."""
+    asked = []
+    rows = "x" * 300_000
+    text = f'{{"year": 24, "\\u0079ear": 25, "year": 26, "key": "{rows}"}}'
+
+    async def attach(ctx, call_next):
+        if ctx.method == "tools/call":
+            ctx.request = StdioRequest({ARGUMENTS_KEY: texts[0].encode()} if texts[0] else {})
+        return await call_next(ctx)
+
+    texts = [text]
+    async with (
+        serving(kernel) as (server, _),
+        Client(server.mcp, mode="auto", elicitation_callback=User("cancel")) as client,
+    ):
+        server.mcp.middleware.append(attach)
+        raw = Raw(client)
+        first = await raw.call({})
+        asked.append(first.input_requests[KEY].params.message)
+        texts[0] = text.replace("26", "27")
+        await raw.refusal({}, first.request_state)
+        texts[0] = text
+        result = await raw.call({}, first.request_state)
+        texts[0] = ""
+        stand_in = await raw.call({"sha256": "0" * 64})
+        texts[0] = text
+        await raw.refusal({}, stand_in.request_state)
+    assert "    year = 26\n" in asked[0]
+    assert "    key = (300,002 bytes, not shown)\n" in asked[0]
+    assert text_of(result) == "dropped 26"
+    assert await has_run(kernel, 26)
+
+
+# -- clients that show no forms: the notebook asks -------------------------------------------------
+
+
+class Reader:
+    """Whoever has the notebook open."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    async def wait(self, kind="display_data"):
+        """Wait until the notebook shows something, and return its text."""
+        content = await anyio.to_thread.run_sync(
+            lambda: self.kernel.wait_for(kind), abandon_on_cancel=True
+        )
+        return content["data"]["text/plain"]
+
+    async def answer(self, text, words):
+        """Answer a question as its text says, and return what the notebook says to that."""
+        (line,) = re.findall(rf"`(%mcp {words[0]} \d+)`", text)
+        output = await anyio.to_thread.run_sync(
+            self.kernel.ok, " ".join([line, *words[1:]]), abandon_on_cancel=True
+        )
+        return output.stdout.strip()
+
+
+@asynccontextmanager
+async def calling(client, *names, **arguments):
+    """Call a tool beside the block; the result is in the list that this yields, once it ends."""
+    results = []
+
+    async def call():
+        results.append(await client.call_tool(*names, arguments))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        yield results
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "years"),
+    [
+        (["allow"], "You allowed this call.", (40,)),
+        (["allow", "session"], "You allowed this call and further calls of this tool", (40,)),
+        (["deny"], "You denied this call.", ()),
+    ],
+)
+async def test_the_notebook_asks_for_a_client_that_shows_no_forms(kernel, era, words, said, years):
+    reader, notes = Reader(kernel), Notes()
+    async with connected(kernel, era, observers=[notes]) as client:
+        async with calling(client, "drop", year=40, key="hunter2") as results:
+            text = await reader.wait()
+            status = await anyio.to_thread.run_sync(kernel.ok, "%mcp status")
+            answered = await reader.answer(text, words)
+        (result,) = results
+        if "session" in words:
+            assert text_of(await client.call_tool("drop", {"year": 41})) == "dropped 41"
+            years = (*years, 41)
+    assert answered.startswith(f"drop: {said}")
+    assert "Tool: drop\n" in text
+    assert "    year = 40\n" in text
+    assert "hunter2" not in text
+    assert "To answer within 120 seconds, run one of these lines in a cell:" in text
+    assert ("for an hour" if era == "auto" else "until the client disconnects") in text
+    assert re.search(r"question \d+: may drop run\? \(asked \d+ s ago\)", status.stdout)
+    assert result.is_error is (not years)
+    assert text_of(result) == "dropped 40" if years else "did not allow it" in text_of(result)
+    assert isinstance(notes[0], CallStart if years else CallRefusal)
+    assert await has_run(kernel, *years)
+
+
+async def test_the_notebook_asks_while_a_cell_runs_and_no_answer_is_a_no(kernel, era):
+    reader = Reader(kernel)
+    policy, told = ConsentPolicy(timeout=1), []
+
+    async def hear(_done, _total, message):
+        told.append(message)
+
+    def ask_beside_a_cell():
+        with kernel.busy():
+            anyio.from_thread.run(call)
+            shown.append(anyio.from_thread.run(reader.wait))
+            shown.append(anyio.from_thread.run(reader.wait, "update_display_data"))
+
+    async def call():
+        results.append(await client.call_tool("drop", {"year": 42}, progress_callback=hear))
+
+    shown, results = [], []
+    async with connected(kernel, era, consent=policy) as client:
+        await anyio.to_thread.run_sync(ask_beside_a_cell)
+    assert "    year = 42\n" in shown[0]
+    assert "Not answered in time" in shown[1]
+    assert "Nobody answered the question within 1 s." in text_of(results[0])
+    if era == "legacy":  # in one process, clients of the other era ask for no progress
+        assert told[0].startswith("waiting for a person's consent in the notebook 'kernel-")
+    assert await has_run(kernel)
+
+
+async def test_a_question_of_a_cancelled_call_leaves_the_notebook(kernel):
+    reader = Reader(kernel)
+    async with connected(kernel, "legacy") as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "drop", {"year": 43})
+            text = await reader.wait()
+            tasks.cancel_scope.cancel()
+        assert "Not answered in time, or the client has withdrawn" in await reader.wait(
+            "update_display_data"
+        )
+    (number,) = re.findall(r"%mcp deny (\d+)", text)
+    output = await anyio.to_thread.run_sync(kernel.run, f"%mcp allow {number}")
+    assert f"Question {number} is not open" in output.text
+    assert await has_run(kernel)
+
+
+async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kernel):
+    reader = Reader(kernel)
+    async with (
+        serving(kernel) as (server, links),
+        Client(server.mcp, mode="legacy") as client,
+        calling(client, "drop", year=44) as results,
+    ):
+        await reader.wait()
+        for link in links.open_links:
+            link.close("The kernel was restarted.")
+    assert results[0].is_error
+    assert "The kernel was restarted." in text_of(results[0])
+    assert "withdrawn" in await reader.wait("update_display_data")
+    assert await has_run(kernel)
+
+
+@pytest.mark.parametrize(
+    ("owner", "why"), [("user", "is too old to ask there"), ("bridge", "run without a frontend")]
+)
+async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, owner, why):
+    notes = Notes()
+    async with serving(kernel, observers=[notes]) as (server, links):
+        (link,) = links.open_links
+        link.requests.can_ask_consent = False
+        link.record = link.record.model_copy(update={"owner": owner})
+        async with Client(server.mcp, mode=era) as client:
+            result = await client.call_tool("drop", {"year": 45})
+    assert result.is_error
+    assert "Nobody can be asked: the client has not declared MCP's elicitation" in text_of(result)
+    assert why in text_of(result)
+    assert isinstance(notes[0], CallRefusal)
+    assert await has_run(kernel)
+
+
+# -- what was allowed for a while
+
+
+class Connection:
+    """What lasts as long as a client."""
+
+
+def test_what_is_allowed_on_a_connection_ends_with_it():
+    grants, here, there = consent.Grants(), Connection(), Connection()
+    grants.add("owner", "drop", connection=here)
+    assert grants.has("owner", "drop", connection=here)
+    assert not grants.has("owner", "other", connection=here)
+    assert not grants.has("reader", "drop", connection=here)
+    assert not grants.has("owner", "drop", connection=there)
+    assert not grants.has("owner", "drop", client="")
+    del here
+    gc.collect()
+    assert not grants._by_connection
+
+
+def test_without_a_connection_it_is_for_one_caller_with_one_program(monkeypatch):
+    grants = consent.Grants()
+    grants.add("owner", "drop", client="Claude 2")
+    assert grants.has("owner", "drop", client="Claude 2")
+    assert not grants.has("owner", "drop", client="Claude 3")
+    assert not grants.has("reader", "drop", client="Claude 2")
+    monkeypatch.setattr(consent, "GRANT_SECONDS", -1)
+    grants.add("owner", "late", client="Claude 2")
+    assert not grants.has("owner", "late", client="Claude 2")
+
+
+def test_only_so_many_are_kept():
+    grants = consent.Grants()
+    for number in range(consent.MAX_GRANTS + 1):
+        grants.add("owner", str(number))
+    assert not grants.has("owner", "0")
+    assert grants.has("owner", "1")

@@ -1,0 +1,510 @@
+"""The tools of ``--meta-tools``: what they answer, and how the server offers them."""
+
+import json
+import re
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import jsonschema
+import pytest
+from listing import is_unknown, list_tools
+from live import TIMEOUT, record_of
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitResult, ImageContent
+
+from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.lists import meta_tools
+from mcp_notebook.bridge.server.lists.meta_tools import (
+    CALL,
+    DESCRIBE,
+    LIST,
+    MAX_LINE,
+    NAMES,
+    RESULT,
+    TOOLS,
+    answer,
+)
+from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
+from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
+from mcp_notebook.settings.limits import Limits
+from mcp_notebook.wire import messages
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "default": None}},
+    "additionalProperties": False,
+}
+OUTPUTS = {tool.name: tool.output_schema for tool in TOOLS}
+
+
+def info(name, description="", schema=None):
+    return messages.ToolInfo(name=name, description=description, input_schema=schema or SCHEMA)
+
+
+def catalog_of(**notebooks):
+    catalog = Catalog()
+    for notebook, tools in notebooks.items():
+        catalog.set_kernel(notebook, notebook=notebook, tools=tools)
+    return catalog
+
+
+def asked(catalog, name, /, **arguments):
+    return anyio.run(
+        partial(answer, name, arguments, PermittedTools(catalog), OWNER, no_tools="There are none.")
+    )
+
+
+def text_of(result):
+    return "\n".join(block.text for block in result.content)
+
+
+# -- what they are ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_their_schemas_are_valid_and_of_objects(tool):
+    for schema in filter(None, (tool.input_schema, tool.output_schema)):
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+    assert tool.input_schema["additionalProperties"] is False
+    assert all("description" in part for part in tool.input_schema["properties"].values())
+    assert "title" not in str(tool.input_schema)
+    assert tool.description
+
+
+def test_only_those_that_call_nothing_are_read_only():
+    assert {tool.name for tool in TOOLS if tool.annotations["readOnlyHint"]} == {
+        LIST,
+        DESCRIBE,
+        RESULT,
+    }
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+def test_the_list_has_each_tools_name_notebook_and_first_line():
+    catalog = catalog_of(
+        sales=[info("top", "\n Best customers.\n\nMore."), info("total")], costs=[info("total")]
+    )
+    result = asked(catalog, LIST)
+    assert result.structured == {
+        "tools": [
+            {"name": "top", "notebook": "sales", "description": "Best customers."},
+            {"name": "sales_total", "notebook": "sales", "description": ""},
+            {"name": "costs_total", "notebook": "costs", "description": ""},
+        ]
+    }
+    jsonschema.validate(result.structured, OUTPUTS[LIST])
+    assert text_of(result).splitlines() == [
+        "- top (notebook sales): Best customers.",
+        "- sales_total (notebook sales)",
+        "- costs_total (notebook costs)",
+    ]
+
+
+def test_a_long_first_line_is_cut():
+    listed = asked(catalog_of(sales=[info("top", "x" * 1000)]), LIST)
+    assert len(listed.structured["tools"][0]["description"]) == MAX_LINE
+
+
+def test_an_empty_list_says_what_to_do():
+    result = asked(Catalog(), LIST)
+    assert result.structured == {"tools": []}
+    assert text_of(result) == "There are none."
+
+
+# -- describe --------------------------------------------------------------------------------------
+
+
+def test_the_description_is_whole_and_has_the_input_schema():
+    result = asked(catalog_of(sales=[info("top", "Best.\n\nMore.")]), DESCRIBE, name="top")
+    assert result.structured == {
+        "name": "top",
+        "notebook": "sales",
+        "description": "Best.\n\nMore.",
+        "inputSchema": SCHEMA,
+    }
+    jsonschema.validate(result.structured, OUTPUTS[DESCRIBE])
+    assert text_of(result).startswith("top (notebook sales)\n\nBest.\n\nMore.\n\n")
+    assert '"default": null' in text_of(result)
+
+
+@pytest.mark.parametrize("name", [DESCRIBE, CALL])
+def test_an_unknown_name_is_told_with_close_ones_first(name):
+    catalog = catalog_of(sales=[info("bottom"), info("top_customers")])
+    with pytest.raises(UnknownTool, match="are: top_customers, bottom"):
+        asked(catalog, name, name="top_custmers")
+
+
+@pytest.mark.parametrize("name", [DESCRIBE, CALL])
+def test_a_name_of_two_notebooks_is_told_with_both(name):
+    catalog = catalog_of(sales=[info("top")], costs=[info("top")])
+    with pytest.raises(AmbiguousTool, match=r"'sales_top' or 'costs_top'"):
+        asked(catalog, name, name="top")
+
+
+# -- call ------------------------------------------------------------------------------------------
+
+
+def test_a_call_names_the_tool_and_its_arguments():
+    catalog = catalog_of(sales=[info("top")])
+    call = asked(catalog, CALL, name="sales_top", arguments={"region": "EU"})
+    assert call.entry is catalog.find("top")
+    assert call.arguments == {"region": "EU"}
+    assert asked(catalog, CALL, name="top").arguments == {}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_they_do_not_call_each_other(name):
+    with pytest.raises(UnknownTool):
+        asked(catalog_of(sales=[info("top")]), CALL, name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        (LIST, {"a": 1}, f"{LIST}: there is no parameter 'a'; it has none."),
+        (DESCRIBE, {}, f"{DESCRIBE}: 'name' is missing: give the tool's name"),
+        (
+            DESCRIBE,
+            {"name": 3},
+            f"{DESCRIBE}: 'name' must be the tool's name as text, .*, not a number",
+        ),
+        (DESCRIBE, {"name": "top", "a": 1}, "no parameter 'a'; it has 'name'"),
+        (RESULT, {}, f"{RESULT}: 'handle' is missing: give the call's handle as text, as `{CALL}`"),
+        (CALL, {"name": None}, f"{CALL}: 'name' must be .* not null"),
+        (CALL, {"name": "top", "arguments": [1]}, "'arguments' must be an object .*, not an array"),
+        (CALL, {"name": "top", "arguments": '{"a": 1}'}, "'arguments' .*, not text.$"),
+        (CALL, {"name": "top", "arguments": None}, "'arguments' must be an object .*, not null"),
+        (CALL, {"name": "top", "year": 1}, "'year'; .*own arguments go into 'arguments'"),
+    ],
+)
+def test_wrong_arguments_of_their_own_are_told_by_name(name, arguments, sentence):
+    with pytest.raises(InvalidArguments, match=sentence) as refused:
+        asked(catalog_of(sales=[info("top")]), name, **arguments)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_each_of_several_wrong_arguments_is_told_and_the_message_stays_short():
+    wrong = {str(number): "x" * 1000 for number in range(1000)} | {"name": ["x" * 1000]}
+    with pytest.raises(InvalidArguments) as refused:
+        asked(Catalog(), CALL, **wrong)
+    assert "'name' must be" in str(refused.value)
+    assert "parameter '0'" in str(refused.value)
+    assert len(str(refused.value)) < 4000
+
+
+# -- their names -----------------------------------------------------------------------------------
+
+
+def test_a_notebooks_tool_of_such_a_name_is_served_under_its_long_name():
+    catalog = catalog_of(sales=[info(CALL), info("top")])
+    catalog.reserve(NAMES)
+    assert [entry.name for entry in catalog.entries()] == [f"sales_{CALL}", "top"]
+    assert asked(catalog, CALL, name=f"sales_{CALL}").entry.tool.name == CALL
+
+
+def test_of_two_such_tools_each_is_served_under_its_long_name():
+    catalog = catalog_of(sales=[info(CALL)], costs=[info(CALL)])
+    catalog.reserve(NAMES)
+    assert [entry.name for entry in catalog.entries()] == [f"sales_{CALL}", f"costs_{CALL}"]
+    with pytest.raises(AmbiguousTool):
+        asked(catalog, CALL, name=CALL)
+
+
+# -- in a server -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    return request.param
+
+
+@asynccontextmanager
+async def served(catalog, era, kernel=None, ready=None, *, server_options=None, **options):
+    """Yield a client of a server with them; of a kernel's tools, too, if one is given."""
+    async with Links(catalog, on_change=lambda: None) as links:
+        if kernel is not None:
+            await links.connect(record_of(kernel))
+        server_options = {"ready": ready, "with_meta_tools": True} | (server_options or {})
+        server = NotebookServer(catalog, links, **server_options)
+        async with Client(server.mcp, mode=era, **options) as client:
+            with anyio.fail_after(TIMEOUT):
+                yield client
+
+
+NOTEBOOK = """%%mcp_tool
+from typing import Annotated
+from pydantic import Field
+from mcp_notebook import Image, Result, Text
+
+def tenth(n: Annotated[int, Field(ge=1, le=10)]):
+    "A number, as text, picture and structure."
+    import io, PIL.Image
+    PIL.Image.new("RGB", (2, 2)).save(data := io.BytesIO(), "png")
+    return Result([Text(str(n)), Image(data.getvalue())], structured={"n": n})
+
+async def forever():
+    "Never ends."
+    import asyncio
+    await asyncio.sleep(600)
+"""
+KEPT = """%%mcp_tool --keep --run thread
+import threading
+from mcp_notebook import Context
+
+go = threading.Event()
+runs = []
+
+def simulate(year: int, ctx: Context) -> dict[str, int]:
+    "Simulate until somebody says so."
+    runs.append(year)
+    ctx.progress(1, 2, "half")
+    go.wait()
+    return {"year": year}
+
+def rename(ctx: Context) -> str:
+    "Ask when somebody says so."
+    go.wait()
+    return f"named {ctx.elicit('Name?', str).data}"
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(shared_kernel):
+    shared_kernel.ok(NOTEBOOK)
+    shared_kernel.ok(KEPT)
+    return shared_kernel
+
+
+@pytest.mark.anyio
+async def test_they_come_first_and_the_instructions_tell_of_them(era):
+    catalog = catalog_of(sales=[info("top"), info(LIST)])
+    async with served(catalog, era) as client:
+        names = [tool.name for tool in await list_tools(client)]
+        assert CALL in client.instructions
+        assert NO_TOOLS not in client.instructions
+    assert names == [LIST, DESCRIBE, CALL, RESULT, "top", f"sales_{LIST}"]
+
+
+@pytest.mark.anyio
+async def test_they_are_there_without_a_kernel(era):
+    async with served(Catalog(), era) as client:
+        assert {tool.name for tool in await list_tools(client)} == NAMES
+        assert CALL in client.instructions
+        assert NO_TOOLS in client.instructions
+        listed = await client.call_tool(LIST, {})
+    assert not listed.is_error
+    assert text_of(listed) == NO_TOOLS
+    assert listed.structured_content == {"tools": []}
+
+
+@pytest.mark.anyio
+async def test_without_the_option_they_are_not_there(era):
+    catalog = catalog_of(sales=[info(LIST)])
+    async with Links(catalog, on_change=lambda: None) as links:
+        server = NotebookServer(catalog, links)
+        async with Client(server.mcp, mode=era) as client:
+            assert [tool.name for tool in await list_tools(client)] == [LIST]
+            assert CALL not in client.instructions
+            assert is_unknown(await client.call_tool(CALL, {"name": LIST}))
+
+
+@pytest.mark.smoke
+@pytest.mark.anyio
+async def test_a_tool_is_listed_described_and_called(notebook, era):
+    async with served(Catalog(), era, notebook) as client:
+        listed = await client.call_tool(LIST, {})
+        described = await client.call_tool(DESCRIBE, {"name": "tenth"})
+        direct = await client.call_tool("tenth", {"n": 3})
+        called = await client.call_tool(CALL, {"name": "tenth", "arguments": {"n": 3}})
+    assert [tool["name"] for tool in listed.structured_content["tools"]] == [
+        "tenth",
+        "forever",
+        "simulate",
+        "rename",
+    ]
+    assert described.structured_content["inputSchema"]["properties"]["n"]["maximum"] == 10
+    assert called == direct
+    assert called.structured_content == {"n": 3}
+    assert isinstance(called.content[0], ImageContent)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("arguments", [{}, {"n": 11}, {"n": 1, "m": 2}])
+async def test_wrong_arguments_of_the_tool_are_told_as_by_the_tool(notebook, era, arguments):
+    async with served(Catalog(), era, notebook) as client:
+        direct = await client.call_tool("tenth", arguments)
+        called = await client.call_tool(CALL, {"name": "tenth", "arguments": arguments})
+    assert called.is_error
+    assert called == direct
+
+
+@pytest.mark.anyio
+async def test_wrong_arguments_of_their_own_are_a_result(era):
+    async with served(Catalog(), era) as client:
+        result = await client.call_tool(CALL, {"arguments": {}})
+    assert result.is_error
+    assert "'name' is missing" in text_of(result)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", [DESCRIBE, CALL])
+async def test_an_unknown_name_is_a_result_since_it_is_an_argument(era, name):
+    async with served(catalog_of(sales=[info("top")]), era) as client:
+        result = await client.call_tool(name, {"name": "tpo"})
+    assert result.is_error
+    assert "are: top" in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_kernel_that_is_gone_is_a_result_that_says_so(era):
+    async with served(catalog_of(sales=[info("top")]), era) as client:
+        result = await client.call_tool(CALL, {"name": "top"})
+    assert result.is_error
+    assert "'top' is gone" in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_call_counts_as_one_of_those_that_a_bridge_carries(notebook, era):
+    refused = []
+    one = Limits(max_calls=1)
+    async with (
+        served(Catalog(), era, notebook, server_options={"limits": one}) as client,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def call():
+            refused.append(await client.call_tool(CALL, {"name": "forever"}))
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(call)
+        tasks.start_soon(call)
+    (result,) = refused
+    assert "all callers together can have 1 at a time" in text_of(result)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "arguments"), [(LIST, {}), (DESCRIBE, {"name": "top"}), (CALL, {"name": "top"})]
+)
+async def test_the_first_use_waits_until_the_first_tools_can_be_expected(era, name, arguments):
+    catalog = Catalog()
+    waits, known = anyio.Event(), anyio.Event()
+
+    async def ready():
+        waits.set()
+        await known.wait()
+
+    async with served(catalog, era, ready=ready) as client, anyio.create_task_group() as tasks:
+
+        async def links():
+            await waits.wait()
+            catalog.set_kernel("1", notebook="sales", tools=[info("top")])
+            known.set()
+
+        tasks.start_soon(links)
+        result = await client.call_tool(name, arguments)
+    assert "top" in text_of(result)
+    assert "Unknown tool" not in text_of(result)
+
+
+# -- calls that take long --------------------------------------------------------------------------
+
+SOON = {"tasks": TaskPolicy(after=0.2, keeps_all=False)}
+
+
+def handle_of(result):
+    """Return the handle that the answer to a long call names."""
+    assert not result.is_error
+    return re.search(
+        f"call `{RESULT}` with the handle '([^']+)' to get its result", text_of(result)
+    )[1]
+
+
+@pytest.mark.anyio
+async def test_a_long_call_that_is_kept_is_answered_with_a_handle_for_its_result(
+    notebook, era, monkeypatch
+):
+    notebook.ok("go.clear(); runs.clear()")
+    request = {"name": "simulate", "arguments": {"year": 2015}}
+    async with served(Catalog(), era, notebook, server_options=SOON) as client:
+        told = await client.call_tool(CALL, request)
+        assert text_of(told).startswith(
+            "The call of 'simulate' is still running (half (1 of 2)). It"
+        )
+        handle = handle_of(told)
+        assert handle.startswith("simulate-")
+        assert handle_of(await client.call_tool(CALL, request)) == handle  # the same call
+        with monkeypatch.context() as patch:
+            patch.setattr(meta_tools, "RESULT_WAIT", 0.2)
+            assert handle_of(await client.call_tool(RESULT, {"handle": handle})) == handle
+    # Another server finds it, too.
+    async with (
+        served(Catalog(), era, notebook, server_options=SOON) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(anyio.to_thread.run_sync, notebook.ok, "go.set()")
+        for _ in range(2):  # also after its end
+            result = await client.call_tool(RESULT, {"handle": handle})
+            assert result.structured_content == {"year": 2015}
+    notebook.ok("assert runs == [2015], runs")
+
+
+@pytest.mark.anyio
+async def test_who_waits_for_a_result_is_asked_what_the_tool_asks(notebook, era):
+    notebook.ok("go.clear()")
+
+    async def answer_it(_context, params):
+        assert params.message == "Name?"
+        return ElicitResult(action="accept", content={"value": "Ann"})
+
+    options = {"server_options": SOON, "elicitation_callback": answer_it}
+    async with served(Catalog(), era, notebook, **options) as client:
+        handle = handle_of(await client.call_tool(CALL, {"name": "rename"}))
+        await anyio.to_thread.run_sync(notebook.ok, "go.set()")
+        result = await client.call_tool(RESULT, {"handle": handle})
+    assert text_of(result) == "named Ann"
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_call_that_ends_with_its_client_and_one_of_the_tool_itself_are_waited_for(
+    notebook, era
+):
+    notebook.ok("go.clear()")
+    for name, arguments in (
+        (CALL, {"name": "forever"}),
+        ("simulate", {"year": len(era)}),
+    ):
+        async with served(Catalog(), era, notebook, server_options=SOON) as client:
+            with pytest.raises(MCPError, match=r"[Tt]imed out"):
+                await client.call_tool(name, arguments, read_timeout_seconds=0.8)
+    notebook.ok("go.set()")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("handle", ["simulate", "simulate-1-2", "", "é\ud800"])
+async def test_an_unknown_handle_is_a_result_that_says_so(notebook, era, handle):
+    async with served(Catalog(), era, notebook) as client:
+        result = await client.call_tool(RESULT, {"handle": handle})
+    assert result.is_error
+    assert text_of(result).startswith("There is no ")
+
+
+def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():
+    catalog = catalog_of(sales=[info("top")])
+    request = {"name": "top", "arguments": {"rows": [[1, 2]] * 100_000}}
+    text = json.dumps(request).encode()
+    requested = anyio.run(
+        partial(answer, CALL, text, PermittedTools(catalog), OWNER, no_tools="There are none.")
+    )
+    assert requested.entry.name == "top"
+    assert requested.arguments == json.dumps(request["arguments"]).encode()

@@ -1,0 +1,206 @@
+"""What clients that are known by their names get otherwise than all others."""
+
+import re
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from live import TIMEOUT, record_of
+from mcp import Client
+from mcp_types import ImageContent, Implementation, ResourceLink, TextContent
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.protocol.accommodations import ACCOMMODATIONS
+from mcp_notebook.bridge.server.server import NotebookServer
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool
+from pydantic import BaseModel
+
+class Extremes(BaseModel):
+    low: int
+    high: int
+
+def extremes() -> Extremes:
+    "Shows a picture, and returns data."
+    import PIL.Image
+    display(PIL.Image.new("RGB", (2, 2)))
+    return Extremes(low=1, high=2)
+
+def report():
+    "Returns a picture and a long table, of which only a part is shown."
+    import pandas as pd, PIL.Image
+    return [PIL.Image.new("RGB", (2, 2)), pd.DataFrame({"day": range(100)})]
+
+def declare(names: list[str]) -> str:
+    "Declares other tools."
+    from mcp_notebook import Tool, registry
+    registry.add(*(Tool(name=name, handler=lambda: name) for name in names))
+    return "declared"
+"""
+CODEX = "codex-mcp-client"
+
+
+@pytest.fixture(scope="module")
+def notebook(shared_kernel):
+    shared_kernel.ok(TOOLS)
+    return shared_kernel
+
+
+@pytest.fixture
+def tools(notebook):
+    """The notebook, without what a test before has declared."""
+    notebook.ok("%mcp_tool extremes report declare\nfrom mcp_notebook import registry")
+    notebook.ok("registry.remove(*set(registry) - {'extremes', 'report', 'declare', 'mixed'})")
+    return notebook
+
+
+@asynccontextmanager
+async def asked(kernel, name, era="legacy", **options):
+    """Yield a client that calls itself so."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        server = NotebookServer(catalog, links, **options)
+        await links.connect(record_of(kernel))
+        info = Implementation(name=name, version="0.169.0")
+        async with Client(server.mcp, mode=era, client_info=info) as client:
+            with anyio.fail_after(TIMEOUT):
+                yield client
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    ("name", "takes_structured"), [(CODEX, False), ("copilot-cli", False), ("any-client", True)]
+)
+async def test_who_shows_its_model_the_structured_content_alone_gets_none(
+    tools, name, takes_structured, era
+):
+    async with asked(tools, name, era) as client:
+        listed = (await client.list_tools()).tools
+        schemas = {tool.name: tool.output_schema is not None for tool in listed}
+        assert schemas["extremes"] == takes_structured
+        result = await client.call_tool("extremes")
+        assert [type(block) for block in result.content] == [ImageContent, TextContent]
+        assert '"high": 2' in result.content[1].text
+        assert (result.structured_content == {"low": 1, "high": 2}) == takes_structured
+
+
+@pytest.mark.needs("pyarrow")  # for table.parquet
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("claude-code", [ImageContent, TextContent, ResourceLink, ResourceLink]),
+        ("any-client", [ImageContent, TextContent]),
+        ("opencode", [ImageContent, TextContent, TextContent]),
+        ("copilot-cli", [ImageContent, TextContent, TextContent]),
+        ("continue-cli-client", [TextContent, TextContent, ResourceLink, ResourceLink]),
+    ],
+)
+async def test_what_a_client_would_drop_or_show_as_base64_becomes_text(tools, name, kinds):
+    async with asked(tools, name) as client:
+        content = (await client.call_tool("report")).content
+        assert [type(block) for block in content] == kinds
+        if name == "continue-cli-client":
+            assert re.fullmatch(
+                r"\[A picture, image/png, \d+ bytes: this client cannot show it to its model\. "
+                r"Ask for what is in it as text or numbers\.\]",
+                content[0].text,
+            )
+        elif name != "claude-code":
+            (uri,) = re.findall(
+                r"`read_notebook_resource` reads it: (notebook:\S+/\S+\.csv), also as "
+                r"table.parquet there\]$",
+                content[-1].text,
+            )
+            read = await client.read_resource(uri)
+            assert "\n99" in read.contents[0].text
+            page = await client.call_tool("read_notebook_resource", {"uri": uri, "first_line": 60})
+            assert "\n99" in page.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "kinds"),
+    [
+        ("any-client", "plot", [ImageContent, TextContent]),
+        ("any-client", "table", [TextContent]),
+        ("any-client", "captions", [TextContent, ImageContent, TextContent, ImageContent]),
+        ("any-client", "plots", [ImageContent, TextContent, ImageContent]),
+        ("any-client", "audiences", [TextContent, TextContent]),
+        ("claude-code", "plot", [TextContent, ImageContent]),
+        ("claude-code", "table", [TextContent, TextContent]),
+    ],
+)
+async def test_who_reads_the_first_block_only_reads_what_the_call_is_for(tools, name, says, kinds):
+    tools.ok(MIXED)
+    async with asked(tools, name) as client:
+        result = await client.call_tool("mixed", {"kind": says})
+    assert [type(block) for block in result.content] == kinds
+    said = "\n\n".join(block.text for block in result.content if isinstance(block, TextContent))
+    assert said == SAID[says]
+
+
+MIXED = """%%mcp_tool
+import PIL.Image
+from mcp_notebook import Text
+
+def picture(number):
+    return PIL.Image.new("RGB", (number, 2))
+
+def mixed(kind: str):
+    "Prints, and shows."
+    if kind in ("plot", "plots", "table"):
+        print("loading")
+    if kind == "captions":
+        return ["first:", picture(1), "second:", picture(2)]
+    if kind == "audiences":
+        return [Text("a", audience="user"), Text("b")]
+    return {"plot": picture(1), "plots": [picture(1), picture(2)], "table": "value"}[kind]
+"""
+SAID = {
+    "plot": "loading",
+    "plots": "loading",
+    "table": "loading\n\nvalue",
+    "captions": "first:\n\nsecond:",
+    "audiences": "a\n\nb",
+}
+
+
+@pytest.mark.parametrize(
+    ("meta", "step"),
+    [(False, "start the server with `--meta-tools`"), (True, "`call_notebook_tool`")],
+)
+async def test_who_lists_only_once_is_told_of_new_tools_once_and_how_to_reach_them(
+    tools, meta, step
+):
+    async with asked(tools, CODEX, with_meta_tools=meta) as client:
+
+        async def declare(*names):
+            result = await client.call_tool("declare", {"names": names})
+            text, *notes = [block.text for block in result.content]
+            assert text == "declared"
+            return notes
+
+        await client.list_tools()
+        assert await declare() == []
+        (note,) = await declare("late", "later")
+        assert note.startswith("[New tools since this client listed them: `late`, `later`. ")
+        assert step in note
+        assert await declare("late") == []
+        (note,) = await declare(*(f"n{number}" for number in range(20)))
+        assert "`n9` and 10 more. " in note
+
+
+async def test_nobody_else_is_told_and_none_who_has_not_listed(tools):
+    for name, lists in (("any-client", True), (CODEX, False)):
+        async with asked(tools, name) as client:
+            if lists:
+                await client.list_tools()
+            (text,) = (await client.call_tool("declare", {"names": ["late"]})).content
+            assert text.text == "declared"
+
+
+def test_each_says_in_which_version_it_was_seen_and_when():
+    for accommodation in ACCOMMODATIONS.values():
+        assert any(part.isdigit() for part in accommodation.evidence)
