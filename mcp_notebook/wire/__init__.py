@@ -107,11 +107,10 @@ as null, a lone surrogate as U+FFFD, bytes outside attachments as base64 text, a
 as "...". No value can break a link; a message that is too large is refused by `frames.encode`
 before a single byte is written.
 
-Face, all of it: `messages` and `task_messages` (the messages; `message_base` has what
-they share), `frames` (messages <-> bytes), `frame_protocol` (the frames of a connection),
-`content_blocks` (results and resources <-> messages), `resource_uris`, `task_ids`. Importers write
-the module's name (``messages.Call``, ``frames.encode``), because words such as "call" or
-"resources" mean something else in most rooms. All of it runs on both sides and is pure, but
-for `frame_protocol`, which a loop calls. The room knows nothing of MCP, IPython or who is at the
-other end: connecting is the business of `kernel.link` and `bridge.kernels`.
+Face, all of it: `messages`, `frames` (messages <-> the bytes of a connection), `content_blocks`
+(results and resources <-> messages), `resource_uris`, `task_ids`. Importers write the module's name
+(``messages.Call``, ``frames.encode``), because words such as "call" or "resources" mean something
+else in most rooms. All of it runs on both sides and is pure, but for `frames.FrameProtocol`, which
+an event loop calls. The room knows nothing of MCP, IPython or the other end: connecting is the
+business of `kernel.link` and `bridge.kernels`.
 """

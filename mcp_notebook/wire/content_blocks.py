@@ -13,7 +13,7 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.errors import FrameError, FrameTooLarge
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import describe_first_error, replace_surrogates
-from mcp_notebook.wire.message_base import PackedResult
+from mcp_notebook.wire.messages import PackedResult
 
 _BLOCKS: dict[str, type[ContentBlock]] = {
     "text": Text,

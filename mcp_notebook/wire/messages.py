@@ -1,20 +1,52 @@
-"""The messages of the link, on both sides; pure. Their meaning and order: `wire`'s docstring."""
+"""The messages of the link between a bridge and a kernel, with those about tasks at the end.
+
+Runs on both sides; pure. The package's docstring is their specification.
+"""
 
 import math
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mcp_notebook.text.missing_tools import DroppedTool
-from mcp_notebook.wire import task_messages
-from mcp_notebook.wire.message_base import ClientInfo as ClientInfo  # noqa: PLC0414 - one of them
-from mcp_notebook.wire.message_base import Message, PackedResult
 
 PROTOCOL_VERSION = 1
 """Raised when a message changes its meaning; both ends must have the same."""
+MAX_TASK_WAIT = 30.0
+"""Seconds that a kernel waits for a change of a task before it answers all the same."""
+HOLD_SECONDS = 5.0
+"""Seconds after the result of a kept call was sent in which it may come back: its client had given
+the call up while the result was on its way."""
 
 ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
 """What a person can answer: this call, calls of the tool for a while, or no."""
+TaskSupport: TypeAlias = Literal["optional", "required"]
+"""What a tool says of clients that cannot follow a task: they wait for the result, or are
+refused."""
+TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+"""Where a task is, in MCP's words."""
+
+
+class Message(BaseModel):
+    """Base of all messages."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ClientInfo(Message):
+    """The program that calls a tool, as it says itself."""
+
+    name: str = ""
+    version: str = ""
+
+
+class PackedResult(Message):
+    """A `content.Result`; `content_blocks` packs and unpacks it."""
+
+    content: list[dict[str, Any]]
+    structured: Any = None
+    is_error: bool = False
+    meta: dict[str, Any] = Field(default_factory=dict)
 
 
 class ToolInfo(Message):
@@ -31,7 +63,7 @@ class ToolInfo(Message):
     meta: dict[str, Any] | None = None
     revision: str | None = None
     """Of a tool that a person has to confirm: differs each time that the tool is declared."""
-    task: task_messages.TaskSupport | None = None
+    task: TaskSupport | None = None
     """Its calls become tasks at once, for clients that can follow one."""
     keep: bool = False
     """Its calls go on when clients give them up."""
@@ -39,6 +71,18 @@ class ToolInfo(Message):
     """All calls of a client go to the same one of the notebook's kernels."""
     place: Literal["main", "loop", "apart"] = "apart"
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
+
+
+class Keep(Message):
+    """Let a call outlive its conversation."""
+
+    owner: str
+    """Whose it is: only requests with the same owner find it."""
+    how: Literal["task", "give_up"] = "task"
+    """"task": it becomes a task. "give_up": it becomes one when the bridge cancels it or leaves,
+    and the same call (tool, arguments, owner) does not run then, but gets its result."""
+    after: float = 0.0
+    """Of "give_up": only if it came so many seconds ago."""
 
 
 class Hello(Message):
@@ -80,7 +124,7 @@ class Call(Message):
     """The trace that the call belongs to, as W3C's headers: those that are known."""
     confirmed: str | None = None
     """The revision of the tool that a person has agreed to; None: nobody was asked."""
-    keep: task_messages.Keep | None = None
+    keep: Keep | None = None
     """Let the call outlive its conversation."""
     guest: str = ""
     """Who makes it, if not the user: as much as one caller, and all guests, may have of the kernel
@@ -372,6 +416,125 @@ class Goodbye(Message):
     """A sentence for the user: "The kernel was restarted."."""
 
 
+# -- tasks -----------------------------------------------------------------------------------------
+
+
+class KeepCall(Message):
+    """Let a call that runs become a task; ignored if it has ended."""
+
+    type: Literal["keep_call"] = "keep_call"
+    id: int
+    """Of the call."""
+    keep: Keep
+
+
+class LeaveCall(Message):
+    """Tell the kernel that nobody waits for a call.
+
+    It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on. If
+    its result was sent a moment ago, nobody has read that: the same call gets it.
+    """
+
+    type: Literal["leave_call"] = "leave_call"
+    id: int
+    """Of the call."""
+
+
+class AskTask(Message):
+    """Ask where a task is."""
+
+    type: Literal["ask_task"] = "ask_task"
+    id: int
+    task: str
+    owner: str
+    after: int | None = None
+    """Answer only when the task has another version than this one, or after `MAX_TASK_WAIT`."""
+
+
+class AnswerTask(Message):
+    """Answer open questions of a task; answers to closed ones are ignored."""
+
+    type: Literal["answer_task"] = "answer_task"
+    id: int
+    task: str
+    owner: str
+    answers: dict[str, "TaskAnswer"]
+    """By the questions' keys."""
+
+
+class TaskAnswer(Message):
+    """What became of one question."""
+
+    action: Literal["accept", "decline", "cancel"] = "cancel"
+    content: dict[str, Any] = Field(default_factory=dict)
+
+
+class CancelTask(Message):
+    """Stop a task; nothing happens if it has ended."""
+
+    type: Literal["cancel_task"] = "cancel_task"
+    id: int
+    task: str
+    owner: str
+
+
+class FollowTask(Message):
+    """Wait for a task as for a call of this conversation."""
+
+    type: Literal["follow_task"] = "follow_task"
+    id: int
+    """As of a call: what the task reports and asks comes with it, and one `Returned` at the end."""
+    task: str
+    owner: str
+    progress: bool = True
+    can_elicit: bool = False
+
+
+class TaskQuestion(Message):
+    """An open question of a task."""
+
+    message: str
+    form: dict[str, Any]
+    """What can be entered: MCP's restricted JSON Schema of an object."""
+
+
+class TaskInfo(Message):
+    """A task as it is now."""
+
+    id: str
+    tool: str
+    status: TaskStatus
+    message: str | None = None
+    """What it does, or how it ended, in a few words."""
+    created: float
+    """In seconds since the epoch, as all times here."""
+    updated: float
+    ends: float | None = None
+    """When it will be forgotten; None: not while it runs."""
+    version: int
+    """Differs after each change."""
+    questions: dict[str, TaskQuestion] = Field(default_factory=dict)
+    """The open ones; no key ever stands for two questions of a task."""
+    lacks: str | None = None
+    """It failed because its client has not declared this capability (MCP's name for it)."""
+
+
+class TaskState(Message):
+    """A call has become a task, or the answer to a request about one."""
+
+    type: Literal["task_state"] = "task_state"
+    id: int
+    """Of the call, or of the request."""
+    task: TaskInfo | None = None
+    """None: this owner has no such task in the kernel, or it was forgotten."""
+    result: PackedResult | None = None
+    """Of a task that has ended."""
+
+
+TaskRequest: TypeAlias = AskTask | AnswerTask | CancelTask
+"""What a bridge asks about a task; the kernel answers each with one `TaskState`."""
+AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
+"""What bridges send about tasks."""
 AnyMessage: TypeAlias = (
     Hello
     | Call
@@ -396,6 +559,6 @@ AnyMessage: TypeAlias = (
     | Contents
     | CallStopped
     | Goodbye
-    | task_messages.FromBridge
-    | task_messages.TaskState
+    | AboutTasks
+    | TaskState
 )

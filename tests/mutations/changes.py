@@ -1538,7 +1538,7 @@ CHANGES = (
         "e2e/test_tasks.py",
     ),
     Change(
-        "wire/frame_protocol.py",
+        "wire/frames.py",
         "            if self.is_over or self.transport.is_closing():\n                return\n",
         "",
         "bridge/kernels/test_link.py",

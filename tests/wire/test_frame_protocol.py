@@ -13,7 +13,7 @@ from wire_values import frame_header, join_frame, streams
 from mcp_notebook.content import Image, Result
 from mcp_notebook.errors import FrameError
 from mcp_notebook.wire import content_blocks, frames, messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire.frames import FrameProtocol
 
 LIMIT = 30
 FIRST, SECOND = messages.Goodbye(reason="first"), messages.Goodbye(reason="second")

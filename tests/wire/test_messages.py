@@ -53,3 +53,35 @@ def test_no_string_in_any_message_fails_to_be_sent(text, value, keyed):
 def test_progress_that_is_no_number_does_not_end_the_link(value):
     read = send(messages.Progress(id=1, progress=value, total=value))
     assert read == messages.Progress(id=1)
+
+
+@given(
+    text=any_text,
+    value=json_values(any_text),
+    keyed=st.dictionaries(any_text, json_values(any_text), max_size=3),
+)
+def test_no_string_in_a_message_about_a_task_fails_to_be_sent(text, value, keyed):
+    info = messages.TaskInfo(
+        id=text,
+        tool=text,
+        status="input_required",
+        message=text,
+        created=1,
+        updated=2,
+        version=3,
+        questions={text: messages.TaskQuestion(message=text, form=keyed)},
+    )
+    keep = messages.Keep(owner=text)
+    result = messages.PackedResult(content=[{"type": "text", "text": text}], structured=value)
+    for message in [
+        messages.Call(id=1, tool=text, arguments={}, keep=keep),
+        messages.KeepCall(id=1, keep=keep),
+        messages.AskTask(id=1, task=text, owner=text, after=0),
+        messages.AnswerTask(
+            id=1, task=text, owner=text, answers={text: messages.TaskAnswer(content=keyed)}
+        ),
+        messages.CancelTask(id=1, task=text, owner=text),
+        messages.TaskState(id=1, task=info, result=result),
+        messages.TaskState(id=1),
+    ]:
+        assert type(send(message)) is type(message)

@@ -13,7 +13,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.wire import frames, messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire.frames import FrameProtocol
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a kernel has to send its welcome."""

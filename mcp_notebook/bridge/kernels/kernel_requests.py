@@ -12,7 +12,7 @@ from typing import TypeAlias, get_args
 
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.errors import FrameError, KernelGone, ResourceFailed, UnknownResource
-from mcp_notebook.wire import content_blocks, messages, task_messages
+from mcp_notebook.wire import content_blocks, messages
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +25,8 @@ TASK_LIMIT = 10.0
 code in C holds the interpreter's lock."""
 
 _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
-_Request: TypeAlias = _OfResources | messages.AskConsent | task_messages.TaskRequest
-Reply: TypeAlias = (
-    messages.Resources | messages.Contents | messages.Consent | task_messages.TaskState
-)
+_Request: TypeAlias = _OfResources | messages.AskConsent | messages.TaskRequest
+Reply: TypeAlias = messages.Resources | messages.Contents | messages.Consent | messages.TaskState
 """What a kernel answers."""
 
 
@@ -36,7 +34,7 @@ Reply: TypeAlias = (
 class KernelTask:
     """A task as its kernel has it."""
 
-    info: task_messages.TaskInfo
+    info: messages.TaskInfo
     result: Result | None = None
     """Of a task that has ended."""
 
@@ -174,12 +172,12 @@ class KernelRequests:
             KernelGone: The kernel is gone, and the task with it.
             TimeoutError: The kernel has not answered in time.
         """
-        message = task_messages.AskTask(id=self._next_id(), task=task, owner=owner, after=after)
-        wait = 0.0 if after is None else task_messages.MAX_WAIT
+        message = messages.AskTask(id=self._next_id(), task=task, owner=owner, after=after)
+        wait = 0.0 if after is None else messages.MAX_TASK_WAIT
         return await self._ask_for_task(message, TASK_LIMIT + wait)
 
     async def answer_task(
-        self, task: str, owner: str, answers: Mapping[str, task_messages.TaskAnswer]
+        self, task: str, owner: str, answers: Mapping[str, messages.TaskAnswer]
     ) -> KernelTask | None:
         """Answer a task's open questions; otherwise as `find_task`.
 
@@ -188,23 +186,23 @@ class KernelRequests:
             owner: Whose it is.
             answers: By the questions' keys; others are ignored.
         """
-        message = task_messages.AnswerTask(
+        message = messages.AnswerTask(
             id=self._next_id(), task=task, owner=owner, answers=dict(answers)
         )
         return await self._ask_for_task(message, TASK_LIMIT)
 
     async def cancel_task(self, task: str, owner: str) -> KernelTask | None:
         """Stop a task, which may end a moment later; otherwise as `find_task`."""
-        message = task_messages.CancelTask(id=self._next_id(), task=task, owner=owner)
+        message = messages.CancelTask(id=self._next_id(), task=task, owner=owner)
         return await self._ask_for_task(message, TASK_LIMIT)
 
     async def _ask_for_task(
-        self, message: task_messages.TaskRequest, seconds: float
+        self, message: messages.TaskRequest, seconds: float
     ) -> KernelTask | None:
         if not self.has_tasks:
             raise KernelGone(f"The kernel of {self._notebook!r} has no tasks.")
         state, attachments = await self._ask(message, seconds)
-        assert isinstance(state, task_messages.TaskState)
+        assert isinstance(state, messages.TaskState)
         if state.task is None:
             return None
         result = state.result

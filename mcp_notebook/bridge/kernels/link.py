@@ -30,8 +30,8 @@ from mcp_notebook.text.missing_tools import (
     explain_departed_kernel,
     explain_lost_link,
 )
-from mcp_notebook.wire import messages, task_messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire import messages
+from mcp_notebook.wire.frames import FrameProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ _OfCall: TypeAlias = (
     | messages.Log
     | messages.Ask
     | messages.Withdraw
-    | task_messages.TaskState
+    | messages.TaskState
 )
 _OF_CALLS = get_args(_OfCall)
 _FromKernel: TypeAlias = _OfCall | Reply | messages.Tools | messages.Goodbye
@@ -208,7 +208,7 @@ class Link:
         client: messages.ClientInfo | None = None,
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
-        keep: task_messages.Keep | None = None,
+        keep: messages.Keep | None = None,
         request: bytes | None = None,
         guest: str = "",
     ) -> RunningCall:
@@ -268,7 +268,7 @@ class Link:
             return {}, [*_ARGUMENTS_AT], [request]
         return arguments, [], []
 
-    def follow_task(self, make_message: Callable[[int], task_messages.FollowTask]) -> RunningCall:
+    def follow_task(self, make_message: Callable[[int], messages.FollowTask]) -> RunningCall:
         """Wait for a task as for a call; `make_message` gets the id.
 
         Raises:
@@ -320,7 +320,7 @@ class Link:
                 messages.Resources()
                 | messages.Contents()
                 | messages.Consent()
-                | task_messages.TaskState()
+                | messages.TaskState()
             ):
                 self.requests.take(message, attachments)
 

@@ -30,7 +30,7 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.text.missing_tools import DroppedTool
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 MAX_PINNED = 10_000
 """Names whose kernel is remembered; those that have not been used for longest are forgotten."""
@@ -236,7 +236,7 @@ class Replicas:
 
         self._keep_pin(call_key)
         loop = asyncio.get_running_loop()
-        self._forgetting[call_key] = loop.call_later(task_messages.HOLD_SECONDS, forget)
+        self._forgetting[call_key] = loop.call_later(messages.HOLD_SECONDS, forget)
 
     def _keep_pin(self, call_key: str) -> None:
         if (timer := self._forgetting.pop(call_key, None)) is not None:

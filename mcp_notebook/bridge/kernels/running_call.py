@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import content_blocks, messages, task_messages
+from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
 """Log messages of one call that wait for a slow client; beyond it the oldest are left out."""
@@ -47,7 +47,7 @@ class BecameTask(Exception):
         task: The task.
     """
 
-    def __init__(self, task: task_messages.TaskInfo) -> None:
+    def __init__(self, task: messages.TaskInfo) -> None:
         super().__init__(task.id)
         self.task = task
 
@@ -84,7 +84,7 @@ class RunningCall:
         """How long the call waited in the kernel, once it has ended; None if nobody says."""
         self.run_seconds: float | None = None
         """How long it ran then."""
-        self.task: task_messages.TaskInfo | None = None
+        self.task: messages.TaskInfo | None = None
         """The task that the call has become: it goes on without this bridge."""
         self._is_task_told = False
         """Whether who follows the call has been told of the task."""
@@ -155,7 +155,7 @@ class RunningCall:
             owner: Whose task it will be.
         """
         if not self._result.done():
-            self._send(task_messages.KeepCall(id=self.id, keep=task_messages.Keep(owner=owner)))
+            self._send(messages.KeepCall(id=self.id, keep=messages.Keep(owner=owner)))
 
     def cancel(self, reason: str) -> None:
         """Cancel the call unless it has ended or become a task that its client knows.
@@ -175,7 +175,7 @@ class RunningCall:
         """
         if self.is_kept and not self._is_task_told and not self.is_cancelled:
             self.is_cancelled = True
-            self._send(task_messages.LeaveCall(id=self.id))
+            self._send(messages.LeaveCall(id=self.id))
 
     def cancel_on_error(self) -> AbstractContextManager[None]:
         """Cancel the call if a block is left by an exception or a cancellation."""
@@ -190,7 +190,7 @@ class RunningCall:
                 self.run_seconds = message.run_seconds
                 self.stopped = message.stopped
                 self.end(content_blocks.unpack_result(message, attachments))
-            case task_messages.TaskState():
+            case messages.TaskState():
                 self.task = message.task
             case messages.Progress():
                 self._progress[1:] = [message]

@@ -10,7 +10,7 @@ from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire.frames import FrameProtocol
 
 STOP_TIMEOUT = 10.0
 """Seconds that a kernel has to say what became of a call; it has two for code that reacts to

@@ -38,8 +38,8 @@ from mcp_notebook.kernel.tools.open_questions import (
     Reply,
     refuse_undeclared,
 )
-from mcp_notebook.wire import content_blocks, frames, messages, task_messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire import content_blocks, frames, messages
+from mcp_notebook.wire.frames import FrameProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ _FromBridge: TypeAlias = (
     | messages.Clients
     | messages.ListResources
     | messages.ReadResource
-    | task_messages.FromBridge
+    | messages.AboutTasks
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """What bridges send once they are welcome."""
@@ -253,13 +253,13 @@ class Conversation:
             case messages.Call():
                 if not self._tasks.join(message):
                     self._start_call(message)
-            case messages.Cancel() | task_messages.LeaveCall():
+            case messages.Cancel() | messages.LeaveCall():
                 self._leave_call(message)
             case messages.Answer():
                 self._pass_answer(message)
-            case task_messages.KeepCall():
+            case messages.KeepCall():
                 self._tasks.add(message.id, message.keep.owner)
-            case task_messages.FollowTask():
+            case messages.FollowTask():
                 self._tasks.follow(message)
             case _:
                 self._take_other(message)
@@ -281,7 +281,7 @@ class Conversation:
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
-            case task_messages.AskTask() | task_messages.AnswerTask() | task_messages.CancelTask():
+            case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
                 self._tasks.answer_request(message)
 
     def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
@@ -296,7 +296,7 @@ class Conversation:
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
         """Answer a message that could not be handled, if the bridge waits for an answer."""
         text = f"The kernel could not do that: {describe_error(error)}. Try again."
-        if isinstance(message, messages.Call | task_messages.FollowTask):
+        if isinstance(message, messages.Call | messages.FollowTask):
             self._send_result(message.id, Result([Text(text)], is_error=True))
         elif (answer := _make_failure_answer(message, text)) is not None:
             self.send(answer)
@@ -340,7 +340,7 @@ class Conversation:
         if message.keep is not None and not is_refused:
             self._tasks.keep(message)
 
-    def _leave_call(self, message: messages.Cancel | task_messages.LeaveCall) -> None:
+    def _leave_call(self, message: messages.Cancel | messages.LeaveCall) -> None:
         open_call, is_left = self._open.get(message.id), self._tasks.leave(message.id)
         if isinstance(message, messages.Cancel) and open_call is not None and not is_left:
             self._calls.cancel(open_call.call, message.reason or _CANCELLED)
@@ -411,8 +411,8 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
             return messages.Consent(id=message.id, decision="deny")
         case messages.StopCall():
             return messages.CallStopped(id=message.id)
-        case task_messages.AskTask() | task_messages.AnswerTask() | task_messages.CancelTask():
-            return task_messages.TaskState(id=message.id)
+        case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
+            return messages.TaskState(id=message.id)
     return None
 
 

@@ -30,7 +30,7 @@ from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.settings.private_files import make_private_folder
 from mcp_notebook.wire import messages
-from mcp_notebook.wire.frame_protocol import FrameProtocol
+from mcp_notebook.wire.frames import FrameProtocol
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 Watcher: TypeAlias = Callable[[], None]
 """Is called after a change of a task."""
@@ -50,7 +50,7 @@ class Task:
         self._watchers: list[Watcher] = []
 
     @property
-    def status(self) -> task_messages.TaskStatus:
+    def status(self) -> messages.TaskStatus:
         """Where it is, in MCP's words: a tool's own failure is a result."""
         if self.result is None:
             return "input_required" if self.questions else "working"
@@ -58,9 +58,9 @@ class Task:
             return "failed"
         return "cancelled" if self.call.state is CallState.CANCELLED else "completed"
 
-    def describe(self) -> task_messages.TaskInfo:
+    def describe(self) -> messages.TaskInfo:
         """Return what bridges are told, without the result."""
-        return task_messages.TaskInfo(
+        return messages.TaskInfo(
             id=self.id,
             tool=self.call.tool,
             status=self.status,
@@ -70,7 +70,7 @@ class Task:
             ends=self.ends,
             version=self.version,
             questions={
-                key: task_messages.TaskQuestion(message=question.message, form=question.form)
+                key: messages.TaskQuestion(message=question.message, form=question.form)
                 for key, question in self.questions.items()
             },
             lacks=self.call.missing_capability,

@@ -18,7 +18,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
-from mcp_notebook.wire import content_blocks, frames, messages, task_messages
+from mcp_notebook.wire import content_blocks, frames, messages
 
 _CANCELLED = "The client cancelled the task."
 _LEFT = "The client no longer waits for this call, which goes on: the same call again finds it."
@@ -79,7 +79,7 @@ class _TaskFollower:
 
     def __init__(
         self,
-        call: messages.Call | task_messages.FollowTask,
+        call: messages.Call | messages.FollowTask,
         task: Task,
         send: Callable[[messages.AnyMessage], None],
         send_result: Callable[["_TaskFollower", Result], None],
@@ -209,7 +209,7 @@ class TaskCalls:
         self._follow(call, task)
         return True
 
-    def follow(self, message: task_messages.FollowTask) -> None:
+    def follow(self, message: messages.FollowTask) -> None:
         """Let the bridge wait for a task."""
         task = self._store.find(message.task, message.owner)
         if task is None:
@@ -267,7 +267,7 @@ class TaskCalls:
     def _note_sent(self, call_id: int, task: Task) -> None:
         self._sent[call_id] = task
         loop = asyncio.get_running_loop()
-        loop.call_later(task_messages.HOLD_SECONDS, self._sent.pop, call_id, None)
+        loop.call_later(messages.HOLD_SECONDS, self._sent.pop, call_id, None)
 
     def _take_over(self, call_id: int, owner: str, *, is_kept: bool) -> Task | None:
         """Return the task of a call, which it becomes by this; None if it has ended."""
@@ -305,7 +305,7 @@ class TaskCalls:
             return None
         return offer if monotonic() - open_call.call.arrived >= offer.keep.after else None
 
-    def _follow(self, call: messages.Call | task_messages.FollowTask, task: Task) -> None:
+    def _follow(self, call: messages.Call | messages.FollowTask, task: Task) -> None:
         follower = _TaskFollower(call, task, self._send, self._send_result)
         self._followers[call.id] = follower
         follower.start()
@@ -344,21 +344,21 @@ class TaskCalls:
 
     # -- what the bridge asks ----------------------------------------------------------------------
 
-    def answer_request(self, request: task_messages.TaskRequest) -> None:
+    def answer_request(self, request: messages.TaskRequest) -> None:
         """Do what the bridge wants of a task, and tell it the task's state."""
         task = self._store.find(request.task, request.owner)
         match request:
             case _ if task is None:
                 pass
-            case task_messages.AnswerTask():
+            case messages.AnswerTask():
                 for key, answer in request.answers.items():
                     task.answer(key, Reply(answer.action, answer.content))
-            case task_messages.CancelTask() if task.result is None:
+            case messages.CancelTask() if task.result is None:
                 self._cancel(task.call, _CANCELLED)
-            case task_messages.AskTask() if request.after == task.version:
+            case messages.AskTask() if request.after == task.version:
                 self._send_next_state(request.id, task)
                 return
-            case task_messages.AskTask():
+            case messages.AskTask():
                 self._tell_client(request.id, task)
                 return
         self._send_state(request.id, task)
@@ -383,7 +383,7 @@ class TaskCalls:
             task.unwatch(tell)
             self._waiting.discard(unwatch)
 
-        timer = asyncio.get_running_loop().call_later(task_messages.MAX_WAIT, tell)
+        timer = asyncio.get_running_loop().call_later(messages.MAX_TASK_WAIT, tell)
         self._waiting.add(unwatch)
         task.watch(tell)
 
@@ -395,9 +395,9 @@ class TaskCalls:
 
     def _send_state(self, request_id: int, task: Task | None) -> None:
         if task is None:
-            self._send(task_messages.TaskState(id=request_id))
+            self._send(messages.TaskState(id=request_id))
             return
-        make_state = partial(task_messages.TaskState, id=request_id, task=task.describe())
+        make_state = partial(messages.TaskState, id=request_id, task=task.describe())
         if task.result is None:
             self._send(make_state())
             return

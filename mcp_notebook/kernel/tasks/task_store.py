@@ -19,7 +19,7 @@ from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.calls.call_log import measure_result
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tools.open_questions import Elicitations
-from mcp_notebook.wire import messages, task_ids, task_messages
+from mcp_notebook.wire import messages, task_ids
 
 MAX_ENDED = 1_000
 """Tasks that have ended and are not forgotten; beyond it, the oldest of whoever has the most is."""
@@ -83,7 +83,7 @@ class TaskStore:
         """
         task = self._make(owner, call, Elicitations())
         self.kept_calls.note_taken(task)
-        self._end(task, result, task_messages.HOLD_SECONDS)
+        self._end(task, result, messages.HOLD_SECONDS)
         return task
 
     def give_back(self, task: Task) -> None:
@@ -180,9 +180,7 @@ class _KeptCall:
     def is_over(self) -> bool:
         """Whether nothing is left to be found."""
         if isinstance(self.work, Call):  # its result may be about to be sent
-            return (
-                self.work.has_ended and monotonic() - self.work.since > task_messages.HOLD_SECONDS
-            )
+            return self.work.has_ended and monotonic() - self.work.since > messages.HOLD_SECONDS
         return self.work.ends is not None and self.work.ends <= time.time()
 
 

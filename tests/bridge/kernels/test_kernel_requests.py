@@ -17,12 +17,12 @@ from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, KernelTa
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import KernelGone, ResourceFailed, UnknownResource
-from mcp_notebook.wire import content_blocks, messages, task_messages
+from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
 on_unix = pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets")
 
-INFO = task_messages.TaskInfo(
+INFO = messages.TaskInfo(
     id="train", tool="train", status="completed", created=0, updated=1, version=3
 )
 
@@ -170,28 +170,28 @@ async def replied(requests, request, **state):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
         await anyio.wait_all_tasks_blocked()
-        requests.take(task_messages.TaskState(id=1, **state), [])
+        requests.take(messages.TaskState(id=1, **state), [])
     return results[0]
 
 
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
-        ("find_task", {}, task_messages.AskTask(id=1, task="train", owner="ann")),
+        ("find_task", {}, messages.AskTask(id=1, task="train", owner="ann")),
         (
             "find_task",
             {"after": 2},
-            task_messages.AskTask(id=1, task="train", owner="ann", after=2),
+            messages.AskTask(id=1, task="train", owner="ann", after=2),
         ),
-        ("cancel_task", {}, task_messages.CancelTask(id=1, task="train", owner="ann")),
+        ("cancel_task", {}, messages.CancelTask(id=1, task="train", owner="ann")),
         (
             "answer_task",
-            {"answers": {"q": task_messages.TaskAnswer(action="decline")}},
-            task_messages.AnswerTask(
+            {"answers": {"q": messages.TaskAnswer(action="decline")}},
+            messages.AnswerTask(
                 id=1,
                 task="train",
                 owner="ann",
-                answers={"q": task_messages.TaskAnswer(action="decline")},
+                answers={"q": messages.TaskAnswer(action="decline")},
             ),
         ),
     ],
@@ -215,7 +215,7 @@ async def test_a_kernel_that_does_not_answer_is_not_waited_for_for_ever(
     requests, monkeypatch, after
 ):
     monkeypatch.setattr(kernel_requests, "TASK_LIMIT", 0.01)
-    monkeypatch.setattr(task_messages, "MAX_WAIT", 0.01)
+    monkeypatch.setattr(messages, "MAX_TASK_WAIT", 0.01)
     with pytest.raises(TimeoutError):
         await requests.find_task("train", "ann", after=after)
 

@@ -14,7 +14,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.errors import CallError, KernelGone, LinkError
 from mcp_notebook.wire import messages
-from mcp_notebook.wire.task_messages import FollowTask
+from mcp_notebook.wire.messages import FollowTask
 
 pytestmark = [
     pytest.mark.anyio,

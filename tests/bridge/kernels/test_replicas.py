@@ -11,7 +11,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 
 @dataclass
@@ -254,7 +254,7 @@ async def due_timers():
 
 @pytest.mark.anyio
 async def test_the_same_call_as_one_that_goes_on_is_made_where_that_is(monkeypatch):
-    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(messages, "HOLD_SECONDS", 0.0)
     here = make_three()
 
     def choose():

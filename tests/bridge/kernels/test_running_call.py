@@ -13,7 +13,7 @@ from mcp_notebook.bridge.kernels.running_call import (
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import content_blocks, messages, task_messages
+from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
@@ -71,7 +71,7 @@ async def test_a_kept_call_that_is_given_up_with_its_result_says_so_once(call, s
     call.end(Result())
     for _ in range(2):
         call.cancel("too late") if way == "cancel" else call.leave()
-    assert sent == [task_messages.LeaveCall(id=1)]
+    assert sent == [messages.LeaveCall(id=1)]
 
 
 async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call, sent):
@@ -81,10 +81,10 @@ async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call
 
 
 async def test_a_task_is_cancelled_with_its_call_unless_the_client_is_told_of_it(call, sent):
-    info = task_messages.TaskInfo(
+    info = messages.TaskInfo(
         id="t", tool="train", status="working", created=0, updated=0, version=0
     )
-    call.handle(task_messages.TaskState(id=1, task=info), [])
+    call.handle(messages.TaskState(id=1, task=info), [])
     call.cancel("given up")  # before anybody knows the task's id
     assert sent == [messages.Cancel(id=1, reason="given up")]
     with pytest.raises(BecameTask), call.cancel_on_error():

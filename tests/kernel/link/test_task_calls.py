@@ -8,9 +8,9 @@ from live import Link, text_of
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.tools.context import Update
-from mcp_notebook.wire import content_blocks, messages, task_messages
+from mcp_notebook.wire import content_blocks, messages
 
-KEEP = task_messages.Keep(owner="ann")
+KEEP = messages.Keep(owner="ann")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def start(link, *, at_once=True):
     call = messages.Call(id=1, tool="never", arguments={}, progress=at_once)
     link.send(call.model_copy(update={"keep": KEEP}) if at_once else call)
     if not at_once:
-        link.send(task_messages.KeepCall(id=1, keep=KEEP))
+        link.send(messages.KeepCall(id=1, keep=KEEP))
     state = link.receive()
     assert state.id == 1
     assert state.task.status == "working"
@@ -39,7 +39,7 @@ def start(link, *, at_once=True):
 
 
 def ask(link, task, **request):
-    link.send(task_messages.AskTask(id=7, task=task.id, **{"owner": "ann"} | request))
+    link.send(messages.AskTask(id=7, task=task.id, **{"owner": "ann"} | request))
 
 
 @pytest.mark.smoke
@@ -61,7 +61,7 @@ def test_a_task_is_told_to_its_bridge_and_found_by_others_until_and_after_its_en
 
 
 def test_who_waits_for_a_change_is_told_after_a_while_that_there_was_none(link, other, monkeypatch):
-    monkeypatch.setattr(task_messages, "MAX_WAIT", 0.01)
+    monkeypatch.setattr(messages, "MAX_TASK_WAIT", 0.01)
     task = start(link)
     ask(other, task, after=task.version)
     assert other.receive().task == task
@@ -83,8 +83,8 @@ def test_only_the_first_text_of_a_failure_goes_to_the_bridge_that_started_it(lin
 
 def test_a_call_that_has_ended_becomes_no_task(link):
     assert text_of(link.call("echo")) == "echo {}"
-    link.send(task_messages.KeepCall(id=1, keep=KEEP))
-    link.send(task_messages.KeepCall(id=99, keep=KEEP))
+    link.send(messages.KeepCall(id=1, keep=KEEP))
+    link.send(messages.KeepCall(id=99, keep=KEEP))
     assert text_of(link.call("echo")) == "echo {}"
 
 
@@ -94,18 +94,18 @@ def test_a_task_of_somebody_else_is_not_there(link, other, echo, owner, kind):
     task = start(link)
     about = {"id": 7, "task": task.id, "owner": owner}
     requests = {
-        "ask": task_messages.AskTask(**about),
-        "answer": task_messages.AnswerTask(**about, answers={}),
-        "cancel": task_messages.CancelTask(**about),
+        "ask": messages.AskTask(**about),
+        "answer": messages.AnswerTask(**about, answers={}),
+        "cancel": messages.CancelTask(**about),
     }
     other.send(requests[kind])
-    assert other.receive() == task_messages.TaskState(id=7)
+    assert other.receive() == messages.TaskState(id=7)
     assert not echo.cancelled.is_set()
 
 
 def test_a_cancelled_task_is_stopped_and_one_that_has_ended_is_not(link, other, echo):
     task = start(link)
-    cancel = task_messages.CancelTask(id=7, task=task.id, owner="ann")
+    cancel = messages.CancelTask(id=7, task=task.id, owner="ann")
     other.send(cancel)
     assert other.receive().task.status == "working"  # it ends a moment later
     assert echo.cancelled.wait(30)
@@ -144,12 +144,12 @@ def test_a_question_that_is_open_when_its_call_becomes_a_task_is_asked_through_i
     assert text_of(link.call("echo")) == "echo {}"  # so that the other one has begun, too
     _, reply = echo.elicitations.ask("Sure?", {"type": "object"}, "sure")
     assert link.receive().message == "Sure?"
-    link.send(task_messages.KeepCall(id=101, keep=KEEP))
+    link.send(messages.KeepCall(id=101, keep=KEEP))
     state = link.receive()
     assert state.task.status == "input_required"
     assert state.task.questions["sure"].message == "Sure?"
-    answers = {"sure": task_messages.TaskAnswer(action="accept")}
-    link.send(task_messages.AnswerTask(id=7, task=state.task.id, owner="ann", answers=answers))
+    answers = {"sure": messages.TaskAnswer(action="accept")}
+    link.send(messages.AnswerTask(id=7, task=state.task.id, owner="ann", answers=answers))
     assert link.receive().task.status == "working"
     assert reply.result(30).action == "accept"
 
@@ -158,15 +158,15 @@ def test_a_question_that_is_open_when_its_call_becomes_a_task_is_asked_through_i
 
 
 def kept_call(call_id=1, *, owner="ann", **fields):
-    keep = task_messages.Keep(owner=owner, how="give_up")
+    keep = messages.Keep(owner=owner, how="give_up")
     fields = {"arguments": {"b": 1, "a": [2]}} | fields
     return messages.Call(id=call_id, tool="never", keep=keep, **fields)
 
 
 def tool_runs(echo, link):
     """Return whether a call has begun since the last time."""
-    link.send(task_messages.AskTask(id=99, task="none", owner="ann"))
-    link.receive_until(lambda message: isinstance(message, task_messages.TaskState))
+    link.send(messages.AskTask(id=99, task="none", owner="ann"))
+    link.receive_until(lambda message: isinstance(message, messages.TaskState))
     reply, echo.reply = echo.reply, None
     return reply
 
@@ -201,7 +201,7 @@ def test_a_result_that_came_too_late_waits_for_the_same_call(link, other, echo):
     assert text_of(other.receive()) == "done"
 
 
-GIVE_UP = {"cancel": messages.Cancel, "leave": task_messages.LeaveCall}
+GIVE_UP = {"cancel": messages.Cancel, "leave": messages.LeaveCall}
 
 
 @pytest.mark.parametrize("order", sorted(itertools.permutations(["result", "give up", "again"])))
@@ -232,9 +232,9 @@ def test_a_call_that_is_given_up_around_its_end_runs_once(link, other, echo, way
 
 def take_all(link):
     """Wait until the kernel has taken all messages, and return what it has said before."""
-    link.send(task_messages.AskTask(id=99, task="none", owner="ann"))
+    link.send(messages.AskTask(id=99, task="none", owner="ann"))
     return link.receive_until(
-        lambda message: isinstance(message, task_messages.TaskState) and message.id == 99
+        lambda message: isinstance(message, messages.TaskState) and message.id == 99
     )[:-1]
 
 
@@ -276,7 +276,7 @@ def test_who_has_joined_a_call_and_gives_it_up_around_its_end_finds_the_result(l
 
 
 def test_a_result_that_was_sent_a_while_ago_was_taken(link, other, echo, monkeypatch):
-    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(messages, "HOLD_SECONDS", 0.0)
     link.send(kept_call())
     tool_runs(echo, link)(Result([Text("done")]))
     assert text_of(link.receive()) == "done"
@@ -320,7 +320,7 @@ def test_who_has_joined_a_call_and_can_follow_a_task_is_told_which_one_it_is(lin
     assert tool_runs(echo, link)
     for bridge, call_id in ((other, 2), (link, 3)):
         bridge.send(kept_call(call_id))
-        bridge.send(task_messages.KeepCall(id=call_id, keep=KEEP))
+        bridge.send(messages.KeepCall(id=call_id, keep=KEEP))
     state = other.receive()
     assert state.task.status == "working"
     assert other.receive().is_error  # nobody waits for this call any more
@@ -329,12 +329,12 @@ def test_who_has_joined_a_call_and_can_follow_a_task_is_told_which_one_it_is(lin
 
 def test_whoever_has_a_task_s_id_waits_for_it_as_for_a_call_of_its_own(link, other, echo):
     task = start(link)
-    follow = task_messages.FollowTask(id=5, task=task.id, owner="ann")
+    follow = messages.FollowTask(id=5, task=task.id, owner="ann")
     other.send(follow)
     echo.report(Update(1, 4, "step"))
     assert (message := other.receive()).message == "step (1 of 4)"
     assert message.id == 5
-    other.send(task_messages.KeepCall(id=5, keep=KEEP))  # that takes too long
+    other.send(messages.KeepCall(id=5, keep=KEEP))  # that takes too long
     assert other.receive().task.message == "step (1 of 4)"
     assert other.receive().is_error
     other.send(follow.model_copy(update={"id": 6}))
@@ -369,7 +369,7 @@ def test_a_call_of_a_tool_that_was_changed_since_runs(link, other, echo):
 def test_a_kept_call_that_is_given_up_as_it_becomes_a_task_goes_on(link, other, echo):
     link.send(kept_call())
     reply = tool_runs(echo, link)
-    link.send(task_messages.KeepCall(id=1, keep=KEEP))
+    link.send(messages.KeepCall(id=1, keep=KEEP))
     link.send(messages.Cancel(id=1))
     assert link.receive().task.status == "working"
     other.send(kept_call(2))
@@ -384,7 +384,7 @@ def test_who_has_the_result_by_the_news_of_a_task_and_calls_again_wants_a_new_on
 ):
     link.send(kept_call())
     reply = tool_runs(echo, link)
-    link.send(task_messages.KeepCall(id=1, keep=KEEP))
+    link.send(messages.KeepCall(id=1, keep=KEEP))
     task = link.receive().task
     ask(other, task, after=task.version)
     tool_runs(echo, other)  # the request has come
@@ -396,7 +396,7 @@ def test_who_has_the_result_by_the_news_of_a_task_and_calls_again_wants_a_new_on
 
 @pytest.mark.parametrize("way", ["cancel", "leave"])
 def test_a_call_that_is_to_go_on_only_after_a_while_does_not_before(listening, other, echo, way):
-    keep = task_messages.Keep(owner="ann", how="give_up", after=3600)
+    keep = messages.Keep(owner="ann", how="give_up", after=3600)
     with Link(listening[1]) as link:
         link.send(kept_call().model_copy(update={"keep": keep}))
         assert tool_runs(echo, link)
@@ -422,10 +422,10 @@ def test_who_joins_a_call_is_asked_what_it_asks(listening, other, echo):
 
 @pytest.mark.parametrize("after", [0, 3600])
 def test_a_call_whose_client_has_hung_up_goes_on_as_a_task_or_as_before(link, other, echo, after):
-    keep = task_messages.Keep(owner="ann", how="give_up", after=after)
+    keep = messages.Keep(owner="ann", how="give_up", after=after)
     link.send(kept_call().model_copy(update={"keep": keep}))
     reply = tool_runs(echo, link)
-    link.send(task_messages.LeaveCall(id=1))
+    link.send(messages.LeaveCall(id=1))
     tool_runs(echo, link)
     reply(Result([Text("done")]))
     goes_to_bridge = link.receive()
@@ -460,9 +460,9 @@ def test_calls_become_tasks_at_the_moment_of_their_end(listening, link):
     """Whoever wins, there is one result: with the call, or with the task."""
     for call_id in range(100, 200):
         link.send(messages.Call(id=call_id, tool="echo", arguments={}))
-        link.send(task_messages.KeepCall(id=call_id, keep=KEEP))
+        link.send(messages.KeepCall(id=call_id, keep=KEEP))
         answer = link.receive()
-        if isinstance(answer, task_messages.TaskState):
+        if isinstance(answer, messages.TaskState):
             answer = link.receive()
         assert isinstance(answer, Result)
     assert threading.active_count() < 50

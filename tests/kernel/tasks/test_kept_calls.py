@@ -9,7 +9,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import KeptCalls
 from mcp_notebook.kernel.tools.open_questions import Elicitations
-from mcp_notebook.wire import task_messages
+from mcp_notebook.wire import messages
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_call_whose_client_has_the_result_is_not_found(calls, task):
 
 
 def test_calls_that_ended_without_a_client_who_may_give_them_up_are_not_kept(calls, monkeypatch):
-    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(messages, "HOLD_SECONDS", 0.0)
     for number in range(100):
         call = Call("train")
         call.move(CallState.RUNNING)

@@ -13,7 +13,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tasks import task_store
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations
-from mcp_notebook.wire import messages, task_ids, task_messages
+from mcp_notebook.wire import messages, task_ids
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +61,7 @@ async def test_a_task_is_forgotten_some_time_after_its_end():
 
 @pytest.mark.parametrize("way", ["task", "held", "given back"])
 async def test_tasks_that_are_forgotten_leave_nothing_in_memory(monkeypatch, way):
-    monkeypatch.setattr(task_messages, "HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(messages, "HOLD_SECONDS", 0.0)
     store = TaskStore("k1", ttl=0.0, max_bytes=1_000_000)
     before = count_items(store)
     for number in range(100):

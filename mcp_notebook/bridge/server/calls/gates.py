@@ -25,14 +25,14 @@ from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.text.missing_tools import READ_RESOURCE
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 OtherAnswer: TypeAlias = (
     Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage
 )
 """What a client gets in place of a call: the bridge's own answer, a question, or what else it has
 requested."""
-_FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], task_messages.Keep | None]
+_FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
 START_PROGRESS_INTERVAL = 5.0
 """Seconds between two notices that a call waits for its kernel: clients stop waiting otherwise."""
 _IS_STOPPED = (

@@ -14,7 +14,7 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.wire import task_messages
+from mcp_notebook.wire import messages
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class ToolCall:
     """Takes what the call sends besides its result."""
     found: CatalogEntry | None = None
     """The tool, once it is known."""
-    keep: task_messages.Keep | None = None
+    keep: messages.Keep | None = None
     """What lets the call outlive its client."""
 
     @property

@@ -42,7 +42,7 @@ from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.text.missing_tools import MissingTool
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class ToolCalls:
             if call.is_kept and isinstance(result, Result):
                 _follow_answer(request, call)
                 if forget is not None:
-                    asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
+                    asyncio.get_running_loop().call_later(messages.HOLD_SECONDS, forget)
                     forget = None
             return result
         finally:
@@ -309,7 +309,7 @@ def _follow_answer(request: ClientRequest, call: RunningCall) -> None:
         call.leave()
     elif request.unread is not None:
         forget = request.unread.follow(call.leave)
-        asyncio.get_running_loop().call_later(task_messages.HOLD_SECONDS, forget)
+        asyncio.get_running_loop().call_later(messages.HOLD_SECONDS, forget)
 
 
 def _make_error(text: str) -> Result:

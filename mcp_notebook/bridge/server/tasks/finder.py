@@ -16,7 +16,7 @@ from mcp_notebook.bridge.kernels.kernel_requests import TASK_LIMIT, KernelReques
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.errors import KernelGone
-from mcp_notebook.wire import task_ids, task_messages
+from mcp_notebook.wire import messages, task_ids
 
 AskKernel: TypeAlias = Callable[[KernelRequests], Awaitable[KernelTask | None]]
 """Asks a kernel about one of its tasks."""
@@ -56,14 +56,14 @@ class TaskFinder:
     def __init__(self, links: Links, ready: Callable[[], Awaitable[None]] | None) -> None:
         self._links = links
         self._ready = ready
-        self._running: OrderedDict[tuple[str, str], task_messages.TaskInfo] = OrderedDict()
+        self._running: OrderedDict[tuple[str, str], messages.TaskInfo] = OrderedDict()
         """Tasks that clients have, and that had not ended when they were last heard of."""
         self.has_kernel: Callable[[str], bool] = lambda _: False
         """Tells by its id whether a kernel that is not linked lives; called in a thread."""
 
     async def ask(
         self, owner: str, task_id: str, request: AskKernel
-    ) -> KernelTask | task_messages.TaskInfo:
+    ) -> KernelTask | messages.TaskInfo:
         """Return a task from its kernel, or what is known of one that was lost with its kernel.
 
         Raises:
@@ -89,7 +89,7 @@ class TaskFinder:
                 raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
         return await self._recall_lost(owner, task_id)
 
-    async def _recall_lost(self, owner: str, task_id: str) -> task_messages.TaskInfo:
+    async def _recall_lost(self, owner: str, task_id: str) -> messages.TaskInfo:
         """Return what is known of a task whose kernel is gone.
 
         Raises:
@@ -107,7 +107,7 @@ class TaskFinder:
 
     async def ask_or_recall(
         self, owner: str, task_id: str, request: AskKernel
-    ) -> KernelTask | task_messages.TaskInfo:
+    ) -> KernelTask | messages.TaskInfo:
         """Return what `ask` does, or a task as it was if its kernel does not answer now."""
         try:
             return await self.ask(owner, task_id, request)
@@ -122,7 +122,7 @@ class TaskFinder:
         kernel_id = task_ids.find_kernel_id(task_id)
         return next((link for link in self._links.open_links if link.record.id == kernel_id), None)
 
-    def remember(self, owner: str, task: task_messages.TaskInfo) -> None:
+    def remember(self, owner: str, task: messages.TaskInfo) -> None:
         """Note a task as a client is told of it."""
         key = owner, task.id
         self._running.pop(key, None)

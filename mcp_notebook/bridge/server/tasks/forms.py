@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import Field, TypeAdapter, ValidationError
 
-from mcp_notebook.wire import task_messages
+from mcp_notebook.wire import messages
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 """The extension's name."""
@@ -41,12 +41,12 @@ _BOUNDS = {
 """pydantic's names of the keywords that bound them."""
 
 
-def make_created_form(task: task_messages.TaskInfo) -> TaskForm:
+def make_created_form(task: messages.TaskInfo) -> TaskForm:
     """Return the answer to a call that has become a task."""
     return {"resultType": "task", **_make_form(task)}
 
 
-def make_task_form(task: task_messages.TaskInfo, result: dict[str, Any] | None = None) -> TaskForm:
+def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None) -> TaskForm:
     """Return a task as it is now, with all that there is of it.
 
     Args:
@@ -70,7 +70,7 @@ def make_task_form(task: task_messages.TaskInfo, result: dict[str, Any] | None =
     return form
 
 
-def make_error_form(task: task_messages.TaskInfo, code: int, text: str) -> TaskForm:
+def make_error_form(task: messages.TaskInfo, code: int, text: str) -> TaskForm:
     """Return a task that has failed in the protocol's sense.
 
     Args:
@@ -82,7 +82,7 @@ def make_error_form(task: task_messages.TaskInfo, code: int, text: str) -> TaskF
     return _make_form(task) | {"status": "failed", "statusMessage": text, "error": error}
 
 
-def _make_form(task: task_messages.TaskInfo) -> TaskForm:
+def _make_form(task: messages.TaskInfo) -> TaskForm:
     form: TaskForm = {
         "taskId": task.id,
         "status": task.status,
@@ -96,7 +96,7 @@ def _make_form(task: task_messages.TaskInfo) -> TaskForm:
     return form
 
 
-def _find_interval(task: task_messages.TaskInfo) -> int:
+def _find_interval(task: messages.TaskInfo) -> int:
     age = time.time() - task.created
     return round(1000 * min(max(age * _SHARE, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL))
 
@@ -107,7 +107,7 @@ def _format_time(seconds: float) -> str:
     return text.removesuffix("+00:00") + "Z"
 
 
-def _make_request(question: task_messages.TaskQuestion) -> TaskForm:
+def _make_request(question: messages.TaskQuestion) -> TaskForm:
     params = {"mode": "form", "message": question.message, "requestedSchema": question.form}
     return {"method": "elicitation/create", "params": params}
 
@@ -115,7 +115,7 @@ def _make_request(question: task_messages.TaskQuestion) -> TaskForm:
 # -- answers to questions --------------------------------------------------------------------------
 
 
-def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> task_messages.TaskAnswer:
+def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.TaskAnswer:
     """Return the answer to a question, which stays open if it cannot be one.
 
     Raises:
@@ -133,7 +133,7 @@ def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> task_messag
     if answer.action == "accept" and (problem := _find_problem(content, form)) is not None:
         text = f"The answer to {key!r} does not fit the question, which is still open: {problem}."
         raise MCPError(types.INVALID_PARAMS, text)
-    return task_messages.TaskAnswer(action=answer.action, content=content)
+    return messages.TaskAnswer(action=answer.action, content=content)
 
 
 def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:

@@ -40,7 +40,7 @@ from mcp_notebook.bridge.server.tasks.forms import (
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 _NEWS = ("status", "statusMessage", "inputRequests")
 """What a change of a task is."""
@@ -143,9 +143,7 @@ class Tasks:
         loop = asyncio.get_running_loop()
         return loop.call_later(after, call.become_task, request.caller.owns)
 
-    def find_keep(
-        self, request: ClientRequest, tool: messages.ToolInfo
-    ) -> task_messages.Keep | None:
+    def find_keep(self, request: ClientRequest, tool: messages.ToolInfo) -> messages.Keep | None:
         """Return what lets a call of a tool outlive its client; None if it ends with it.
 
         Raises:
@@ -153,15 +151,15 @@ class Tasks:
         """
         owner, policy = request.caller.owns, self._policy
         if tool.task is not None and can_follow_tasks(request):
-            return task_messages.Keep(owner=owner)
+            return messages.Keep(owner=owner)
         if tool.task == "required":
             raise refuse_undeclared(f"The tool {tool.name!r}")
         if not tool.keep and not policy.keeps_all:
             return None
         after = 0.0 if tool.keep else policy.after
-        return task_messages.Keep(owner=owner, how="give_up", after=after)
+        return messages.Keep(owner=owner, how="give_up", after=after)
 
-    def announce(self, request: ClientRequest, task: task_messages.TaskInfo) -> TaskForm | Result:
+    def announce(self, request: ClientRequest, task: messages.TaskInfo) -> TaskForm | Result:
         """Return the answer to a call that has become a task: a result if it is one of `watch`."""
         self.finder.remember(request.caller.owns, task)
         if can_follow_tasks(request):
@@ -184,13 +182,13 @@ class Tasks:
         except MCPError as error:
             raise CallError(error.error.message) from None
         link = self.finder.find_link(task_id)
-        if isinstance(task, task_messages.TaskInfo) or link is None:
+        if isinstance(task, messages.TaskInfo) or link is None:
             raise CallError(LOST.format(id=task_id))
         if task.result is not None:
             return task.result
         asks = request.can_elicit
         return link.follow_task(
-            lambda number: task_messages.FollowTask(
+            lambda number: messages.FollowTask(
                 id=number, task=task_id, owner=owner, can_elicit=asks
             )
         )
@@ -212,7 +210,7 @@ class Tasks:
         while True:
             find = partial(_find, task_id=task_id, owner=owner, after=version)
             task = await self.finder.ask_or_recall(owner, task_id, find)
-            if isinstance(task, task_messages.TaskInfo):
+            if isinstance(task, messages.TaskInfo):
                 return make_error_form(task, types.INTERNAL_ERROR, LOST.format(id=task.id))
             is_unchanged, version = version == task.info.version, task.info.version
             result = None

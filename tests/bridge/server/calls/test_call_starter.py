@@ -24,7 +24,7 @@ from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, Call
 from mcp_notebook.content import Result
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.text.missing_tools import META_TOOLS
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -256,7 +256,7 @@ async def test_a_call_that_continues_none_is_a_refusal(sums):
 
 # -- the choice of a kernel; the rest: tests/e2e/test_replicas.py
 
-TASK = task_messages.TaskInfo(
+TASK = messages.TaskInfo(
     id="train-1-2", tool="train", status="working", created=0, updated=0, version=0
 )
 
@@ -273,7 +273,7 @@ async def test_the_same_call_goes_to_its_kernel_until_a_client_has_the_result(en
     if ending == "given up":
         call.cancel("the client left")
     elif ending == "a task":
-        call.handle(task_messages.TaskState(id=1, task=TASK), [])
+        call.handle(messages.TaskState(id=1, task=TASK), [])
     call.end(Result())
     choice.note_end(call)
     if ending == "given up late":

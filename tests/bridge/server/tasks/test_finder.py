@@ -19,7 +19,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.protocol.client_request import ClientProfile, ClientRequest
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.forms import make_task_form
-from mcp_notebook.wire import messages, task_messages
+from mcp_notebook.wire import messages
 
 pytestmark = [
     pytest.mark.anyio,
@@ -42,7 +42,7 @@ async def asked(home):
 
 
 def make_info(kernel):
-    return task_messages.TaskInfo(
+    return messages.TaskInfo(
         id=f"train-{kernel.record.id}-{'0' * 32}",
         tool="train",
         status="working",
@@ -59,7 +59,7 @@ async def make_task(client, kernel):
 
     async def create():
         await kernel.called.wait()
-        kernel.say(task_messages.TaskState(id=1, task=info))
+        kernel.say(messages.TaskState(id=1, task=info))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(create)
@@ -94,8 +94,8 @@ async def test_a_task_that_its_kernel_has_forgotten_was_not_lost_with_the_kernel
         task_id = await make_task(client, kernel)
 
         async def forget():
-            request = await heard(kernel, task_messages.AskTask)
-            kernel.say(task_messages.TaskState(id=request.id))
+            request = await heard(kernel, messages.AskTask)
+            kernel.say(messages.TaskState(id=request.id))
 
         for _ in range(2):
             tasks.start_soon(forget)

@@ -9,14 +9,14 @@ from mcp_notebook.bridge.server.tasks.forms import (
     make_error_form,
     make_task_form,
 )
-from mcp_notebook.wire import task_messages
+from mcp_notebook.wire import messages
 
 REQUIRED = {"taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
 
 
 def make_info(status="working", **fields):
     about = {"id": "train-1-2", "tool": "train", "created": 0.0, "updated": 1.5, "version": 1}
-    return task_messages.TaskInfo(status=status, **about | fields)
+    return messages.TaskInfo(status=status, **about | fields)
 
 
 def test_a_created_task_has_its_state_and_nothing_of_what_comes_later():
@@ -34,7 +34,7 @@ def test_a_created_task_has_its_state_and_nothing_of_what_comes_later():
         (
             make_info(
                 "input_required",
-                questions={"q": task_messages.TaskQuestion(message="?", form={"type": "object"})},
+                questions={"q": messages.TaskQuestion(message="?", form={"type": "object"})},
             ),
             "inputRequests",
             {
