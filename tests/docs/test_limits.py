@@ -5,7 +5,7 @@ from documents import page
 from mcp_notebook.bridge.access import refusals
 from mcp_notebook.bridge.server.lists.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
-from mcp_notebook.kernel.results import data_files, file_contents, files
+from mcp_notebook.kernel.results.files import data_files, file_contents, returned_files
 from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS
 from mcp_notebook.settings.settings import Settings
 
@@ -31,7 +31,7 @@ def test_the_figures_for_files_are_those_of_the_code():
         f"a picture | {mebibytes(file_contents.MAX_IMAGE)} |",
         f"are converted | {mebibytes(file_contents.MAX_CONVERTED)} |",
         f"can be read by a link | {mebibytes(file_contents.MAX_READ)} |",
-        f"of a list or dict | {files.MAX_FILES} |",
+        f"of a list or dict | {returned_files.MAX_FILES} |",
     )
 
 

@@ -9,11 +9,11 @@ from datetime import date
 from importlib.util import find_spec
 
 import pytest
-from mcp_notebook.kernel.results.files_ import data_files
 from optional_libraries import import_optional
 from sample_files import write_file
 
 from mcp_notebook.content import Resource, ResourceLink
+from mcp_notebook.kernel.results.files import data_files
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")

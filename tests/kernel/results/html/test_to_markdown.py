@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.kernel.results import html as module
+from mcp_notebook.kernel.results.html import to_markdown as module
 from mcp_notebook.kernel.results.html.to_markdown import (
     MAX_DEPTH,
     MAX_MARKUP,
