@@ -3,9 +3,9 @@
 import io
 import json
 import re
-import sys
 import zipfile
 from datetime import date
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -47,7 +47,7 @@ def only(monkeypatch):
     """Return a function that leaves some libraries loaded of those that read tables."""
 
     def keep(*libraries):
-        loaded = {name: sys.modules[name] for name in libraries}
+        loaded = {name: import_module(name) for name in libraries}
         monkeypatch.setattr(data_files, "find_imported", loaded.get)
 
     return keep
