@@ -7,8 +7,7 @@ the options, would take a fifth of that time, and 2 MB.
 import sys
 from pathlib import Path
 
-from mcp_notebook.cli.bridges import run_http_bridge, run_stdio_bridge
-from mcp_notebook.cli.runner import exit_with_messages
+from mcp_notebook.cli.runner import exit_with_messages, run_http_bridge, run_stdio_bridge
 from mcp_notebook.settings.settings import Settings
 
 _BRIDGES = {"serve": run_http_bridge, "stdio": run_stdio_bridge}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mcp_notebook.call_cells import KEY, RecordedCall
+from mcp_notebook.kernel.notebook.recording.call_cells import KEY, RecordedCall
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.connect.binder import launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.remote import open_http
-from mcp_notebook.doctor import mcp_clients
+from mcp_notebook.doctor import probes
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.outgoing_http import open_http_client
 
@@ -76,10 +76,10 @@ CLIENTS = {
     "connect's Binder": launch,
     "the JupyterHub's API": lambda url: HubTokens(url).verify_token(TOKEN),
     "the issuer's keys": lambda url: SignedTokens(url, "x").verify_token(SIGNED),
-    "the doctor's list": lambda url: mcp_clients.ask_address(f"{url}/mcp", HEADERS, 10),
-    "the doctor's token": lambda url: mcp_clients.is_refused(f"{url}/mcp", HEADERS),
-    "the doctor's look": lambda url: mcp_clients.is_answering(f"{url}/mcp"),
-    "the doctor's probe": lambda url: mcp_clients.is_bridge(f"{url}/healthz"),
+    "the doctor's list": lambda url: probes.ask_address(f"{url}/mcp", HEADERS, 10),
+    "the doctor's token": lambda url: probes.is_refused(f"{url}/mcp", HEADERS),
+    "the doctor's look": lambda url: probes.is_answering(f"{url}/mcp"),
+    "the doctor's probe": lambda url: probes.is_bridge(f"{url}/healthz"),
 }
 
 

@@ -8,6 +8,7 @@ import json
 import mimetypes
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,19 +29,28 @@ from mcp_notebook.cli.options import (
 )
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, InvalidArguments, NotebookError, UnknownTool
+from mcp_notebook.errors import (
+    CallError,
+    InvalidArguments,
+    LinkError,
+    NotebookError,
+    UnknownTool,
+)
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
-from mcp_notebook.text.terminal import print_data, print_note
+from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
 from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import resource_uris
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
     from mcp_notebook.bridge.kernels.links import Links
+    from mcp_notebook.discovery.records import Record
     from mcp_notebook.wire import messages
 
 _YES = frozenset({"y", "yes"})
+REASON = "The user stopped the call with `mcp-notebook call --stop`."
+"""What the client of a stopped call is told."""
 
 app = typer.Typer(add_completion=False)
 
@@ -92,8 +102,6 @@ def call(  # noqa: PLR0913 - one for each option
     if stop:
         if context.args or arg or json_ is not None or notebook is not None:
             context.fail("--stop takes nothing but the number of a call.")
-        from mcp_notebook.cli.stop_call import stop_call
-
         run_command(stop_call, Settings.from_environment(), tool)
         return
     if tool is None:
@@ -433,3 +441,109 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
 
 def _format_size(count: int) -> str:
     return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004
+
+
+# -- stopping --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _StoppableCall:
+    """A call in one of the kernels."""
+
+    label: str
+    """The notebook: its name, or the kernel's id where two have the same name."""
+    record: "Record"
+    info: "messages.CallInfo"
+
+    @property
+    def name(self) -> str:
+        """What stands for the call among those of all notebooks."""
+        return f"{self.label}:{self.info.number}"
+
+
+async def stop_call(settings: Settings, name: str | None) -> None:
+    """Stop a call, and print what became of it; list all calls if there is no name.
+
+    Args:
+        settings: Where the kernels' records are.
+        name: ``12`` or ``sales:12``: the call's number in its kernel's log, and its notebook.
+
+    Raises:
+        CallError: No call has this name, or several have.
+        LinkError: The kernel does not answer.
+    """
+    from mcp_notebook.bridge.kernels import stop_requests
+    from mcp_notebook.discovery.records import list_live_records
+
+    records = list_live_records(settings.records_folder)
+    calls = await _find_calls(records)
+    if name is None:
+        _print_calls(calls)
+        return
+    call = _choose_call(calls, name)
+    answer = await stop_requests.stop_call(call.record, call.info.number, REASON)
+    print_output(_describe_end(call, answer))
+
+
+async def _find_calls(records: Sequence["Record"]) -> list[_StoppableCall]:
+    """Return the calls of all kernels; those that do not answer are named on stderr."""
+    import asyncio
+
+    from mcp_notebook.bridge.kernels import stop_requests
+
+    names = Counter(record.name for record in records)
+    answers = await asyncio.gather(*map(stop_requests.list_calls, records), return_exceptions=True)
+    calls = []
+    for record, answer in zip(records, answers, strict=True):
+        label = record.name if names[record.name] == 1 else record.id
+        if isinstance(answer, LinkError):
+            print_note(str(answer))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            calls += [_StoppableCall(label, record, info) for info in answer]
+    return calls
+
+
+def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
+    """Return the call that is meant.
+
+    Raises:
+        CallError: None is, or several may be.
+    """
+    notebook, _, number = name.rpartition(":")
+    fitting = [
+        call
+        for call in calls
+        if str(call.info.number) == number
+        and notebook in ("", call.label, call.record.id, call.record.name)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(call.name for call in fitting or calls)
+    if fitting:
+        raise CallError(f"Several calls are {name!r}: write one of {names}.")
+    others = f"These wait or run: {names}." if names else "There is no other call to stop."
+    raise CallError(f"No call {name!r} waits or runs; it may have ended. {others}")
+
+
+def _describe_end(call: _StoppableCall, answer: "messages.CallStopped") -> str:
+    what = f"{call.name} ({call.info.tool})"
+    if answer.tool is None:
+        return f"{what} had ended already."
+    if answer.is_stopping:
+        return (
+            f"Stopped {what}. Its client has an answer, but its code has not reacted yet: "
+            "`mcp-notebook call --stop` lists it until it has."
+        )
+    if answer.state == "cancelled":
+        return f"Stopped {what}."
+    return f"{what} ended by itself meanwhile: {answer.state}."
+
+
+def _print_calls(calls: Sequence[_StoppableCall]) -> None:
+    rows = [(call.name, call.info.tool, call.info.client, call.info.doing) for call in calls]
+    if rows:
+        print_table(("Call", "Tool", "Client", "State"), rows)
+    else:
+        print_note("No call is waiting or running.")

@@ -4,7 +4,6 @@ Links kernels directly, without MCP. The table or JSON goes to stdout, everythin
 """
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +22,7 @@ from mcp_notebook.cli.options import (
 )
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.text.redaction import MASK, has_secrets
-from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
+from mcp_notebook.text.terminal import print_data, print_note, print_table
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.shell_kernels import LinkedKernels
@@ -114,13 +113,10 @@ def _print_tools(kernels: "LinkedKernels") -> None:
         )
         for entry in kernels.catalog.entries()
     ]
-    if not rows:
-        print_note(NO_TOOLS)
-    elif sys.stdout.isatty():
+    if rows:
         print_table(("Tool", "Notebook", "Parameters", "Description"), rows)
     else:
-        for row in rows:
-            print_output("\t".join(row))
+        print_note(NO_TOOLS)
 
 
 def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) -> dict[str, Any]:

@@ -1,17 +1,20 @@
-"""How a command runs what it imports, on the fastest event loop there is, and how it ends.
+"""Runs a command on an event loop, and ends it with an exit status.
 
-Runs in the process of the command.
+Runs in the process of the command. Imports neither pydantic nor typer: ``mcp-notebook stdio`` and
+``serve`` without options come here directly from `__main__`.
 """
 
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import format_logs, print_note
 
@@ -48,6 +51,27 @@ def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: A
         # The interpreter's last collections would look through all that a bridge's clients have
         # left, for seconds after thousands of them.
         gc.freeze()
+
+
+def run_stdio_bridge(settings: Settings, notebooks: Sequence[Path]) -> None:
+    """Become the bridge of the client that has started this process."""
+    if os.isatty(0):
+        print_note(
+            "This command is started by an MCP client, which talks to it over stdin and stdout. "
+            "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools."
+        )
+    from mcp_notebook.bridge.start import start_stdio
+
+    run_command(start_stdio, settings, notebooks)
+
+
+def run_http_bridge(
+    settings: Settings, notebooks: Sequence[Path], *, background: bool = False
+) -> None:
+    """Become a bridge for clients over HTTP."""
+    from mcp_notebook.bridge.start import start_http
+
+    run_command(start_http, settings, notebooks, background=background)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli.bridges import run_http_bridge
 from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
     AllowErrors,
@@ -26,6 +25,7 @@ from mcp_notebook.cli.options import (
     Watch,
     read_settings,
 )
+from mcp_notebook.cli.runner import run_http_bridge
 
 app = typer.Typer(add_completion=False)
 

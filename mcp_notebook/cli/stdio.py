@@ -2,7 +2,6 @@
 
 import typer
 
-from mcp_notebook.cli.bridges import run_stdio_bridge
 from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
     AllowErrors,
@@ -15,6 +14,7 @@ from mcp_notebook.cli.options import (
     TrustedOnly,
     read_settings,
 )
+from mcp_notebook.cli.runner import run_stdio_bridge
 
 app = typer.Typer(add_completion=False)
 

@@ -7,7 +7,6 @@ an argument of a process.
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -152,13 +151,10 @@ def list_(
     ]
     if json_:
         print_output(json.dumps([_describe(store, record) for record in records], indent=2))
-    elif not records:
-        print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
-    elif sys.stdout.isatty():
+    elif rows:
         print_table(("Token", "For", "Created", "Expires", "Last used"), rows)
     else:
-        for row in rows:
-            print_output("\t".join(row))
+        print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook token remove ci")

@@ -1,15 +1,36 @@
-"""All clients that this package can set up, with where each fact about them is from.
+"""All clients that this package can set up: their settings files, the entries in them, their links.
 
-In every process. `install` writes the entries, `snippets` shows them.
+Pure functions and data, in every process. Beside each client is the source of what is known of it.
 """
 
+import base64
+import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
-from mcp_notebook.clients import entries
-from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.client import (
+    TOKEN_VARIABLE,
+    Client,
+    Endpoint,
+    Entry,
+    Launch,
+    Machine,
+    Server,
+)
 from mcp_notebook.errors import ClientError
 from mcp_notebook.text.wording import suggest
+
+_STARTUP_SECONDS = 300
+"""Seconds for notebooks to run before clients that have a limit give up."""
+_CALL_SECONDS = 86_400
+"""Seconds for one call in clients that would end it after a minute; the notebook has own limits."""
+_GOOSE_SECONDS = 3_600
+"""Seconds for one call in Goose, which waits as long for a start that hangs."""
+
+
+# -- where settings are ----------------------------------------------------------------------------
 
 
 def _find_claude_code(machine: Machine) -> Path:
@@ -31,13 +52,151 @@ def _find_zed(machine: Machine) -> Path:
     return folder / "zed" / "settings.json"
 
 
+# -- entries ---------------------------------------------------------------------------------------
+
+
+def _launch(launch: Launch) -> Entry:
+    env: Entry = {"env": dict(launch.env)} if launch.env else {}
+    return {"command": launch.command, "args": list(launch.arguments)} | env
+
+
+def _bearer(value: str) -> Entry:
+    return {"Authorization": f"Bearer {value}"}
+
+
+def _make_claude_code(server: Server) -> Entry:
+    """Return Claude Code's entry. It runs a ``headersHelper`` whenever it connects."""
+    if isinstance(server, Launch):
+        return {"type": "stdio"} | _launch(server)
+    entry: Entry = {"type": "http", "url": server.url}
+    if server.token_file is None:
+        return entry | {"headers": _bearer(f"${{{TOKEN_VARIABLE}}}")}
+    return entry | {"headersHelper": _print_header(server.token_file)}
+
+
+def _print_header(file: Path) -> str:
+    script = shlex.quote('s/.*/{"Authorization":"Bearer &"}/')
+    return f"sed {script} {shlex.quote(str(file))}"
+
+
+def _make_plain(server: Server) -> Entry:
+    """Return the entry that most clients understand."""
+    if isinstance(server, Launch):
+        return _launch(server)
+    return {
+        "type": "http",
+        "url": server.url,
+        "headers": _bearer(f"${{{TOKEN_VARIABLE}}}"),
+    }
+
+
+def _make_vscode(server: Server) -> Entry:
+    """Return VS Code's entry."""
+    if isinstance(server, Launch):
+        return {"type": "stdio"} | _launch(server)
+    return {
+        "type": "http",
+        "url": server.url,
+        "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}"),
+    }
+
+
+def _make_cursor(server: Server) -> Entry:
+    """Return Cursor's entry."""
+    if isinstance(server, Launch):
+        return {"type": "stdio"} | _launch(server)
+    return {"url": server.url, "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}")}
+
+
+def _make_windsurf(server: Server) -> Entry:
+    """Return Windsurf's entry."""
+    if isinstance(server, Launch):
+        return _launch(server)
+    return {"serverUrl": server.url, "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}")}
+
+
+def _make_gemini(server: Server) -> Entry:
+    """Return Gemini CLI's entry; ``url`` would be another transport."""
+    if isinstance(server, Launch):
+        return _launch(server)
+    return {"httpUrl": server.url, "headers": _bearer(f"${{{TOKEN_VARIABLE}}}")}
+
+
+def _make_codex(server: Server) -> Entry:
+    """Return Codex's entry. Its limits are ten seconds for a start and a minute for a call."""
+    if isinstance(server, Endpoint):
+        entry: Entry = {"url": server.url, "bearer_token_env_var": TOKEN_VARIABLE}
+    else:
+        entry = _launch(server)
+        if server.runs_notebooks:
+            entry["startup_timeout_sec"] = _STARTUP_SECONDS
+    return entry | {"tool_timeout_sec": _CALL_SECONDS}
+
+
+def _make_goose(server: Server) -> Entry:
+    """Return Goose's entry. Its one limit is for starts and calls, by default five minutes."""
+    entry: Entry = {
+        "enabled": True,
+        "name": "notebook",
+        "description": "Tools of Jupyter notebooks",
+        "timeout": _GOOSE_SECONDS,
+    }
+    if isinstance(server, Endpoint):
+        return entry | {
+            "type": "streamable_http",
+            "uri": server.url,
+            "headers": _bearer(f"${{{TOKEN_VARIABLE}}}"),
+            "envs": {},
+            "env_keys": [TOKEN_VARIABLE],
+        }
+    return entry | {
+        "type": "stdio",
+        "cmd": server.command,
+        "args": list(server.arguments),
+        "envs": dict(server.env),
+        "env_keys": [],
+    }
+
+
+def _make_continue(server: Server) -> Entry:
+    """Return Continue's entry, without the name that is its first member."""
+    if isinstance(server, Launch):
+        entry: Entry = {"type": "stdio"} | _launch(server)
+        if server.runs_notebooks:
+            entry["connectionTimeout"] = _STARTUP_SECONDS * 1_000
+        return entry
+    header = _bearer(f"${{{{ secrets.{TOKEN_VARIABLE} }}}}")
+    return {
+        "type": "streamable-http",
+        "url": server.url,
+        "requestOptions": {"headers": header},
+    }
+
+
+def _make_vscode_link(name: str, entry: Entry) -> str:
+    """Return the link that opens VS Code and asks whether to add the server."""
+    return f"vscode:mcp/install?{quote(_compact({'name': name} | entry), safe='')}"
+
+
+def _make_cursor_link(name: str, entry: Entry) -> str:
+    """Return the link that opens Cursor and asks whether to add the server."""
+    config = quote(base64.b64encode(_compact(entry).encode()).decode(), safe="")
+    return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={config}"
+
+
+def _compact(entry: Entry) -> str:
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+
+
+# -- the clients -----------------------------------------------------------------------------------
+
 _LIST = (
     Client(
         # code.claude.com/docs/en/mcp; tried with 2.1.197.
         name="claude-code",
         title="Claude Code",
         find_file=_find_claude_code,
-        make_entry=entries.make_claude_code,
+        make_entry=_make_claude_code,
         header_from="file",
         commands=("claude",),
         trace=".claude",
@@ -50,7 +209,7 @@ _LIST = (
         name="claude-desktop",
         title="Claude Desktop",
         find_file=lambda machine: machine.app_data / "Claude" / "claude_desktop_config.json",
-        make_entry=entries.make_plain,
+        make_entry=_make_plain,
         header_from="nowhere",
         sees_new_tools=False,
         next_step="Quit Claude Desktop and start it again; closing its window is not enough.",
@@ -61,9 +220,9 @@ _LIST = (
         title="VS Code",
         find_file=lambda machine: machine.app_data / "Code" / "User" / "mcp.json",
         section="servers",
-        make_entry=entries.make_vscode,
+        make_entry=_make_vscode,
         commands=("code",),
-        make_link=entries.make_vscode_link,
+        make_link=_make_vscode_link,
         next_step="Run *MCP: List Servers* in VS Code's command palette, and start the server.",
     ),
     Client(
@@ -71,9 +230,9 @@ _LIST = (
         title="VS Code (this folder)",
         find_file=lambda machine: machine.folder / ".vscode" / "mcp.json",
         section="servers",
-        make_entry=entries.make_vscode,
+        make_entry=_make_vscode,
         belongs_to_folder=True,
-        make_link=entries.make_vscode_link,
+        make_link=_make_vscode_link,
         next_step="Open this folder in VS Code, run *MCP: List Servers* in its command palette, "
         "and start the server.",
     ),
@@ -82,9 +241,9 @@ _LIST = (
         name="cursor",
         title="Cursor",
         find_file=lambda machine: machine.home / ".cursor" / "mcp.json",
-        make_entry=entries.make_cursor,
+        make_entry=_make_cursor,
         commands=("cursor",),
-        make_link=entries.make_cursor_link,
+        make_link=_make_cursor_link,
         next_step="Start Cursor again; its settings list the server under *Tools & MCP*.",
     ),
     Client(
@@ -92,7 +251,7 @@ _LIST = (
         name="windsurf",
         title="Windsurf",
         find_file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
-        make_entry=entries.make_windsurf,
+        make_entry=_make_windsurf,
         sees_new_tools=False,
         commands=("windsurf",),
         next_step="Press the refresh button of *MCPs* in Windsurf's Cascade panel.",
@@ -104,7 +263,7 @@ _LIST = (
         find_file=lambda machine: (
             machine.find_folder("GEMINI_CLI_HOME", "") / ".gemini" / "settings.json"
         ),
-        make_entry=entries.make_gemini,
+        make_entry=_make_gemini,
         commands=("gemini",),
         start_seconds=600,
         start_member=("timeout", 0.001),
@@ -117,7 +276,7 @@ _LIST = (
         find_file=lambda machine: machine.find_folder("CODEX_HOME", ".codex") / "config.toml",
         syntax="toml",
         section="mcp_servers",
-        make_entry=entries.make_codex,
+        make_entry=_make_codex,
         sees_new_tools=False,
         commands=("codex",),
         start_seconds=10,
@@ -132,7 +291,7 @@ _LIST = (
         find_file=_find_goose,
         syntax="yaml",
         section="extensions",
-        make_entry=entries.make_goose,
+        make_entry=_make_goose,
         commands=("goose",),
         start_seconds=300,
         start_member=("timeout", 1),
@@ -145,7 +304,7 @@ _LIST = (
         title="Zed",
         find_file=_find_zed,
         section="context_servers",
-        make_entry=entries.make_plain,
+        make_entry=_make_plain,
         header_from="nowhere",
         commands=("zed", "zeditor"),
         next_step="Zed starts the server at once; its Agent panel's settings show a green dot.",
@@ -162,7 +321,7 @@ _LIST = (
         is_list=True,
         required={"name": "Main Config", "version": "1.0.0", "schema": "v1"},
         former_file="config.json",
-        make_entry=entries.make_continue,
+        make_entry=_make_continue,
         sees_new_tools=False,
         commands=("cn",),
         start_seconds=20,
@@ -174,7 +333,7 @@ _LIST = (
         name="mcp.json",
         title="Project (.mcp.json)",
         find_file=lambda machine: machine.folder / ".mcp.json",
-        make_entry=entries.make_plain,
+        make_entry=_make_plain,
         belongs_to_folder=True,
         next_step="Start the client in this folder, and allow it to use the server.",
     ),

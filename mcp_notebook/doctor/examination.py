@@ -13,11 +13,11 @@ from mcp_notebook._version import __version__
 from mcp_notebook.clients.client import Client, Machine
 from mcp_notebook.clients.installation import explain_absence, is_installed
 from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.doctor.address_check import check_address
+from mcp_notebook.doctor.command_check import check_command
+from mcp_notebook.doctor.configured_servers import ConfiguredServer, read_servers
 from mcp_notebook.doctor.findings import Finding, State, complain, note
 from mcp_notebook.doctor.machine import examine_machine
-from mcp_notebook.doctor.written_addresses import try_address
-from mcp_notebook.doctor.written_commands import try_command
-from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
 from mcp_notebook.errors import ClientError, MissingLibrary
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check, print_data, print_output
@@ -137,15 +137,15 @@ async def _examine_known(
 
 
 async def _examine_server(
-    server: WrittenServer, settings: Settings, machine: Machine
+    server: ConfiguredServer, settings: Settings, machine: Machine
 ) -> list[Finding]:
     if server.is_off:
         step = "Switch it on in the client, or remove the member that says so from its settings."
         return [complain(f"{server.client.title} is told not to use it.", step)]
     if server.url is not None:
-        return await try_address(server, settings, machine)
+        return await check_address(server, settings, machine)
     if server.words:
-        return await try_command(server, settings, machine)
+        return await check_command(server, settings, machine)
     text = "The entry has neither a command nor an address."
     return [complain(text, f"Run {server.format_repair()}.")]
 

@@ -18,8 +18,8 @@ from jupyter_core.paths import jupyter_config_path
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.doctor.findings import Finding, approve, complain, note
-from mcp_notebook.doctor.mcp_clients import is_bridge
 from mcp_notebook.doctor.open_notebooks import ask_notebooks, describe_notebooks
+from mcp_notebook.doctor.probes import is_bridge
 from mcp_notebook.settings.limits import SETS, Limits
 from mcp_notebook.settings.private_files import is_own
 from mcp_notebook.settings.settings import Settings, list_sources, list_unknown_variables

@@ -52,12 +52,16 @@ def print_check(mark: str, text: str, *, is_wrong: bool) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table on stdout, as wide as the terminal.
+    """Print a table on stdout: as wide as the terminal, or as tab-separated lines for a program.
 
     Args:
-        titles: Of the columns.
-        rows: Their texts.
+        titles: Column titles, which a program does not get.
+        rows: The texts of each row.
     """
+    if not sys.stdout.isatty():
+        for row in rows:
+            print_output("\t".join(row))
+        return
     from rich.console import Console  # noqa: PLC0415 - not needed in kernels, or when piped
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415 - the texts are not markup

@@ -136,7 +136,7 @@ def test_a_client_that_is_not_installed_is_refused_unless_its_file_is_named(home
 def test_without_a_client_those_on_this_machine_are_listed(home):
     answer = run("install")
     assert answer.exit_code == 0
-    words = [line.split()[0] for line in answer.stdout.splitlines()[1:] if line.strip()]
+    words = [line.split("\t")[0] for line in answer.stdout.splitlines()]
     assert words == ["vscode-workspace", "cursor", "mcp.json"]
     assert "Not found on this machine: claude-code, claude-desktop, vscode, " in answer.stderr
 

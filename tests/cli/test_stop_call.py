@@ -7,7 +7,7 @@ import pytest
 from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.cli import main
-from mcp_notebook.cli.stop_call import REASON, stop_call
+from mcp_notebook.cli.call import REASON, stop_call
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import list_live_records, write_record
 from mcp_notebook.errors import CallError
@@ -109,7 +109,7 @@ async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, ca
 
 async def test_without_calls_there_is_nothing_to_list(settings, capsys):
     await stop_call(settings, None)
-    assert capsys.readouterr() == ("", "No call waits or runs.\n")
+    assert capsys.readouterr() == ("", "No call is waiting or running.\n")
     with pytest.raises(CallError, match=r"it may have ended\. There is no other call to stop\.$"):
         await stop_call(settings, "1")
 

@@ -21,7 +21,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli import main
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.discovery.records import write_record
-from mcp_notebook.doctor import mcp_clients
+from mcp_notebook.doctor import probes
 from mcp_notebook.doctor.examination import Examination, examine
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check
@@ -72,7 +72,7 @@ def _commands_start_in_a_fraction_of_the_time(monkeypatch):
             parameters = parameters.model_copy(update={"command": command, "args": arguments})
         return stdio_client(parameters, **options)
 
-    monkeypatch.setattr(mcp_clients, "stdio_client", start)
+    monkeypatch.setattr(probes, "stdio_client", start)
 
 
 def run(*arguments, **env):

@@ -368,22 +368,22 @@ CHANGES = (
         "e2e/test_client_calls.py",
     ),
     Change(
-        "call_cells.py",
+        "kernel/notebook/recording/call_cells.py",
         're.compile(r"[!${}]")',
         're.compile(r"[${}]")',
-        "test_call_cells.py",
+        "kernel/notebook/recording/test_call_cells.py",
     ),
     Change(
-        "call_cells.py",
+        "kernel/notebook/recording/call_cells.py",
         "        return math.isfinite(value)\n",
         "        return True\n",
-        "test_call_cells.py",
+        "kernel/notebook/recording/test_call_cells.py",
     ),
     Change(
-        "call_cells.py",
+        "kernel/notebook/recording/call_cells.py",
         "    if call.never_ran:\n",
         "    if False:\n",
-        "test_call_cells.py",
+        "kernel/notebook/recording/test_call_cells.py",
     ),
     Change(
         "kernel/notebook/magics/magics.py",
@@ -1511,7 +1511,7 @@ CHANGES = (
         "clients/known_clients.py",
         'start_member=("connectionTimeout", 0.001)',
         'start_member=("connectionTimeout", 1)',
-        "doctor/test_written_servers.py",
+        "doctor/test_configured_servers.py",
     ),
     Change(
         "bridge/kernels/running_call.py",

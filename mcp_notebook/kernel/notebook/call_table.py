@@ -12,9 +12,9 @@ from html import escape
 
 from IPython.core.error import UsageError
 
-from mcp_notebook.call_cells import describe_call
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
+from mcp_notebook.kernel.notebook.recording.call_cells import describe_call
 from mcp_notebook.text.wording import count, format_size, make_printable
 
 DEFAULT_NUMBER = 20

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from mcp_notebook.call_cells import describe_call
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
@@ -33,6 +32,7 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
     ToolLine,
 )
 from mcp_notebook.kernel.notebook.public_address import find_public_address
+from mcp_notebook.kernel.notebook.recording.call_cells import describe_call
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.tools.context import ClientProgram
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry

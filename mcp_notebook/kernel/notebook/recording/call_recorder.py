@@ -19,7 +19,10 @@ from time import monotonic
 from typing import Any
 
 from mcp_notebook._version import __version__
-from mcp_notebook.call_cells import (
+from mcp_notebook.content import Result
+from mcp_notebook.errors import RecordingError
+from mcp_notebook.kernel.calls.call_log import LoggedCall
+from mcp_notebook.kernel.notebook.recording.call_cells import (
     KEY,
     NBFORMAT,
     Cell,
@@ -27,9 +30,6 @@ from mcp_notebook.call_cells import (
     format_time,
     make_call_cell,
 )
-from mcp_notebook.content import Result
-from mcp_notebook.errors import RecordingError
-from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.text.wording import count
 
 logger = logging.getLogger(__name__)

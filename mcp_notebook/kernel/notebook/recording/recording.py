@@ -10,10 +10,10 @@ from pathlib import Path
 
 from IPython.core.error import UsageError
 
-from mcp_notebook.call_cells import format_call
 from mcp_notebook.errors import RecordingError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.recording.call_cells import format_call
 from mcp_notebook.kernel.notebook.recording.call_recorder import CallRecorder, find_free_name
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.wording import suggest

@@ -15,7 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from recorded_cells import read_call_cells
 from traitlets.config import Config
 
-from mcp_notebook.call_cells import (
+from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.kernel.notebook.recording.call_cells import (
     KEY,
     NBFORMAT,
     RecordedCall,
@@ -24,7 +25,6 @@ from mcp_notebook.call_cells import (
     make_call_cell,
     make_outputs,
 )
-from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.redaction import MASK
 
 RESULT = Result(

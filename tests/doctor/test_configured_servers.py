@@ -10,7 +10,7 @@ from mcp_notebook.clients.installation import apply_change, plan_installation
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.servers import build_connection
 from mcp_notebook.clients.snippets import render_snippet
-from mcp_notebook.doctor.written_servers import WrittenServer, read_servers
+from mcp_notebook.doctor.configured_servers import ConfiguredServer, read_servers
 from mcp_notebook.settings.settings import Settings
 
 LAUNCH = Launch(
@@ -86,7 +86,7 @@ def test_the_limit_in_a_clients_settings_is_read_in_the_units_of_that_client(mac
     assert written.keys() == {name for name, client in CLIENTS.items() if client.start_member}
     for name, entry in written.items():
         file = CLIENTS[name].find_file(machine)
-        server = WrittenServer(
+        server = ConfiguredServer(
             client=CLIENTS[name], file=file, is_usual_file=True, name="notebook", entry=entry
         )
         assert server.start_limit == 42

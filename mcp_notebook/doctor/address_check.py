@@ -17,16 +17,16 @@ from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.discovery.records import read_bridge
+from mcp_notebook.doctor.configured_servers import ConfiguredServer
 from mcp_notebook.doctor.findings import Finding, approve, complain
-from mcp_notebook.doctor.mcp_clients import (
+from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
+from mcp_notebook.doctor.probes import (
     ask_address,
     is_answering,
     is_bridge,
     is_listening,
     is_refused,
 )
-from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
-from mcp_notebook.doctor.written_servers import WrittenServer
 from mcp_notebook.errors import RemoteError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import count
@@ -44,7 +44,9 @@ class _Headers:
     problem: Finding | None = None
 
 
-async def try_address(server: WrittenServer, settings: Settings, machine: Machine) -> list[Finding]:
+async def check_address(
+    server: ConfiguredServer, settings: Settings, machine: Machine
+) -> list[Finding]:
     """Ask the address of an entry for its tools, and return what is right and wrong about it."""
     try:
         return await _try(server, server.url or "", settings, machine)
@@ -54,7 +56,7 @@ async def try_address(server: WrittenServer, settings: Settings, machine: Machin
 
 
 async def _try(
-    server: WrittenServer, url: str, settings: Settings, machine: Machine
+    server: ConfiguredServer, url: str, settings: Settings, machine: Machine
 ) -> list[Finding]:
     problem = await _find_wrong_listener(server, url, settings)
     if problem is not None:
@@ -84,7 +86,7 @@ async def _try(
 
 
 async def _find_wrong_listener(
-    server: WrittenServer, url: str, settings: Settings
+    server: ConfiguredServer, url: str, settings: Settings
 ) -> Finding | None:
     """Return what is wrong with who listens at an address, before it gets a token."""
     try:
@@ -133,7 +135,7 @@ async def _find_remote_problem(url: str, *, is_encrypted: bool) -> Finding | Non
 # -- the token -------------------------------------------------------------------------------------
 
 
-def _read_headers(server: WrittenServer, settings: Settings, machine: Machine) -> _Headers:
+def _read_headers(server: ConfiguredServer, settings: Settings, machine: Machine) -> _Headers:
     helper = server.entry.get("headersHelper")
     if isinstance(helper, str):
         return _run_helper(server, helper, settings)
@@ -158,7 +160,7 @@ def _read_headers(server: WrittenServer, settings: Settings, machine: Machine) -
 
 
 def _find_variable(
-    server: WrittenServer, variable: str, machine: Machine, *, is_secret: bool
+    server: ConfiguredServer, variable: str, machine: Machine, *, is_secret: bool
 ) -> str | None:
     """Return the value of a variable; Continue also has secrets in a file beside its settings."""
     if machine.env.get(variable) or not is_secret:
@@ -171,7 +173,7 @@ def _find_variable(
     return next((value.strip(" \"'") for key, _, value in pairs if key.strip() == variable), None)
 
 
-def _run_helper(server: WrittenServer, helper: str, settings: Settings) -> _Headers:
+def _run_helper(server: ConfiguredServer, helper: str, settings: Settings) -> _Headers:
     """Run the command that prints headers, as Claude Code does when it connects."""
     try:
         done = subprocess.run(  # noqa: S602 - what the client runs is what is tried
@@ -199,7 +201,7 @@ def _run_helper(server: WrittenServer, helper: str, settings: Settings) -> _Head
 
 
 def _say_how_to_get_in(
-    server: WrittenServer, url: str, settings: Settings, machine: Machine
+    server: ConfiguredServer, url: str, settings: Settings, machine: Machine
 ) -> str:
     """Return where the right token is, and where it belongs."""
     if not is_loopback(urlsplit(url).hostname or ""):

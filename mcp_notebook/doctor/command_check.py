@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mcp_notebook._version import __version__
 from mcp_notebook.clients.client import Machine
+from mcp_notebook.doctor.configured_servers import ConfiguredServer
 from mcp_notebook.doctor.findings import Finding, approve, complain
-from mcp_notebook.doctor.mcp_clients import BARE_PATH, Answer, ask_command
 from mcp_notebook.doctor.open_notebooks import (
     OPEN_ONE,
     ask_notebooks,
@@ -21,7 +21,7 @@ from mcp_notebook.doctor.open_notebooks import (
     list_names,
     list_open_records,
 )
-from mcp_notebook.doctor.written_servers import WrittenServer
+from mcp_notebook.doctor.probes import BARE_PATH, Answer, ask_command
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.text.wording import count
@@ -31,7 +31,9 @@ _LAST_LINES = 3
 """Of what a command that failed has written."""
 
 
-async def try_command(server: WrittenServer, settings: Settings, machine: Machine) -> list[Finding]:
+async def check_command(
+    server: ConfiguredServer, settings: Settings, machine: Machine
+) -> list[Finding]:
     """Start the command of an entry, and return what is right and wrong about it.
 
     Args:
@@ -56,7 +58,7 @@ async def try_command(server: WrittenServer, settings: Settings, machine: Machin
     return [*findings, _approve_tools(answer)]
 
 
-def _find_missing_program(server: WrittenServer, machine: Machine) -> Finding | None:
+def _find_missing_program(server: ConfiguredServer, machine: Machine) -> Finding | None:
     """Return what is wrong with the words of a command, before it is started."""
     command = server.words[0]
     folder = server.find_folder(machine)
@@ -84,7 +86,7 @@ def _find_missing_program(server: WrittenServer, machine: Machine) -> Finding | 
     )
 
 
-def _explain_failure(server: WrittenServer, answer: Answer) -> Finding:
+def _explain_failure(server: ConfiguredServer, answer: Answer) -> Finding:
     """Return why a command that was started has given no tools."""
     command = shlex.join(server.words)
     output = "\n".join(answer.lines[-_LAST_LINES:])
@@ -110,7 +112,7 @@ def _explain_failure(server: WrittenServer, answer: Answer) -> Finding:
     )
 
 
-def _compare_versions(server: WrittenServer, answer: Answer) -> list[Finding]:
+def _compare_versions(server: ConfiguredServer, answer: Answer) -> list[Finding]:
     if server.arguments[:1] != ("stdio",) or answer.version in (None, __version__):
         return []
     return [
@@ -123,7 +125,7 @@ def _compare_versions(server: WrittenServer, answer: Answer) -> list[Finding]:
 
 
 async def _describe_tools(
-    server: WrittenServer, answer: Answer, settings: Settings, machine: Machine
+    server: ConfiguredServer, answer: Answer, settings: Settings, machine: Machine
 ) -> list[Finding]:
     """Return what a command that serves open notebooks, or runs some, has listed."""
     tools = [name for name in answer.tools if name not in META_TOOLS]
@@ -162,7 +164,7 @@ def _approve_tools(answer: Answer) -> Finding:
     )
 
 
-def _complain_about_nothing(server: WrittenServer, who: str) -> Finding:
+def _complain_about_nothing(server: ConfiguredServer, who: str) -> Finding:
     command = shlex.join(["mcp-notebook", *server.arguments])
     return complain(
         f"It starts, and has no tools. {who} none.",

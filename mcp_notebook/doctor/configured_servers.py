@@ -22,7 +22,7 @@ _LONGEST = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenServer:
+class ConfiguredServer:
     """A server in a client's settings."""
 
     client: Client
@@ -122,7 +122,7 @@ class WrittenServer:
 
 def read_servers(
     client: Client, machine: Machine, file: Path | None = None, name: str | None = None
-) -> Sequence[WrittenServer]:
+) -> Sequence[ConfiguredServer]:
     """Return the servers of this program in a client's settings.
 
     Args:
@@ -136,7 +136,7 @@ def read_servers(
     """
     place = file or client.find_file(machine)
     servers = [
-        WrittenServer(
+        ConfiguredServer(
             client=client, file=place, is_usual_file=file is None, name=entry_name, entry=entry
         )
         for entry_name, entry in read_entries(client, place).items()
@@ -146,7 +146,7 @@ def read_servers(
     return [server for server in servers if server.name == SERVER_NAME or _is_ours(server)]
 
 
-def _is_ours(server: WrittenServer) -> bool:
+def _is_ours(server: ConfiguredServer) -> bool:
     return any(_is_program(word) for word in server.words)
 
 
