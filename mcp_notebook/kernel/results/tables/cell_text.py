@@ -1,19 +1,24 @@
-"""The short text that a preview shows for the value of a cell, whatever the value is.
+"""The short texts that a preview shows for the cells of a column, whatever their values are.
 
-Runs in the user's kernel, on the thread of the call. A missing value is an empty cell, and only
-that: a text that would look like one, or whose spaces would be lost, is in quotes (`QuotedText`).
-Files of whole tables say the same in the same way.
+Runs in the user's kernel, on the thread of the call. A missing value is an empty cell, and nothing
+else is: a text that looks like a missing value, or has spaces around it, is quoted (`QuotedText`).
+Exported files follow the same rule.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.stand_ins import format_object
+from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import (
     clean_text,
     describe_slow_value,
@@ -42,12 +47,95 @@ _LIKE_MISSING = frozenset(
     {"", "nan", "-nan", "none", "null", "nat", "<na>", "na", "n/a", "#na", "#n/a"}
 )
 _MAX_WORD = max(map(len, _LIKE_MISSING))
+ABSENT: Any = object()
+"""Stands in a column for a row that has no value there."""
+_NEVER_MISSING = frozenset({str, int, bool})
+_WRITTEN_BY_STR = frozenset({int, bool, Decimal, UUID, date, datetime, time, timedelta})
+"""Types whose ``str`` is short and clean."""
 
 
 class QuotedText(str):
     """A text that is written in quotes: it looks like a missing value, or has spaces around it."""
 
     __slots__ = ()
+
+
+def format_column(values: Sequence[Any], *, nan_is_missing: bool) -> list[str]:
+    """Return the texts of the cells of a column.
+
+    What the cells have in common (their type, pandas' options) is looked up once for all of them.
+
+    Args:
+        values: The values of the cells.
+        nan_is_missing: As for `find_missing`.
+    """
+    are_missing = find_missing(values, nan_is_missing=nan_is_missing)
+    if True not in are_missing:
+        return _format_present(values)
+    present = [value for value, no in zip(values, are_missing, strict=True) if not no]
+    texts = iter(_format_present(present))
+    return ["" if no else next(texts) for no in are_missing]
+
+
+def find_missing(values: Sequence[Any], *, nan_is_missing: bool) -> list[bool]:
+    """Tell of each value of a column whether it stands for a missing one.
+
+    Args:
+        values: The values of the column.
+        nan_is_missing: Whether a float NaN is a missing value, as in pandas.
+    """
+    examples = {type(value): value for value in values}
+    if examples.keys() <= _NEVER_MISSING:
+        return [False] * len(values)
+    marks = {kind for kind, value in examples.items() if is_missing(value)}
+    with_nan = {kind for kind, value in examples.items() if _may_be_nan(value, nan_is_missing)}
+    return [
+        value is None
+        or value is ABSENT
+        or (kind := type(value)) in marks
+        or (kind in with_nan and bool(value != value))  # noqa: PLR0124 - only NaN and NaT differ
+        for value in values
+    ]
+
+
+def _may_be_nan(value: Any, nan_is_missing: bool) -> bool:  # noqa: FBT001 - as above
+    if isinstance(value, float):
+        return nan_is_missing
+    return is_instance(value, "numpy.datetime64")
+
+
+def _format_present(values: Sequence[Any]) -> list[str]:
+    kinds = set(map(type, values))
+    timestamp = getattr(find_imported("pandas"), "Timestamp", None)
+    texts = _format_alike(values, kinds, timestamp)
+    if texts is None:
+        texts = list(map(format_cell, values))
+    if any(issubclass(kind, float) for kind in kinds):
+        texts = separate_floats(values, texts)
+    return strip_midnights(values, texts) if timestamp in kinds else texts
+
+
+def _format_alike(values: Sequence[Any], kinds: set[type], timestamp: Any) -> list[str] | None:
+    """Return the texts of values of one simple type; None if each needs a look of its own."""
+    try:
+        if kinds == {str}:
+            texts = _format_texts(values)
+        elif kinds <= _WRITTEN_BY_STR or kinds == {timestamp}:
+            texts = list(map(str, values))
+        elif all(issubclass(kind, float) for kind in kinds):
+            texts = list(map(_make_float_format(), values))
+        else:
+            return None
+    except Exception:  # noqa: BLE001 - a time zone's code, the user's format of floats
+        return None
+    return texts if max(map(len, texts), default=0) <= MAX_CELL else None
+
+
+def _format_texts(values: Sequence[str]) -> list[str]:
+    whole = "".join(values)
+    texts = values if clean_text(whole) == whole else list(map(clean_text, values))
+    quoted = find_quoted_texts(texts)
+    return [quoted.get(text, text) for text in texts]
 
 
 def mark_text(text: str) -> str:
@@ -81,12 +169,17 @@ def quote_unclear(text: str) -> str:
     return text if is_clear else json.dumps(text, ensure_ascii=False)
 
 
+def quote_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Return the texts of the cells of a table as `quote_unclear` writes each."""
+    return [list(map(quote_unclear, row)) for row in rows]
+
+
 def format_cell(value: Any) -> str:
     """Return the text of a value, on one or more lines, shortened if it is long."""
     # Not `run_guarded`, whose two closures take as long as most texts: this runs for each cell.
     try:
         if isinstance(value, float):
-            return _format_float(value)
+            return _make_float_format()(value)
         is_int = type(value) is int  # whose text is clean
         text = str(value) if is_int else clean_text(run_bounded(format_object, _shorten(value)))
     except KeyboardInterrupt:
@@ -102,9 +195,9 @@ def format_cell(value: Any) -> str:
     return mark_text(text) if isinstance(value, str) else text
 
 
-def is_cut(text: str) -> bool:
-    """Tell whether the text of a cell shows only a part of the value."""
-    return text.endswith("]") and _CUT.search(text) is not None
+def has_cut_cells(texts: Iterable[str]) -> bool:
+    """Tell whether one of the texts of a column shows only a part of its value."""
+    return any(text.endswith("]") and _CUT.search(text) is not None for text in texts)
 
 
 def _cut_cell(value: Any, text: str) -> str:
@@ -116,7 +209,7 @@ def _cut_cell(value: Any, text: str) -> str:
     return text[:end] + format_rest(None if size is None else size - end)
 
 
-def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
+def strip_midnights(values: Sequence[Any], texts: list[str]) -> list[str]:
     """Remove the time of day from the texts of a column if it is midnight in each row."""
     are_times = [is_instance(value, "pandas.Timestamp") for value in values]
     if any(are_times) and all(
@@ -129,7 +222,7 @@ def strip_midnights(values: list[Any], texts: list[str]) -> list[str]:
     return texts
 
 
-def separate_floats(values: list[Any], texts: list[str]) -> list[str]:
+def separate_floats(values: Sequence[Any], texts: list[str]) -> list[str]:
     """Give all their digits to the floats of a column that differ but would look the same."""
     alike: dict[str, set[float]] = {}
     for value, text in zip(values, texts, strict=True):
@@ -157,14 +250,18 @@ def _shorten(value: Any) -> Any:
     return value
 
 
-def _format_float(value: float) -> str:
-    precision = _PRECISION
+def _make_float_format() -> Callable[[float], str]:
+    """Return what writes floats: as pandas' options say, where pandas is imported."""
     get_option = getattr(find_imported("pandas"), "get_option", None)
-    if get_option is not None:
-        precision = get_option("display.precision")
-        float_format = get_option("display.float_format")
-        if callable(float_format):
-            return clean_text(str(float_format(value)))
+    if get_option is None:
+        return partial(_format_float, precision=_PRECISION)
+    own_format = get_option("display.float_format")
+    if callable(own_format):
+        return lambda value: clean_text(str(own_format(value)))
+    return partial(_format_float, precision=get_option("display.precision"))
+
+
+def _format_float(value: float, *, precision: int) -> str:
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
         return "NaN"
     if value.is_integer() and abs(value) <= _LARGEST_EXACT:

@@ -8,7 +8,7 @@ without them, and where it would be taken for a missing value (`cell_text.Quoted
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,12 +17,16 @@ from mcp_notebook.kernel.results.tables.cell_text import QuotedText
 _NEEDS_QUOTES = re.compile('["\r\n]')
 
 
-def format_csv_row(cells: Sequence[Any]) -> str:
-    """Return the line of a row, without a line end after it.
+def format_csv_lines(rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return the line of each row, without line ends.
 
     Args:
-        cells: Texts and numbers; a missing value is an empty text.
+        rows: Texts and numbers; a missing value is an empty text.
     """
+    return list(map(_format_csv_line, rows))
+
+
+def _format_csv_line(cells: Sequence[Any]) -> str:
     line = ",".join(map(str, cells))
     # One look at the line for all cells: most rows need no quotes.
     is_plain = not _NEEDS_QUOTES.search(line) and line.count(",") == len(cells) - 1
@@ -41,7 +45,7 @@ def format_csv_rows(rows: Sequence[Sequence[Any]]) -> str:
         csv.writer(text, lineterminator="\n").writerows(rows)
         if "\r" not in text.getvalue():
             return text.getvalue()
-    return "".join(f"{format_csv_row(row)}\n" for row in rows)
+    return "".join(f"{line}\n" for line in format_csv_lines(rows))
 
 
 def _format_csv_cell(cell: Any) -> str:

@@ -16,9 +16,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.tables.cell_text import QuotedText, find_quoted_texts, mark_text
+from mcp_notebook.kernel.results.tables.cell_text import (
+    ABSENT,
+    QuotedText,
+    find_quoted_texts,
+    mark_text,
+)
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
-from mcp_notebook.kernel.results.tables.frame import ABSENT, MAX_COPY, Frame, format_name
+from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
@@ -127,11 +132,12 @@ def _to_csv_cells(frame: Frame, values: list[Any]) -> list[Any]:
 
 
 def _to_texts(frame: Frame, values: list[Any]) -> list[str]:
-    return ["" if frame.is_missing(value) else _to_cell(value) for value in values]
+    are_missing = frame.find_missing(values)
+    return ["" if no else _to_cell(value) for value, no in zip(values, are_missing, strict=True)]
 
 
 def _write_nan(frame: Frame, value: Any) -> str:
-    return "" if frame.is_missing(value) else "NaN"
+    return "NaN" if isinstance(value, float) and not frame.nan_is_missing else ""
 
 
 def _to_cell(value: Any) -> str:

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mcp_notebook.kernel.results.tables.cell_text import format_cell, quote_unclear
-from mcp_notebook.kernel.safe.tabular_data import is_missing
-from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.results.tables.cell_text import (
+    find_missing,
+    format_cell,
+    format_column,
+    quote_unclear,
+)
 from mcp_notebook.text.wording import count
 
 MAX_COLUMNS = 30
 """Columns in a preview. Wider tables show their first and last columns and list the others."""
 MAX_COPY = 16 * 2**20
 """Bytes of a table that is copied for a snapshot if its library has no cheaper way."""
-ABSENT: Any = object()
-"""Stands in a column for a row that has no value there."""
-_NEVER_MISSING = frozenset({str, int, bool})
 SAMPLE_ROWS = 50
 """Rows whose objects are measured to estimate the size of all rows."""
 
@@ -88,19 +88,13 @@ class Frame(ABC):
         """Return the names of these labels with their whole columns, as `column_data` does."""
         return []
 
-    def format_value(self, value: Any) -> str:
-        """Return the text of a cell with this value, which is not missing."""
-        return format_cell(value)
+    def format_column(self, values: Sequence[Any]) -> list[str]:
+        """Return the texts of the cells of a column with these values."""
+        return format_column(values, nan_is_missing=self.nan_is_missing)
 
-    def is_missing(self, value: Any) -> bool:
-        """Tell whether a value means that a cell has none."""
-        if type(value) in _NEVER_MISSING:  # nearly all cells
-            return False
-        if isinstance(value, float):
-            return self.nan_is_missing and value != value  # noqa: PLR0124 - only NaN differs
-        if value is None or value is ABSENT or is_missing(value):
-            return True
-        return is_instance(value, "numpy.datetime64") and bool(value != value)  # noqa: PLR0124 - as above
+    def find_missing(self, values: Sequence[Any]) -> list[bool]:
+        """Tell of each value of a column whether it stands for a missing one."""
+        return find_missing(values, nan_is_missing=self.nan_is_missing)
 
     @property
     def title(self) -> str:

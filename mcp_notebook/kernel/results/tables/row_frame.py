@@ -14,8 +14,8 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import format_cell
-from mcp_notebook.kernel.results.tables.frame import ABSENT, MAX_COLUMNS, MAX_COPY, Frame
+from mcp_notebook.kernel.results.tables.cell_text import ABSENT
+from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS, MAX_COPY, Frame
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
@@ -99,10 +99,11 @@ class ArrayFrame(Frame):
         return _to_list(self.array[start:stop, position : position + 1].ravel())
 
     @override
-    def format_value(self, value: Any) -> str:
-        text = super().format_value(value)
-        is_time = is_instance(value, "numpy.datetime64")
-        return text.removesuffix(".000000000") if is_time else text
+    def format_column(self, values: Sequence[Any]) -> list[str]:
+        texts = super().format_column(values)
+        if not values or not is_instance(values[0], "numpy.datetime64"):
+            return texts
+        return [text.removesuffix(".000000000") for text in texts]
 
     @override
     def column_data(self, position: int) -> Any:
@@ -192,12 +193,16 @@ class DictsFrame(Frame):
         return [row.get(name) for row in self.rows]
 
     @override
-    def format_value(self, value: Any) -> str:
-        if type(value) is str:
-            return format_cell(value)
-        jsonable = to_json_value(value, _WHOLE)
-        text = format_cell(jsonable if isinstance(jsonable, str) else json.dumps(jsonable))
-        return str(text)  # without quotes: the value is not a text
+    def format_column(self, values: Sequence[Any]) -> list[str]:
+        if set(map(type, values)) == {str}:
+            return super().format_column(values)
+        are_missing = self.find_missing(values)
+        cells = list(zip(values, are_missing, strict=True))
+        written = super().format_column(["" if no else _write_json(value) for value, no in cells])
+        return [  # only texts are quoted
+            "" if no else text if type(value) is str else str(text)
+            for text, (value, no) in zip(written, cells, strict=True)
+        ]
 
     @override
     def estimate_bytes(self) -> int:
@@ -209,6 +214,13 @@ class DictsFrame(Frame):
         snapshot.is_live = self.estimate_bytes() > MAX_COPY
         snapshot.rows = self.rows if snapshot.is_live else [dict(row) for row in self.rows]
         return snapshot
+
+
+def _write_json(value: Any) -> str:
+    if type(value) is str:
+        return value
+    jsonable = to_json_value(value, _WHOLE)
+    return jsonable if isinstance(jsonable, str) else json.dumps(jsonable)
 
 
 def _is_scalar(kind: type) -> bool:

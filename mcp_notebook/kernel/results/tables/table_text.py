@@ -19,12 +19,11 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.tables.cell_text import (
     QuotedText,
-    is_cut,
+    has_cut_cells,
+    quote_rows,
     quote_unclear,
-    separate_floats,
-    strip_midnights,
 )
-from mcp_notebook.kernel.results.tables.csv_text import format_csv_row
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_lines
 from mcp_notebook.kernel.results.tables.exports import describe_array, describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
@@ -97,24 +96,20 @@ class TableLines:
 
 def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
     """Lay out a table as Markdown."""
-    header = [_markdown_line(names), "|" + "---|" * len(names)]
-    gap = _markdown_line([GAP] * len(names))
-    return TableLines(header, [_markdown_line(row) for row in rows], gap)
+    first, *lines = map(_format_markdown_line, quote_rows([names, *rows]))
+    gap = _format_markdown_line([GAP] * len(names))
+    return TableLines([first, "|" + "---|" * len(names)], lines, gap)
 
 
 def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
     """Lay out a table as CSV; without a header if its columns have no names."""
     has_names = any(name or type(name) is QuotedText for name in names)
-    header = [format_csv_row(names)] if has_names else []
-    return TableLines(header, [format_csv_row(row) for row in rows], GAP)
+    first, *lines = format_csv_lines([names, *rows])
+    return TableLines([first] if has_names else [], lines, GAP)
 
 
-def _markdown_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_markdown_cell, cells)) + " |"
-
-
-def _markdown_cell(text: str) -> str:
-    return quote_unclear(text).replace("|", "\\|")
+def _format_markdown_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLines]] = {
@@ -244,13 +239,13 @@ def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     notes = [_describe_frame(frame, schema)]
     if frame.width > len(positions):
         notes.append(_list_missing_columns(frame))
-    texts = [_format_column(frame, column) for column in columns]
+    texts = [frame.format_column(column.values) for column in columns]
     names = [
         format_name(column.name) if frame.has_names and column.name is not None else ""
         for column in columns
     ]
-    has_cut_cells = any(is_cut(text) for column in (names, *texts) for text in column)
-    if has_cut_cells:
+    is_cut = any(map(has_cut_cells, (names, *texts)))
+    if is_cut:
         notes.append(CUT_CELLS)
     misses_columns = frame.width > len(positions) or len(schema) > MAX_SCHEMA
     return _Preview(
@@ -259,7 +254,7 @@ def _make_preview(frame: Frame, budget: Budget) -> _Preview:
         list(zip(*texts, strict=True)),
         frame.height if columns else 0,
         misses_columns,
-        has_cut_cells,
+        is_cut,
     )
 
 
@@ -292,13 +287,6 @@ def _read_columns(
         for position in positions
     ]
     return [*labels, *data]
-
-
-def _format_column(frame: Frame, column: Column) -> list[str]:
-    texts = [
-        "" if frame.is_missing(value) else frame.format_value(value) for value in column.values
-    ]
-    return separate_floats(column.values, strip_midnights(column.values, texts))
 
 
 def _list_missing_columns(frame: Frame) -> str:

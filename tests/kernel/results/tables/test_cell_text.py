@@ -1,6 +1,8 @@
 """The text of a cell: short, exact enough, and safe whatever is in it."""
 
+import math
 import re
+from datetime import datetime, tzinfo
 
 import pytest
 from hypothesis import given
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 from mcp_notebook.kernel.results.tables.cell_text import (
     MAX_CELL,
     QuotedText,
+    find_missing,
     format_cell,
-    is_cut,
+    format_column,
+    has_cut_cells,
     quote_unclear,
     separate_floats,
     strip_midnights,
@@ -67,7 +71,7 @@ def test_a_long_collection_is_shortened_and_says_so(value):
     text = format_cell(value)
     assert MAX_CELL - 60 < len(text) <= MAX_CELL
     assert text.endswith((", [+more]", ": [+more]"))
-    assert is_cut(text)
+    assert has_cut_cells([text])
 
 
 @given(st.lists(st.text("ab1.", min_size=1, max_size=20), min_size=120, max_size=500))
@@ -78,14 +82,14 @@ def test_a_long_text_is_cut_between_words_and_says_how_much_follows(words):
     assert len(text) <= MAX_CELL
     assert kept.split() == words[: len(kept.split())]
     assert len(kept) + int(more.replace(",", "")) == len(value)
-    assert is_cut(text)
+    assert has_cut_cells([text])
 
 
 def test_an_array_in_a_cell_whose_text_leaves_elements_out_says_so():
     numpy = pytest.importorskip("numpy")
-    assert is_cut(format_cell(numpy.arange(5_000)))
-    assert not is_cut(format_cell(numpy.arange(5)))
-    assert not is_cut(format_cell("a list [+] and [+1] more"))
+    assert has_cut_cells([format_cell(numpy.arange(5_000))])
+    assert not has_cut_cells([format_cell(numpy.arange(5))])
+    assert not has_cut_cells([format_cell("a list [+] and [+1] more")])
 
 
 def test_control_characters_are_removed_and_surrounding_spaces_are_not():
@@ -144,3 +148,58 @@ def test_midnights_are_removed_from_a_column_of_days_only():
     assert strip_midnights(hours, [*map(str, hours)]) == [*map(str, hours)]
     texts = [pd.Timestamp("2024-01-01"), "at 00:00:00"]
     assert strip_midnights(texts, [*map(str, texts)]) == ["2024-01-01", "at 00:00:00"]
+
+
+class Amount:
+    def __repr__(self):
+        return "12 EUR"
+
+
+class Zone(tzinfo):
+    """A time zone whose own code fails."""
+
+    def utcoffset(self, _when):
+        raise RuntimeError("no zone")
+
+
+CELLS = st.one_of(
+    st.text(max_size=12),
+    st.text(min_size=190, max_size=210),
+    st.sampled_from(["NaN", " x", "\x1b[31mred\x1b[0m", "a\udfff", "\x07"]),
+    st.integers(),
+    st.booleans(),
+    st.floats(width=32),
+    st.decimals(),
+    st.uuids(),
+    st.dates(),
+    st.datetimes(),
+    st.none(),
+    st.just(Amount()),
+    st.lists(st.integers(), max_size=3),
+)
+
+
+@given(
+    st.one_of(st.lists(CELLS, max_size=6), CELLS.flatmap(lambda cell: st.lists(st.just(cell)))),
+    st.booleans(),
+)
+def test_a_column_is_written_as_its_cells_are(values, nan_is_missing):
+    are_missing = [
+        value is None or (nan_is_missing and isinstance(value, float) and math.isnan(value))
+        for value in values
+    ]
+    texts = [
+        "" if is_missing else format_cell(value)
+        for value, is_missing in zip(values, are_missing, strict=True)
+    ]
+    expected = separate_floats(values, texts)
+    written = format_column(values, nan_is_missing=nan_is_missing)
+    assert [(type(text), text) for text in written] == [(type(text), text) for text in expected]
+    assert find_missing(values, nan_is_missing=nan_is_missing) == are_missing
+
+
+def test_a_time_whose_zone_fails_costs_only_its_own_cell():
+    values = [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=Zone())]  # noqa: DTZ001 - naive
+    first, second = format_column(values, nan_is_missing=False)
+    assert first == "2024-01-01 00:00:00"
+    assert second.startswith("datetime.datetime(2024, 1, 1, 0, 0, tzinfo=")

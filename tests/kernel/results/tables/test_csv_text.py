@@ -12,7 +12,7 @@ from optional_libraries import import_optional
 
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.cell_text import QuotedText
-from mcp_notebook.kernel.results.tables.csv_text import format_csv_row, format_csv_rows
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_lines, format_csv_rows
 from mcp_notebook.kernel.results.tables.exports import write_csv
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
@@ -159,9 +159,9 @@ def test_rows_of_numbers_and_texts_are_written_as_by_the_csv_module():
 
 
 def test_a_row_of_one_missing_value_is_no_empty_line():
-    assert format_csv_row([""]) == '""'
-    assert format_csv_row([QuotedText("")]) == '""'
-    assert format_csv_row([]) == ""
+    assert format_csv_lines([[""]]) == ['""']
+    assert format_csv_lines([[QuotedText("")]]) == ['""']
+    assert format_csv_lines([[]]) == [""]
     assert format_csv_rows([("",)]) == '""\n'
 
 
