@@ -6,7 +6,7 @@ from mcp_notebook.bridge.access import refusals
 from mcp_notebook.bridge.server.lists.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.kernel.results.files import data_files, file_contents, returned_files
-from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS
+from mcp_notebook.kernel.safe.foreign_code import CONVERSION_SECONDS
 from mcp_notebook.settings.settings import Settings
 
 TEXT = page("operate/limits.md").text

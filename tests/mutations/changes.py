@@ -259,22 +259,22 @@ CHANGES = (
     ),
     # -- kernel/safe -------------------------------------------------------------------------------
     Change(
-        "kernel/safe/deadline.py",
+        "kernel/safe/foreign_code.py",
         "        if outer is None or not outer.is_here():\n",
         "        if outer is None:\n",
-        "kernel/safe/test_deadline.py",
+        "kernel/safe/test_foreign_code.py",
     ),
     Change(
-        "kernel/safe/deadline.py",
+        "kernel/safe/foreign_code.py",
         "            if self._clock[1] is not None:\n                return function(value)\n",
         "",
-        "kernel/safe/test_deadline.py",
+        "kernel/safe/test_foreign_code.py",
     ),
     Change(
-        "kernel/safe/deadline.py",
+        "kernel/safe/foreign_code.py",
         "                wait = _RETRY_AFTER\n",
         "                return\n",
-        "kernel/safe/test_deadline.py",
+        "kernel/safe/test_foreign_code.py",
     ),
     Change(
         "kernel/safe/interrupter.py",

@@ -20,7 +20,8 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job
 from mcp_notebook.kernel.executors.pickling import MUCH
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.job import Job, WayBack
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 
 _REPORTING = frozenset({"concurrent", "executorlib", "loky"})
 """Packages of executors whose futures say when their function begins to run."""

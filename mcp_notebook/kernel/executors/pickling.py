@@ -14,7 +14,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.options import ToolOptions
 

@@ -46,8 +46,12 @@ from mcp_notebook.kernel.results.value_renderer import (
     ValueRenderer,
 )
 from mcp_notebook.kernel.results.values import RULES
-from mcp_notebook.kernel.safe.deadline import CONVERSION_SECONDS, DeadlineExceeded, deadline
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import (
+    CONVERSION_SECONDS,
+    DeadlineExceeded,
+    deadline,
+    run_guarded,
+)
 from mcp_notebook.kernel.safe.text import (
     clean_printed,
     describe_error,

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
 
 MAX_COLLECTED = 1_000
 """Items taken from a generator."""

@@ -17,10 +17,10 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_tex
 from mcp_notebook.kernel.results.displays import PICTURES, render_mime_bundle
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer
 from mcp_notebook.kernel.results.value_rules import Position
-from mcp_notebook.kernel.safe.deadline import run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_bounded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import find_reader
 from mcp_notebook.kernel.safe.tabular_data import find_free_name
-from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
 from mcp_notebook.text.wording import count
 

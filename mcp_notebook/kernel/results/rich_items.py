@@ -14,7 +14,7 @@ from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED
 from mcp_notebook.kernel.results.self_shown import RICH_METHODS
 from mcp_notebook.kernel.results.value_rules import Rule, match_rules
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded
 
 _SCALARS = frozenset({bool, int, float, str, type(None)})
 _COLLECTIONS = frozenset({list, tuple, dict})

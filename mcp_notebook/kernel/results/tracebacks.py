@@ -16,8 +16,7 @@ from types import FrameType, TracebackType
 from typing import TypeAlias
 
 from mcp_notebook.errors import CallError
-from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]

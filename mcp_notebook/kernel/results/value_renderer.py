@@ -27,8 +27,7 @@ from mcp_notebook.kernel.results.self_shown import (
 )
 from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
 from mcp_notebook.kernel.safe.text import (
     MAX_HEX,
     clean_text,

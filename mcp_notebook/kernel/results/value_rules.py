@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.custom_types import Conversion
-from mcp_notebook.kernel.safe.text import find_libraries
+from mcp_notebook.kernel.safe.libraries import find_libraries
 
 _Renderer = TypeVar("_Renderer")
 

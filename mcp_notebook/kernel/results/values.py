@@ -28,9 +28,10 @@ from mcp_notebook.kernel.results.widgets import (
     render_panel,
     render_widget,
 )
-from mcp_notebook.kernel.safe.deadline import run_bounded
+from mcp_notebook.kernel.safe.foreign_code import run_bounded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import holds_rows, prints_itself, read_rows
-from mcp_notebook.kernel.safe.text import is_instance, safe_repr, str_says_more
+from mcp_notebook.kernel.safe.text import safe_repr, str_says_more
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
 

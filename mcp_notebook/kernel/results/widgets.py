@@ -14,8 +14,9 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_tex
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
 from mcp_notebook.kernel.results.value_rules import Position
-from mcp_notebook.kernel.safe.deadline import run_bounded
-from mcp_notebook.kernel.safe.text import get_type_name, is_instance, safe_repr
+from mcp_notebook.kernel.safe.foreign_code import run_bounded
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import get_type_name, safe_repr
 
 MAX_DEPTH = 20
 """Boxes within boxes that are opened."""

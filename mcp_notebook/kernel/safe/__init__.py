@@ -1,26 +1,24 @@
-"""Anybody's values and code, handled so that neither can fail, hang or flood a call.
+"""Safe access to foreign values: they cannot make a call fail, hang or overflow.
 
 The lowest room of the kernel side. Values of users and libraries run code when they are printed,
 compared or converted, and that code may raise anything, take forever, or return gigabytes. The
-other rooms reach such values through the functions here, and therefore need no further guards.
+other rooms read such values through the functions here, and need no guards of their own.
 
 Face, for all rooms of `kernel`:
 
-- `text`: clean and cut text; `safe_repr`, `describe_error`, `is_instance` for any object
-- `to_json`: any value as JSON, for a model (bounded) or for a program (whole, or refused)
-- `libraries`: what the user has imported completely, looked up and never imported
-- `stand_ins`: records and objects of libraries as the fields or the text that they mean
-- `tabular_data`: tables, series and arrays of the data libraries as lists and dicts
-- `deadline`: time limits for the code of values; `foreign_code`: the guard around it
-- `moments`: moments and durations with nanoseconds
-- `magic_numbers`: the formats of encoded images and sounds
-- `libraries`: those that the user has imported completely
-- `interrupter`: raising an exception in the code of another thread, and keeping it from ours
+- `foreign_code`: runs the code of values within a guard and a time limit
+- `text`: cleans and cuts text; `safe_repr` and `describe_error` for any object
+- `to_json`: any value as JSON: cut to size for a model, whole or refused for a program
+- `libraries`: `is_instance` and `find_imported`, which never import a library
+- `stand_ins`: records and library objects as their fields or as text
+- `tabular_data`: tables, series and arrays of data libraries as lists and dicts
+- `moments`: times and durations with nanoseconds
+- `magic_numbers`: the formats of encoded images and audio
+- `interrupter`: raises an exception in the foreign code that another thread runs
 
-Threads: all of it runs on the thread of the call that handles the value, except that `interrupter`
-is called from other threads. The only state is the deadline in force, and what each thread may be
-interrupted by.
+Threads: everything runs on the thread of the call, except `interrupter`, which is called from other
+threads. The only state is the current deadline, and the interrupters of each thread.
 
-Left to others: which content a value becomes (`kernel.results`), and the conversion by type hints
+Left to other rooms: which content a value becomes (`kernel.results`), and conversion by type hints
 (`kernel.schemas`).
 """

@@ -1,15 +1,20 @@
-"""Libraries that the user has imported, found without importing them.
+"""Classes and modules of libraries, looked up without importing the libraries.
 
-Runs in the user's kernel, on any thread. A cell may be importing a library just now: it is then in
-``sys.modules``, and half of its names are missing.
+Runs in the user's kernel, on any thread. A value of a library exists only where the user imported
+it. While a cell is still importing a library, it is in ``sys.modules`` with half of its names
+missing.
 """
 
 import sys
 from typing import Any
 
+get_mro = type.__dict__["__mro__"].__get__
+"""A class's ``__mro__`` as `type` returns it: a metaclass could answer anything."""
+_get_module = type.__dict__["__module__"].__get__
+
 
 def find_imported(name: str) -> Any:
-    """Return a module that is imported completely; None: it is not imported, or not yet.
+    """Return a module that is completely imported; None otherwise.
 
     Args:
         name: Its full name: ``"matplotlib.pyplot"``.
@@ -18,3 +23,40 @@ def find_imported(name: str) -> Any:
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None
     return module
+
+
+def is_instance(value: Any, path: str) -> bool:
+    """Tell whether a value is an instance of a library's class, without importing the library.
+
+    Args:
+        value: Anything.
+        path: The full name of the class: ``"pandas.DataFrame"``.
+    """
+    module, _, name = path.rpartition(".")
+    kind = getattr(sys.modules.get(module), name, None)
+    # A module that another thread is importing may not have the name yet.
+    return isinstance(kind, type) and isinstance(value, kind)
+
+
+def find_libraries(value: Any) -> frozenset[str]:
+    """Return the top-level modules of a value's classes, except that of `object`.
+
+    A proxy that claims another class has the modules of both.
+    """
+    kind = type(value)
+    claimed = value.__class__
+    libraries = _find_libraries_of(kind)
+    if claimed is not kind and isinstance(claimed, type):
+        libraries += _find_libraries_of(claimed)
+    return frozenset(libraries)
+
+
+def _find_libraries_of(kind: type) -> list[str]:
+    modules = []
+    for parent in get_mro(kind)[:-1]:
+        try:
+            module = _get_module(parent)
+        except AttributeError:  # the class's module name was deleted
+            continue
+        modules.append(str(module).partition(".")[0])
+    return modules

@@ -13,14 +13,9 @@ from dataclasses import fields
 from itertools import islice
 from typing import Any, TypeAlias
 
+from mcp_notebook.kernel.safe.libraries import find_libraries, get_mro, is_instance
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, name_fields
-from mcp_notebook.kernel.safe.text import (
-    find_libraries,
-    find_member,
-    get_mro,
-    is_instance,
-    is_written,
-)
+from mcp_notebook.kernel.safe.text import find_member, is_written
 
 MAX_ALIGNMENTS = 10
 """Alignments of a pair of sequences that are written out; there may be millions."""

@@ -13,9 +13,8 @@ from numbers import Real
 from types import NoneType
 from typing import Any
 
-from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
 from mcp_notebook.kernel.safe.moments import restore_nanoseconds
-from mcp_notebook.kernel.safe.text import is_instance
 
 _MISSING = (
     *("pandas.api.typing.NAType", "pandas.api.typing.NaTType"),

@@ -7,12 +7,11 @@ object (its repr, its message) never fail on what that code does.
 import base64
 import collections
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
+from mcp_notebook.kernel.safe.libraries import get_mro
 from mcp_notebook.text.wording import escape_around, strip_escapes
 
 MAX_REPR = 2_000
@@ -37,10 +36,7 @@ _GENERAL = frozenset(
 """Modules whose classes have reprs that say nothing particular of the classes derived from them."""
 _GENERATED = ("<string>", "<attrs generated", collections.__file__)
 """Beginnings of the file names of reprs that dataclasses, attrs and named tuples generate."""
-get_mro = type.__dict__["__mro__"].__get__
-"""A class's ``__mro__``, by `type` itself: a metaclass may answer anything."""
 _get_members = type.__dict__["__dict__"].__get__
-_get_module = type.__dict__["__module__"].__get__
 _GAPS = (" ", "\n", "\t", ",", ";", "|")
 """Between two words, numbers or items."""
 
@@ -317,40 +313,3 @@ def describe_error(error: BaseException) -> str:
 def get_type_name(value: Any) -> str:
     """Return the name of a value's type, without running the code of either."""
     return clean_text(type.__dict__["__name__"].__get__(type(value)))
-
-
-def is_instance(value: Any, path: str) -> bool:
-    """Tell whether a value is of a type of a library, without importing the library.
-
-    Args:
-        value: Anything.
-        path: Where the type is found: ``"pandas.DataFrame"``.
-    """
-    module, _, name = path.rpartition(".")
-    kind = getattr(sys.modules.get(module), name, None)
-    # A module that another thread is importing just now has no such name yet.
-    return isinstance(kind, type) and isinstance(value, kind)
-
-
-def find_libraries(value: Any) -> frozenset[str]:
-    """Return the top-level modules of a value's classes, without the one of `object`.
-
-    A proxy that claims to be of another class counts as of both.
-    """
-    kind = type(value)
-    claimed = value.__class__
-    libraries = _find_libraries_of(kind)
-    if claimed is not kind and isinstance(claimed, type):
-        libraries += _find_libraries_of(claimed)
-    return frozenset(libraries)
-
-
-def _find_libraries_of(kind: type) -> list[str]:
-    modules = []
-    for parent in get_mro(kind)[:-1]:
-        try:
-            module = _get_module(parent)
-        except AttributeError:  # a class may have lost its module's name
-            continue
-        modules.append(str(module).partition(".")[0])
-    return modules

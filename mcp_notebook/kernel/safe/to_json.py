@@ -75,7 +75,8 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.stand_ins import (
     Reader,
@@ -102,7 +103,6 @@ from mcp_notebook.kernel.safe.text import (
     describe_bytes,
     describe_slow_value,
     encode_bytes,
-    is_instance,
     replace_surrogates,
     safe_repr,
 )

@@ -19,7 +19,8 @@ import typing_extensions
 from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 
 _BYTES = (bytearray, memoryview)
 _LISTED = (collections.abc.Collection, collections.abc.Container, collections.abc.Reversible)

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import write_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import list_elements
-from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
 

@@ -15,8 +15,9 @@ from typing import Any, Literal, get_args
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
 MAX_BYTES = 64 * 2**10

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.tools.context import LEVELS
 from mcp_notebook.kernel.tools.reporting import LogLevel
 

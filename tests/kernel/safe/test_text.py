@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import (
     clean_printed,
     clean_text,
@@ -15,7 +16,6 @@ from mcp_notebook.kernel.safe.text import (
     describe_bytes,
     describe_error,
     encode_bytes,
-    is_instance,
     is_sendable,
     replace_surrogates,
     safe_repr,

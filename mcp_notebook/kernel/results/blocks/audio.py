@@ -20,8 +20,9 @@ from mcp_notebook.kernel.results.blocks.embedded import link_original
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.text.wording import format_size
 
 MAX_COPY = 256 * 2**20

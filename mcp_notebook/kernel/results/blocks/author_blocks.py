@@ -20,7 +20,8 @@ from mcp_notebook.kernel.results.blocks.image_block import Unshowable
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.blocks.truncation import describe_data_original
-from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import (
     MAX_STRUCTURED_DEPTH,
     format_json,

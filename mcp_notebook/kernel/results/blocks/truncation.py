@@ -23,7 +23,7 @@ from mcp_notebook.kernel.results.blocks.piece import (
     Piece,
     describe_text_original,
 )
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10

@@ -16,8 +16,7 @@ from itertools import chain, islice
 from typing import Any, BinaryIO
 
 from mcp_notebook.kernel.results.files.file_contents import FileInfo, detect_encoding
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.kernel.safe.text import describe_error
 

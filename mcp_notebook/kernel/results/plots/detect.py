@@ -40,7 +40,8 @@ from mcp_notebook.kernel.results.plots.bokeh_folium import (
 from mcp_notebook.kernel.results.plots.draw import draw_plotly, draw_vega
 from mcp_notebook.kernel.results.plots.spec import compact_json, estimate_memory, write_json
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA = "application/vnd.vega"

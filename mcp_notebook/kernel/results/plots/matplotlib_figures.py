@@ -16,7 +16,8 @@ from typing import Any
 
 from mcp_notebook.content import Image, Result
 from mcp_notebook.kernel.safe.interrupter import Shield
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 
 MAX_DRAWN = 25_000_000
 """Pixels of the largest figure that is drawn at its own size. Each takes about 5 bytes while it is

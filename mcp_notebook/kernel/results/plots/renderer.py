@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from mcp_notebook.kernel.results.blocks.budget import NotDrawn
-from mcp_notebook.kernel.safe.deadline import (
+from mcp_notebook.kernel.safe.foreign_code import (
     compute_drawing_time_left,
     get_drawing_count,
     record_drawing,

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mcp_notebook.kernel.safe.text import cut_text, is_instance, replace_surrogates
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import cut_text, replace_surrogates
 from mcp_notebook.kernel.safe.to_json import (
     MAX_DEPTH,
     TooLarge,

@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from mcp_notebook.kernel.safe.deadline import DeadlineExceeded, run_bounded
-from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
 from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import (
@@ -24,7 +24,6 @@ from mcp_notebook.kernel.safe.text import (
     describe_slow_value,
     find_gap_before,
     format_rest,
-    is_instance,
     safe_repr,
 )
 

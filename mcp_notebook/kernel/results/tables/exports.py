@@ -25,9 +25,10 @@ from mcp_notebook.kernel.results.tables.cell_text import (
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
-from mcp_notebook.kernel.safe.text import is_instance, replace_surrogates, safe_repr
+from mcp_notebook.kernel.safe.text import replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json_lines, to_whole_json
 from mcp_notebook.text.wording import count as format_count
 

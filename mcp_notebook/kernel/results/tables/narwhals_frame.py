@@ -14,13 +14,14 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import (
     find_free_name,
     is_plain_series,
     list_elements,
     shorten_floats,
 )
-from mcp_notebook.kernel.safe.text import describe_error, is_instance
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.text.wording import count
 
 MAX_SCHEMA = 2_000

@@ -20,8 +20,9 @@ from mcp_notebook.kernel.results.tables.frame import (
     select_ends,
 )
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import shorten_floats
-from mcp_notebook.kernel.safe.text import clean_text, is_instance
+from mcp_notebook.kernel.safe.text import clean_text
 
 MAX_CATEGORIES = 12
 """Categories of a column that are named."""

@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.cell_text import ABSENT
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS, MAX_COPY, Frame
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import list_elements
-from mcp_notebook.kernel.safe.text import is_instance
 from mcp_notebook.kernel.safe.to_json import to_json_value
 
 MIN_RECORDS = 2

@@ -40,7 +40,8 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
 )
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
-from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_instance, safe_repr
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 from mcp_notebook.text.wording import count
 

@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from mcp_notebook.errors import InvalidResult
-from mcp_notebook.kernel.safe.text import cut_text, describe_error, is_instance
+from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.text import cut_text, describe_error
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge, to_structured
 from mcp_notebook.text.wording import count
 

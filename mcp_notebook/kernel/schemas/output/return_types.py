@@ -36,6 +36,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.stand_ins import is_record, name_parts
 from mcp_notebook.kernel.safe.tabular_data import (
@@ -47,7 +48,7 @@ from mcp_notebook.kernel.safe.tabular_data import (
     list_records,
     shorten_floats,
 )
-from mcp_notebook.kernel.safe.text import encode_bytes, is_instance, replace_surrogates, safe_repr
+from mcp_notebook.kernel.safe.text import encode_bytes, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import to_structured
 from mcp_notebook.kernel.schemas.annotations import is_alias
 from mcp_notebook.kernel.schemas.parameters.callables import NO_ANNOTATION

@@ -14,7 +14,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import RESULT_DRAWINGS, NotDrawn, ProcessRenderer
-from mcp_notebook.kernel.safe.deadline import deadline
+from mcp_notebook.kernel.safe.foreign_code import deadline
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
 from mcp_notebook.settings.settings import Settings
 
