@@ -137,6 +137,16 @@ class Call:
         if self.began is None and to is CallState.RUNNING:
             self.began = self.since
 
+    def describe_end(self) -> dict[str, Any]:
+        """Return how the call ended, as the fields of the link's `Returned` message."""
+        is_stopped = self._state in (CallState.CANCELLED, CallState.TIMED_OUT)
+        return {
+            "lacks": self.missing_capability,
+            "queue_seconds": self.queue_seconds,
+            "run_seconds": self.run_seconds,
+            "stopped": str(self._state) if is_stopped else None,
+        }
+
     def copy_without_arguments(self) -> "Call":
         """Return where it is now, without what it was given and what its run has made."""
         copy = Call(self.tool, run=self.run, arrived=self.arrived)

@@ -179,7 +179,10 @@ class Execution:
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # it was changed while the call waited
-            call.ticket = self._cache.ticket(tool, tool.options, call.arguments)
+            lifetime = tool.options.cache_time
+            call.ticket = None
+            if lifetime is not None:
+                call.ticket = self._cache.make_ticket(tool, call.arguments, lifetime)
             call.set_target(tool)
         return tool
 

@@ -206,8 +206,9 @@ class Invoker:
             call.elicitations.set_waiting_callback(partial(_track_waiting, call))
         if declared is not None:
             call.run = declared.options.run_mode
-            if declared.is_confirmed(client.confirmed):
-                call.ticket = self.cache.ticket(declared, declared.options, arguments)
+            lifetime = declared.options.cache_time
+            if lifetime is not None and declared.is_confirmed(client.confirmed):
+                call.ticket = self.cache.make_ticket(declared, arguments, lifetime)
         self.log.add(call)
         return call
 

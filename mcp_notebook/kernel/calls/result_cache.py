@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any
 
 from mcp_notebook.content import Result
-from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.meta_keys import CACHED
 
 MAX_ENTRIES = 1000
@@ -68,19 +67,16 @@ class ResultCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def ticket(
-        self, tool: object, options: ToolOptions, arguments: Mapping[str, Any]
+    def make_ticket(
+        self, tool: object, arguments: Mapping[str, Any], lifetime: float
     ) -> Ticket | None:
-        """Return where the result of a call is stored; None if it is not to be stored.
+        """Return where the result of a call is stored; None if its arguments cannot be a key.
 
         Args:
             tool: Whatever stands for the tool as it is declared now; a new one has no results.
-            options: What its author says of it.
             arguments: JSON, as the client sent them.
+            lifetime: Seconds for which the result is reused.
         """
-        lifetime = options.cache_time
-        if lifetime is None:
-            return None
         try:
             text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):  # too odd, or too deep, to be compared

@@ -30,9 +30,9 @@ from mcp_notebook.kernel.link.frame_sender import FrameSender
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.tasks.task_calls import TaskCalls, describe_end
+from mcp_notebook.kernel.tasks.task_calls import TaskCalls
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.context import Client, ClientProgram, Trace
+from mcp_notebook.kernel.tools.context import NO_TRACE, Client, ClientProgram, Trace
 from mcp_notebook.kernel.tools.open_questions import (
     Elicitations,
     Reply,
@@ -251,7 +251,7 @@ class Conversation:
     def _take(self, message: _FromBridge) -> None:
         match message:
             case messages.Call():
-                if not self._tasks.join(message):
+                if message.keep is None or not self._tasks.join(message):
                     self._start_call(message)
             case messages.Cancel() | messages.LeaveCall():
                 self._leave_call(message)
@@ -326,7 +326,7 @@ class Conversation:
             report=None if notices is None else notices.report,
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
-            trace=Trace.from_headers(message.trace),
+            trace=Trace.from_headers(message.trace) if message.trace else NO_TRACE,
             program=ClientProgram(message.client.name, message.client.version),
             guest=message.guest,
             confirmed=message.confirmed or "",
@@ -393,7 +393,7 @@ class Conversation:
             self._loop.call_soon_threadsafe(self._tasks.end, call_id, result)
             return
         try:
-            about_call = {} if open_call is None else describe_end(open_call.call)
+            about_call = {} if open_call is None else open_call.call.describe_end()
             self.send(*content_blocks.pack_result(call_id, result, **about_call))
         except Exception as error:
             logger.exception("a result could not be sent")

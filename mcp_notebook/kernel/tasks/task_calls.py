@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import FrameError
-from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
@@ -201,7 +201,8 @@ class TaskCalls:
 
     def join(self, call: messages.Call) -> bool:
         """Let the bridge wait for the same call if it goes on or has ended unseen; else False."""
-        if call.keep is None or call.keep.how != "give_up":
+        assert call.keep is not None
+        if call.keep.how != "give_up":
             return False
         task = self._store.kept_calls.find(call.keep.owner, call.tool, call.arguments)
         if task is None:
@@ -339,7 +340,7 @@ class TaskCalls:
             return
         error = [block for block in result.content if isinstance(block, Text)][:1]
         brief = Result(error if result.is_error else (), is_error=result.is_error)
-        end = describe_end(task_call.task.call)
+        end = task_call.task.call.describe_end()
         self._send(*content_blocks.pack_result(call_id, brief, **end))
 
     # -- what the bridge asks ----------------------------------------------------------------------
@@ -368,7 +369,7 @@ class TaskCalls:
         self._followers.pop(follower.call_id, None)
         self._store.kept_calls.note_taken(follower.task)
         self._note_sent(follower.call_id, follower.task)
-        packed, attachments = _pack(follower.call_id, result, describe_end(follower.task.call))
+        packed, attachments = _pack(follower.call_id, result, follower.task.call.describe_end())
         self._send(packed, attachments)
 
     def _send_next_state(self, request_id: int, task: Task) -> None:
@@ -415,14 +416,3 @@ def _pack(
     except (FrameError, TypeError) as error:
         return content_blocks.pack_result(call_id, content_blocks.make_failure(error), **about_call)
     return packed, attachments
-
-
-def describe_end(call: Call) -> dict[str, Any]:
-    """Return what a `Returned` says of a call besides its result."""
-    is_stopped = call.state in (CallState.CANCELLED, CallState.TIMED_OUT)
-    return {
-        "lacks": call.missing_capability,
-        "queue_seconds": call.queue_seconds,
-        "run_seconds": call.run_seconds,
-        "stopped": str(call.state) if is_stopped else None,
-    }

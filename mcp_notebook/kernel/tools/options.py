@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
@@ -150,24 +151,24 @@ class ToolOptions:
     ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``, ``"alert"`` or
     ``"emergency"``. Without it, log messages are sent only to clients that asked for them."""
 
-    @property
+    @cached_property
     def run_mode(self) -> RunMode:
         """Where calls are handled: not on the main thread if an executor runs them."""
         return self.run if self.executor is None else "thread"
 
-    @property
+    @cached_property
     def concurrency_limit(self) -> int | None:
         """How many calls may run at the same time; None: any number."""
         if self.max_concurrency is None and self.run == "fork":
             return max(os.cpu_count() or 1, 2)
         return self.max_concurrency
 
-    @property
+    @cached_property
     def time_limit(self) -> float | None:
         """`timeout` in seconds."""
         return None if self.timeout is None else parse_duration(self.timeout)
 
-    @property
+    @cached_property
     def cache_time(self) -> float | None:
         """Seconds for which results are reused; None: they are not."""
         return None if self.cache in (None, EPHEMERAL) else parse_duration(self.cache or 0)

@@ -5,10 +5,9 @@ import pytest
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.kernel.calls import result_cache
 from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.meta_keys import CACHED
 
-MINUTE = ToolOptions(cache="1min", read_only=True)
+MINUTE = 60.0
 
 
 class Clock:
@@ -19,7 +18,7 @@ class Clock:
 
 
 def stored(cache, tool, text="r", **arguments):
-    ticket = cache.ticket(tool, MINUTE, arguments)
+    ticket = cache.make_ticket(tool, arguments, MINUTE)
     cache.store(ticket, Result([Text(text)]))
     return ticket
 
@@ -51,26 +50,20 @@ def test_a_result_with_an_expired_link_is_not_given_again():
 def test_it_is_of_its_tool_and_of_equal_arguments_in_any_order():
     cache, tool = ResultCache(), object()
     stored(cache, tool, a=1, b={"x": 1, "y": 2})
-    assert cache.find(cache.ticket(tool, MINUTE, {"b": {"y": 2, "x": 1}, "a": 1}))
-    assert not cache.find(cache.ticket(tool, MINUTE, {"a": 1}))
+    assert cache.find(cache.make_ticket(tool, {"b": {"y": 2, "x": 1}, "a": 1}, MINUTE))
+    assert not cache.find(cache.make_ticket(tool, {"a": 1}, MINUTE))
     for other in (1.0, True, "1"):
         same = {"a": other, "b": {"x": 1, "y": 2}}
-        assert not cache.find(cache.ticket(tool, MINUTE, same))
-    assert not cache.find(cache.ticket(object(), MINUTE, {"a": 1, "b": {"x": 1, "y": 2}}))
-
-
-def test_only_tools_that_say_so_have_a_place():
-    cache = ResultCache()
-    assert cache.ticket(object(), ToolOptions(), {}) is None
-    assert cache.ticket(object(), ToolOptions(cache="ephemeral"), {}) is None
+        assert not cache.find(cache.make_ticket(tool, same, MINUTE))
+    assert not cache.find(cache.make_ticket(object(), {"a": 1, "b": {"x": 1, "y": 2}}, MINUTE))
 
 
 def test_clearing_also_forgets_what_runs_now():
     cache, tool = ResultCache(), object()
-    ticket = cache.ticket(tool, MINUTE, {})
+    ticket = cache.make_ticket(tool, {}, MINUTE)
     assert cache.clear() == 0
     cache.store(ticket, Result([Text("old")]))
-    assert cache.find(cache.ticket(tool, MINUTE, {})) is None
+    assert cache.find(cache.make_ticket(tool, {}, MINUTE)) is None
     stored(cache, tool)
     assert cache.clear() == 1
 
@@ -89,7 +82,7 @@ def test_the_least_recently_used_go_first(monkeypatch):
 def test_bytes_are_bounded(monkeypatch):
     monkeypatch.setattr(result_cache, "MAX_BYTES", 1000)
     cache, tool = ResultCache(), object()
-    huge = cache.ticket(tool, MINUTE, {"a": 0})
+    huge = cache.make_ticket(tool, {"a": 0}, MINUTE)
     cache.store(huge, Result([Image(b"x" * 300)]))
     assert cache.find(huge) is None
     for number in range(1, 9):
@@ -109,4 +102,4 @@ def test_arguments_too_deep_to_be_compared_are_not_kept():
     deep = {}
     for _ in range(100_000):
         deep = {"a": deep}
-    assert ResultCache().ticket(object(), MINUTE, deep) is None
+    assert ResultCache().make_ticket(object(), deep, MINUTE) is None

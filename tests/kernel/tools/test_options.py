@@ -62,6 +62,12 @@ def test_a_call_goes_into_a_fork_or_to_an_executor():
         check_options(ToolOptions(run="fork", read_only=True, executor=Executor()), "rain")
 
 
+def test_only_a_tool_that_names_a_time_has_its_results_reused():
+    assert ToolOptions(cache="1min", read_only=True).cache_time == 60
+    assert ToolOptions().cache_time is None
+    assert ToolOptions(cache="ephemeral").cache_time is None
+
+
 def test_the_keywords_are_the_fields_with_their_types():
     names = [item.name for item in fields(ToolOptions)]
     keywords, options = get_type_hints(ToolKeywords), get_type_hints(ToolOptions)
