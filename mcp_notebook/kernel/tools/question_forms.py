@@ -114,9 +114,7 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     try:
         if inspect.isroutine(kind):  # pydantic would use its return type
             raise TypeError("it is a function")  # noqa: TRY301
-        published, validator = build_schema(
-            [make_parameter(VALUE, translate_hint(annotation), default)]
-        )
+        built = build_schema([make_parameter(VALUE, translate_hint(annotation), default)])
     except Exception as error:
         # For an unknown type, pydantic's advice is meant for authors of models.
         unknown = isinstance(error, PydanticSchemaGenerationError | PydanticInvalidForJsonSchema)
@@ -124,6 +122,7 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
         raise TypeError(
             f"elicit: {format_value(kind)} cannot be asked for{reason}: {_POSSIBLE}"
         ) from error
+    published, validator = built.schema, built.validator
     definitions = published.get("$defs", {})
     schema = _resolve(published["properties"][VALUE], definitions)
     is_whole = schema.get("type") == "object" and "properties" in schema

@@ -60,6 +60,10 @@ WRAP = "result"
 """The property that holds a value other than an object."""
 MAX_PLACES = 5
 """Mismatches that an error message lists."""
+_MAX_EXACT = 2**63
+"""Smaller numbers need no conversion; infinities and NaN are not smaller."""
+_EXACT_CHARS = 50
+"""Characters of JSON that such a number has at most, with the object around it."""
 Schema = dict[str, Any]
 _TO_DO = (
     "The tool's author can correct what it returns or its {}, or declare it with "
@@ -79,6 +83,8 @@ class OutputSchema:
     """Whether results that do not match are refused."""
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
     """The annotation; None: the schema is the author's own."""
+    _exact_type: type[int | float] | None = field(default=None, repr=False, compare=False)
+    """As `ReturnType.exact_type`."""
 
     def convert(self, value: Any, max_chars: int) -> Any:
         """Return a result's structured content.
@@ -90,6 +96,9 @@ class OutputSchema:
         Raises:
             InvalidResult: It does not match, is too large, or cannot become data.
         """
+        is_exact = type(value) is self._exact_type and -_MAX_EXACT < value < _MAX_EXACT
+        if is_exact and max_chars >= _EXACT_CHARS:
+            return {WRAP: value}
         check_parts(value, max_chars, RETURN_LESS)
         data = self._convert_value(value, max_chars)
         structured = {WRAP: data} if self.is_wrapped else data
@@ -267,7 +276,7 @@ def _derive(
     if returns is not None:
         if validates and not returns.is_proven:
             _load_validator_early()
-        return OutputSchema(root, is_wrapped, validates, returns), ()
+        return OutputSchema(root, is_wrapped, validates, returns, returns.exact_type), ()
     if is_requested:
         raise DefinitionError(
             f"`{name}`: `output_schema` is asked for, but the function does not say what it "

@@ -62,6 +62,7 @@ _SCALARS = frozenset(
 )
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
 _PLAIN = frozenset({int, float, bool, str})
+_EXACT: tuple[type[int | float], ...] = (int, float, bool)
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
 _CUSTOM_SCHEMA = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
 _INSTANCES = frozenset({"model", "dataclass"})
@@ -81,6 +82,8 @@ class ReturnType:
     """What `convert` returns matches `schema`: nothing is taken on trust."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _serializer: SchemaSerializer = field(repr=False, compare=False)
+    exact_type: type[int | float] | None = None
+    """`convert` returns the finite values of exactly this type as they are."""
 
     def convert(self, value: Any) -> Any:
         """Return the JSON value.
@@ -118,7 +121,8 @@ def read_return_type(annotation: Any) -> ReturnType:
     serializer = build_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
     plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
-    return ReturnType(plain, proven, validator, serializer)
+    exact_type = next((kind for kind in _EXACT if annotation is kind), None)
+    return ReturnType(plain, proven, validator, serializer, exact_type)
 
 
 class _ReturnSchema(SchemaGenerator):

@@ -24,7 +24,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
-from mcp_notebook.kernel.schemas.argument_rules import tighten
+from mcp_notebook.kernel.schemas.argument_rules import make_exact, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
@@ -91,10 +91,25 @@ def make_parameter(
     return Parameter(name, full, default, optional)
 
 
-def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], SchemaValidator]:
-    """Return the JSON Schema of an object with these parameters, and what validates one.
+@dataclass(frozen=True)
+class ArgumentSchema:
+    """The JSON Schema of a function's arguments, and what validates them.
 
-    The validator takes a dict and returns one with the same keys: defaults are the caller's.
+    The validators take a dict and return one with the same keys: they fill in no defaults.
+    """
+
+    schema: dict[str, Any]
+    """JSON Schema of the arguments."""
+    validator: SchemaValidator
+    exact: SchemaValidator | None = None
+    """Takes only arguments of exactly the declared types, many times faster; None if some types
+    need more than a comparison."""
+    notes: tuple[str, ...] = ()
+    """What the author should know."""
+
+
+def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
+    """Return the JSON Schema of an object with these parameters, and what validates one.
 
     Raises:
         Exception: pydantic's, or whatever code of the author's pydantic runs raises.
@@ -112,6 +127,8 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
     validator = build_alone(SchemaValidator, tighten(schema))
+    exact = make_exact(schema)
+    exact_validator = None if exact is None else build_alone(SchemaValidator, exact)
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
@@ -122,7 +139,7 @@ def build_schema(parameters: Sequence[Parameter]) -> tuple[dict[str, Any], Schem
     published = clean_schema(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
     if len(published["properties"]) < len(parameters):
         raise ValueError("an alias is used twice")
-    return published, validator
+    return ArgumentSchema(published, validator, exact_validator)
 
 
 def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
@@ -177,21 +194,10 @@ def _make_describable(annotation: Any) -> Any:
 # -- what cannot be offered to clients -------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CheckedSchema:
-    """What `build_validator` makes of parameters."""
-
-    schema: dict[str, Any]
-    """JSON Schema of the arguments."""
-    validator: SchemaValidator
-    notes: tuple[str, ...] = ()
-    """What the author should know."""
-
-
 def build_validator(
     parameters: Sequence[Parameter], name: str, *, is_library: bool = False
-) -> CheckedSchema:
-    """Return the schema and the validator of parameters that can be offered to clients.
+) -> ArgumentSchema:
+    """Return the schema and the validators of parameters that can be offered to clients.
 
     Args:
         parameters: All that clients see.
@@ -203,7 +209,7 @@ def build_validator(
         DefinitionError: Names the parameter whose type hint has no JSON Schema.
     """
     try:
-        return CheckedSchema(*build_schema(parameters))
+        return build_schema(parameters)
     except Exception as error:
         # A hint's own class may take part in its schema, and raise anything.
         unclear = [item for item in parameters if is_library and not _has_schema(item)]
@@ -215,7 +221,7 @@ def build_validator(
         "JSON Schema: any value is taken."
         for item in unclear
     )
-    return CheckedSchema(*build_schema(clear), notes)
+    return replace(build_schema(clear), notes=notes)
 
 
 def _has_schema(parameter: Parameter) -> bool:
@@ -302,7 +308,7 @@ def _describe_reason(error: Exception) -> str:
     return "" if unknown else f" ({describe_error(error)})"
 
 
-def check_defaults(defaults: Mapping[str, Any], built: CheckedSchema, name: str) -> None:
+def check_defaults(defaults: Mapping[str, Any], built: ArgumentSchema, name: str) -> None:
     """Refuse defaults that their own type hints refuse.
 
     Args:

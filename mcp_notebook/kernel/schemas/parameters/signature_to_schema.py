@@ -1,20 +1,27 @@
 """A function's signature becomes a JSON Schema and a validator of arguments: start reading here.
 
-`read_function_schema`, where the tool is declared, in this order:
+`read_function_schema`, when the tool is declared:
 
-1. `callables` reads parameters and type hints; `annotations` evaluates hints that are strings and
-   translates what pydantic does not know. `docstrings` has the descriptions, and the types of
-   parameters without a hint.
-2. `schema_cache` may have the schema from an earlier start. Its validator is then built at the
+1. `callables` reads parameters and type hints. `annotations` evaluates hints that are strings and
+   translates those that pydantic does not know. `docstrings` provides the descriptions, and the
+   types of parameters without a hint.
+2. `schema_cache` may hold the schema from an earlier start. Its validator is then built at the
    first call.
-3. `pydantic_validator` makes one TypedDict of all parameters: `tables` puts in what the data
-   libraries' types take, `argument_rules` tightens pydantic's rules, and `pydantic_json_schemas`
-   writes the JSON Schema. `flatten` does the same for the fields of a model.
+3. `pydantic_validator` makes one TypedDict of all parameters: `tables` adds the types of the data
+   libraries, `argument_rules` tightens pydantic's rules, and `pydantic_json_schemas` writes the
+   JSON Schema. `flatten` does the same for the fields of a model.
 4. What no client could use is refused, in a sentence that names the parameter.
 
-`FunctionSchema.validate`, wherever a call runs: `sent_arguments` refuses what JSON lacks, the
-validator runs within `comparison_limit`, JSON in texts is read, and `validation_messages` says what
-is wrong. Runs in the user's kernel, on any thread.
+`FunctionSchema.validate`, wherever a call runs:
+
+1. If all parameters are numbers, texts or bools, pydantic compares the arguments with exactly these
+   types. Most calls end here.
+2. Otherwise `sent_arguments` refuses NaN and infinity, and the validator converts the arguments
+   within `comparison_limit`.
+3. If that fails, JSON in texts is parsed and step 2 repeated; then `validation_messages` says what
+   is wrong.
+
+Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kernel, on any thread.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,6 +64,7 @@ from mcp_notebook.kernel.schemas.parameters.flatten import (
     refuse_unknown,
 )
 from mcp_notebook.kernel.schemas.parameters.pydantic_validator import (
+    ArgumentSchema,
     Parameter,
     build_validator,
     check_defaults,
@@ -104,8 +112,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and that keep their defaults."""
     binding: Binding
     """How the function takes its arguments."""
-    _make_validator: Callable[[], SchemaValidator] = field(repr=False, compare=False)
-    """Builds it at the first call, if the schema was stored."""
+    _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
+    """Returns the validators; builds them at the first call if the schema was stored."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if clients pass its fields."""
@@ -122,7 +130,7 @@ class FunctionSchema:
         Raises:
             DefinitionError: It cannot be built.
         """
-        self._make_validator()
+        self._load()
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -130,18 +138,23 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
+        built = self._load()
+        if built.exact is not None and len(arguments) <= len(self.input_schema["properties"]):
+            try:
+                return {**self._defaults, **built.exact.validate_python(arguments)}
+            except ValidationError:
+                pass  # they may still be converted
         if self.input_schema.get("additionalProperties") is False and (
             problems := find_many_unknown(arguments, self.input_schema)
         ):
             raise InvalidArguments(problems)
-        values = self._check(arguments, MAX_LAYERS)
+        values = self._check(built.validator, arguments, MAX_LAYERS)
         if self._flat is not None:
             return {self._flat: values}
         # A default is passed as the author wrote it, the very object, as Python does.
         return {**self._defaults, **values}
 
-    def _check(self, arguments: Mapping[str, Any], layers: int) -> Any:
-        validator = self._make_validator()
+    def _check(self, validator: SchemaValidator, arguments: Mapping[str, Any], layers: int) -> Any:
         try:
             refuse_infinite(arguments)
             if self._flat is not None:
@@ -163,7 +176,7 @@ class FunctionSchema:
             text = f"{name or 'arguments'}: refused by a validator: {describe_error(error)}."
             secrets = list_secrets(self.input_schema, arguments)
             raise InvalidArguments(scrub(text, secrets)) from error
-        return self._check(read, layers - 1)
+        return self._check(validator, read, layers - 1)
 
 
 def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
@@ -332,7 +345,7 @@ def _build(signature: _Signature) -> FunctionSchema:
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
         binding=signature.binding,
-        _make_validator=lambda: built.validator,
+        _load=lambda: built,
         _defaults=defaults,
     )
 
@@ -355,7 +368,7 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
         binding=signature.binding,
-        _make_validator=lambda: flat.validator,
+        _load=lambda: ArgumentSchema(flat.schema, flat.validator),
         _defaults={},
         _flat=flat.name,
     )
@@ -363,12 +376,10 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
 
 def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema:
     @once
-    def make_validator() -> SchemaValidator:
-        # Without the docstring: what is said about parameters changes nothing in what they take.
+    def build() -> ArgumentSchema:
+        # Without the docstring: descriptions change nothing about what parameters take.
         parameters = signature.make_parameters({})
-        return build_validator(
-            parameters, signature.name, is_library=signature.is_library
-        ).validator
+        return build_validator(parameters, signature.name, is_library=signature.is_library)
 
     return FunctionSchema(
         description=stored["description"],
@@ -377,7 +388,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
         binding=signature.binding,
-        _make_validator=make_validator,
+        _load=build,
         _defaults={
             item.name: item.default
             for item in signature.parameters

@@ -293,6 +293,32 @@ def test_values_are_converted_to_match(annotation, value, structured):
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("annotation", "value", "structured"),
+    [
+        *((int, value, value) for value in (0, -5, 2**63 - 1, 2**63, 10**90)),
+        *((float, value, value) for value in (0.5, 1e300)),
+        *((float, value, None) for value in (float("nan"), float("inf"), float("-inf"))),
+        *(
+            (int, True, 1),
+            (int, 2.0, 2),
+            (int, np.int64(7), 7),
+            (float, 3, 3.0),
+            (bool, True, True),
+        ),
+    ],
+)
+def test_a_number_is_sent_as_its_annotation_says(annotation, value, structured):
+    def measure(): ...
+
+    measure.__annotations__["return"] = annotation
+    output = make_tool(measure).output
+    sent = output.convert(value, 1_000)["result"]
+    assert (type(sent), repr(sent)) == (type(structured), repr(structured))
+    with pytest.raises(ResultTooLarge):
+        output.convert(value, 10)
+
+
 def test_numpy_and_pandas_values_are_converted_to_match():
     np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
     for annotation, value, structured in [
