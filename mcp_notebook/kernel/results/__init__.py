@@ -1,28 +1,32 @@
 """A Python value becomes content blocks within a budget.
 
-`converter` makes the result of a call: what it printed and displayed, its value, and the value's
-structured content (`structured`). `values.RULES` is the table of what a value becomes;
-`value_renderer` applies it, and matches a value to a rule by the libraries of its classes
-(`value_rules`). Lists and dicts with figures or tables in them are rendered item by item
-(`rich_items`). Everything else renders one kind of value: `displays` MIME bundles, `tracebacks`
-exceptions, and the rooms within this one `tables/`, `plots/`, `html/`, `files/` and content
-`blocks/`. `custom_types` are the author's own converters.
+The way of a value goes in one direction:
+
+1. `converter` makes the result of a call: what it printed and displayed (`outputs`), its value, and
+   the value's structured content (`structured`). Numbers, bools, None and short texts end here.
+2. `values.RULES` is the table of what a value becomes; `value_renderer` applies the first rule that
+   matches, and renders the items of lists and dicts with figures or tables in them one by one.
+3. A rule calls the reader of its kind: `displays` for MIME bundles, `library_values` and `widgets`
+   for objects of libraries, and the rooms `tables/`, `plots/`, `html/` and `files/`. `tracebacks`
+   reads exceptions. `custom_types` holds the author's own converters.
+4. Each reader returns pieces of content, and `blocks.fit` fits all of them to the budget.
 
 Face:
 
 - `converter.Converter`: makes the results of calls; all that `calls` needs.
-- `outputs`: `Printed`, `Displayed`, the vocabulary that `calls.capture` shares with this room.
-- `library_loaders`: which displays only load a plotting library, and so show nothing to a client.
+- `outputs`: `Printed` and `Displayed`, which `calls.capture` collects.
+- `library_loaders`: tells which displays only load a plotting library and show nothing.
 - `custom_types.CustomTypes`: what `registry.convert` writes to.
 - `files.shared_folders`: the files that results may show, and for the notebook those that were
   refused.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `values.RULES`: the rows of the documentation's table of values.
 
-Threads: a value is rendered on the thread that its call ran on; a `Converter` never changes, so all
-threads share one. Originals are written on the thread of the client's read.
+Threads: a value is rendered on the thread of its call. A `Converter` never changes, so all threads
+share one. Originals are written on the thread of the client's read.
 
-Within the room: `converter` > `values` > `files` > `tables` | `plots` > `html` > `blocks`.
+Within the room: `converter` > `values` | `outputs` > `files` > `tables` | `plots` > `html` >
+`blocks`.
 
 Left to other rooms: running the call and capturing its outputs (`calls`), JSON of any value and
 time limits for foreign code (`safe`), output schemas (`schemas`), keeping originals (`link`).

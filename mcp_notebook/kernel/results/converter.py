@@ -8,6 +8,7 @@ it says the same: null for NaN, a model under its aliases.
 Whatever the value's own code raises, the client gets a sentence, and the kernel is unaffected.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +19,9 @@ from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
-from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.blocks.truncation import MAX_REPEATED
 from mcp_notebook.kernel.results.custom_types import CustomTypes
-from mcp_notebook.kernel.results.displays import render_display
 from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
@@ -32,7 +33,7 @@ from mcp_notebook.kernel.results.iterators import (
     is_iterator,
     is_result,
 )
-from mcp_notebook.kernel.results.outputs import Displayed, Output, Outputs, Printed
+from mcp_notebook.kernel.results.outputs import RENDERED, Outputs, RenderedDisplay, render_outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
@@ -53,10 +54,11 @@ from mcp_notebook.kernel.safe.foreign_code import (
     run_guarded,
 )
 from mcp_notebook.kernel.safe.text import (
-    clean_printed,
+    clean_text,
     describe_error,
     describe_slow_value,
     get_type_name,
+    is_sendable,
 )
 from mcp_notebook.kernel.schemas.output.data_limit import convert_plain_data
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
@@ -183,6 +185,13 @@ class Converter:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         budget = self._limit_budget(max_chars)
+        is_plain = value is None or type(value) in PLAIN_TYPES
+        if is_plain and not self._context.custom_types.conversions:
+            result = run_guarded(  # the schema's validators may be the author's code
+                lambda: self._make_plain_result(value, outputs, output, budget), lambda _: None
+            )
+            if result is not None:
+                return result
         with deadline(self._seconds):
             return run_guarded(  # a value may not even tell its class
                 lambda: self._make_result(value, outputs, output, budget),
@@ -245,6 +254,32 @@ class Converter:
                 describe,
                 lambda failure: _assemble(_explain(error, failure), outputs, budget, is_error=True),
             )
+
+    def _make_plain_result(
+        self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
+    ) -> Result | None:
+        """Make the result of a call that only returned a short text, a number, a bool or None.
+
+        No code of the value runs, so it needs no time limit and no rules. Returns None if there is
+        more to do: the text is long, or the call printed or displayed something.
+        """
+        structured, shown = NO_DATA, value
+        if output is not None:
+            structured = make_structured(value, output, self._max_structured_chars)
+            data = output.unwrap(structured.data)
+            shown = value if type(value) is str else data
+        is_plain = shown is None or type(shown) in PLAIN_TYPES
+        if not is_plain or structured.cuts or (outputs() if callable(outputs) else outputs):
+            return None
+        if value is None:
+            return Result([Text(NOTHING)], structured.data)
+        if type(shown) is not str:
+            text = json.dumps(shown)
+        elif len(shown) > MAX_REPEATED or not is_sendable(text := clean_text(shown)):
+            return None
+        if len(text) > min(budget.chars, MAX_REPEATED):
+            return None
+        return Result([Text(text)], structured.data)
 
     def _make_result(
         self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
@@ -354,51 +389,3 @@ def _hide_traceback(error: BaseException) -> InvalidResult:
     if isinstance(error, InvalidResult):
         return error
     return InvalidResult(f"The result cannot be sent as data: {describe_error(error)}.")
-
-
-RENDERED = "mcp_notebook.rendered"
-"""Key of a display's metadata: a `RenderedDisplay`."""
-
-
-@dataclass(frozen=True)
-class RenderedDisplay:
-    """A value that was rendered when it was displayed: it may change until the call ends."""
-
-    pieces: Sequence[Piece]
-
-
-def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
-    """Render the outputs of a call in their order, neighbouring prints as one text.
-
-    Args:
-        outputs: What the call printed and displayed.
-        budget: What the result may take.
-    """
-    pieces: list[Piece] = []
-    prints: list[str] = []
-    for output in outputs:
-        if isinstance(output, Printed):
-            prints.append(output.text)
-        else:
-            pieces += _render_prints(prints)
-            prints.clear()
-            pieces += _render_displayed(output, budget)
-    return [*pieces, *_render_prints(prints)] if prints else pieces
-
-
-def _render_prints(prints: Sequence[str]) -> list[Piece]:
-    text = clean_printed("".join(prints)).rstrip()
-    return [Piece(Text(text), describe_text_original(text, what="output"))] if text else []
-
-
-def _render_displayed(output: Displayed, budget: Budget) -> list[Piece]:
-    def render() -> list[Piece]:
-        rendered = output.metadata.get(RENDERED)
-        if isinstance(rendered, RenderedDisplay):
-            return list(rendered.pieces)
-        return render_display(output.data, output.metadata, budget)
-
-    return run_guarded(
-        render,  # the data may be of any type
-        lambda error: [Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))],
-    )

@@ -8,7 +8,7 @@ import contextlib
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -57,8 +57,8 @@ class CustomTypes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Replaced, never changed, so that looking up needs no lock.
-        self._conversions: dict[Kind, Conversion] = {}
+        self.conversions: Mapping[Kind, Conversion] = {}
+        """The converters by type; replaced and never changed, so that reading needs no lock."""
 
     def set(self, kind: Any, function: Any) -> None:
         """Convert values of a type by a function, None: by the usual rules again.
@@ -70,11 +70,11 @@ class CustomTypes:
         if function is not None:
             _check_function(kind, function)
         with self._lock:
-            conversions = {**self._conversions}
+            conversions = {**self.conversions}
             conversions.pop(kind, None)
             if function is not None:
                 conversions[kind] = Conversion(kind, function)
-            self._conversions = conversions
+            self.conversions = conversions
 
     def find(self, value: Any, exclude: Collection[Conversion] = ()) -> Conversion | None:
         """Return the converter of the first of a value's classes that has one.
@@ -83,7 +83,7 @@ class CustomTypes:
             value: Anything.
             exclude: Converters not to use again: what they returned is being converted.
         """
-        conversions = self._conversions
+        conversions = self.conversions
         if not conversions or value is None or isinstance(value, (Annotated, Result)):
             return None
         by_class: dict[type, Conversion] = {}

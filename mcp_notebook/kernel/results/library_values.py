@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.displays import PICTURES, render_mime_bundle
-from mcp_notebook.kernel.results.value_renderer import ValueRenderer
-from mcp_notebook.kernel.results.value_rules import Position
+from mcp_notebook.kernel.results.value_renderer import Position, ValueRenderer
 from mcp_notebook.kernel.safe.foreign_code import run_bounded
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import find_reader

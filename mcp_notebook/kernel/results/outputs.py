@@ -1,12 +1,19 @@
-"""What a call shows besides its value: the vocabulary that capturing and converting share.
+"""What a call prints and displays, and its content blocks.
 
-Runs in the user's kernel; plain data, for any thread. `calls.capture` collects outputs, and
-`results.converter` turns them into content blocks.
+Runs in the user's kernel, on the thread of the call. `calls.capture` collects the outputs, and
+`converter` puts their blocks before those of the returned value.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from mcp_notebook.content import Text
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
+from mcp_notebook.kernel.results.displays import render_display
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.text import clean_printed, describe_error
 
 
 @dataclass(frozen=True)
@@ -27,4 +34,50 @@ class Displayed:
 
 Output: TypeAlias = Printed | Displayed
 Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
-"""The outputs, or a function that returns them, since converting a value may print and display."""
+"""The outputs, or a function that returns them: converting a value may print and display more."""
+RENDERED = "mcp_notebook.rendered"
+"""Key in a display's metadata: its `RenderedDisplay`."""
+
+
+@dataclass(frozen=True)
+class RenderedDisplay:
+    """A value that was rendered as soon as it was displayed, since it may change later."""
+
+    pieces: Sequence[Piece]
+
+
+def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
+    """Render the outputs of a call in order, consecutive prints as one text.
+
+    Args:
+        outputs: What the call printed and displayed.
+        budget: The limits of the result.
+    """
+    pieces: list[Piece] = []
+    prints: list[str] = []
+    for output in outputs:
+        if isinstance(output, Printed):
+            prints.append(output.text)
+        else:
+            pieces += _render_prints(prints)
+            prints.clear()
+            pieces += _render_displayed(output, budget)
+    return [*pieces, *_render_prints(prints)] if prints else pieces
+
+
+def _render_prints(prints: Sequence[str]) -> list[Piece]:
+    text = clean_printed("".join(prints)).rstrip()
+    return [Piece(Text(text), describe_text_original(text, what="output"))] if text else []
+
+
+def _render_displayed(output: Displayed, budget: Budget) -> list[Piece]:
+    def render() -> list[Piece]:
+        rendered = output.metadata.get(RENDERED)
+        if isinstance(rendered, RenderedDisplay):
+            return list(rendered.pieces)
+        return render_display(output.data, output.metadata, budget)
+
+    return run_guarded(
+        render,  # the data may be of any type
+        lambda error: [Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))],
+    )

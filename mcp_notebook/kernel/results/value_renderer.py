@@ -1,11 +1,15 @@
-"""Rendering one value, and what is in it, as content by the rules of `values`.
+"""Renders one value, and the values in it, by the first rule that applies.
 
-Runs in the user's kernel, on the thread that the call ran on.
+Runs in the user's kernel, on the thread of the call. `values` holds the table of rules. A rule
+names the libraries whose classes it is for, so that it is not asked about any other value. A list
+or dict with more than data in it (a figure, a table, a file) is rendered item by item
+(`RichItems`); every other one is one JSON text or one table.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,20 +18,20 @@ from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
-from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.results.custom_types import Conversion, CustomTypes
 from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
-from mcp_notebook.kernel.results.files.returned_files import Files, is_path
+from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, Files, is_path
 from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
-from mcp_notebook.kernel.results.rich_items import RichItems, is_rich
 from mcp_notebook.kernel.results.self_shown import (
+    RICH_METHODS,
     format_registered,
     has_registered_format,
     may_show_picture_or_markdown,
 )
 from mcp_notebook.kernel.results.tables import table_text
-from mcp_notebook.kernel.results.value_rules import Position, Rule, match_rules
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
+from mcp_notebook.kernel.safe.libraries import find_libraries
 from mcp_notebook.kernel.safe.text import (
     MAX_HEX,
     clean_text,
@@ -44,6 +48,10 @@ PLAIN_TYPES = frozenset({str, bool, int, float})
 """Types of values that are simple, and whose code is Python's own."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _COLLECTIONS = frozenset({list, tuple, dict})
+_MAX_DEPTH = 1
+"""Collections within collections whose items are looked at one by one."""
+_MAX_LOOKED_AT = 8
+"""Items of a collection within another that tell whether it is more than data."""
 
 
 class Format(Protocol):
@@ -56,13 +64,138 @@ class Format(Protocol):
 
 
 @dataclass(frozen=True)
+class Position:
+    """Where a value lies within the value that a tool returned."""
+
+    root: Any
+    """What the tool returned."""
+    depth: int = 0
+    """In how many collections the value lies."""
+    conversions: tuple[Conversion, ...] = ()
+    """The author's converters whose results the value is part of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One row of the table of values: which values, and what content they become."""
+
+    values: str
+    """Which values, in Markdown."""
+    content: str
+    """What the client gets of them, in Markdown."""
+    render: Callable[["ValueRenderer", Any, Position], list[Piece] | None] = field(repr=False)
+    """Makes the content; returns None if a later row applies after all."""
+    libraries: frozenset[str] = frozenset()
+    """Top-level modules that must define one of the value's classes; empty for any value."""
+    accepts: Callable[[Any], bool] = field(default=lambda _: True, repr=False)
+    """Tells whether the row applies to a value of these libraries."""
+    is_rich: bool = False
+    """Whether a list or dict with such a value in it is rendered item by item."""
+    replaces_display: bool = False
+    """Whether such a value is also rendered when it is displayed, not only when it is returned."""
+
+
+def match_rules(rules: Iterable[Rule], value: Any) -> Iterator[Rule]:
+    """Yield the rules that apply to a value, in their order."""
+    libraries: frozenset[str] | None = None
+    for rule in rules:
+        if rule.libraries:
+            if libraries is None:
+                libraries = find_libraries(value)
+            if rule.libraries.isdisjoint(libraries):
+                continue
+        if rule.accepts(value):
+            yield rule
+
+
+class RichItems:
+    """Tells which items of one collection are more than text and data.
+
+    Args:
+        collection: A list, a tuple or a mapping; of anything else no item is rich.
+        depth: In how many collections this one lies.
+        is_custom: Tells whether the notebook's author converts values like an item.
+        is_rich: Tells whether an item by itself is more than text and data.
+    """
+
+    def __init__(
+        self,
+        collection: Any,
+        depth: int,
+        *,
+        is_custom: Callable[[Any], bool],
+        is_rich: Callable[[Any], bool],
+    ) -> None:
+        self._collection = collection
+        self._depth = depth
+        self._is_custom = is_custom
+        self._is_rich = is_rich
+
+    def are_present(self, most: int = MAX_COLLECTED) -> bool:
+        """Tell whether one of the first items is rich."""
+        collection = self._collection
+        if isinstance(collection, Mapping):
+            return any(self.include(collection[key]) for key in islice(collection, most))
+        if isinstance(collection, (list, tuple)):
+            return any(map(self.include, collection[:most]))
+        return False
+
+    def include(self, item: Any) -> bool:
+        """Tell whether an item is rich."""
+        if self._is_custom(item):
+            return True
+        if item is None or type(item) in PLAIN_TYPES:
+            return False
+        if is_path(item):
+            return self._depth == 0 and not self._is_listing
+        if type(item) in _COLLECTIONS and self._depth < _MAX_DEPTH:
+            nested = RichItems(
+                item, self._depth + 1, is_custom=self._is_custom, is_rich=self._is_rich
+            )
+            if nested.are_present(_MAX_LOOKED_AT):
+                return True
+        return self._is_rich(item)
+
+    @cached_property
+    def _is_listing(self) -> bool:
+        # Many paths are a listing, not files to be read.
+        collection = self._collection
+        items = collection.values() if isinstance(collection, Mapping) else collection
+        paths = filter(is_path, islice(items, MAX_COLLECTED))
+        return len(list(islice(paths, MAX_FILES + 1))) > MAX_FILES
+
+
+def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
+    """Tell whether a value by itself is more than text and data.
+
+    Args:
+        value: Anything; if its own code fails, it is not rich.
+        rules: The table of values.
+
+    Raises:
+        DeadlineExceeded: The value's own code took too long.
+    """
+    rich_rules = (rule for rule in rules if rule.is_rich)
+    try:
+        return (
+            next(match_rules(rich_rules, value), None) is not None
+            or (isinstance(value, bytes) and images.is_image(value))
+            or any(callable(getattr(type(value), name, None)) for name in RICH_METHODS)
+        )
+    except (KeyboardInterrupt, DeadlineExceeded):
+        raise
+    except BaseException:  # noqa: BLE001 - one item that fails does not hide the others
+        return False
+
+
+@dataclass(frozen=True)
 class RenderContext:
     """What the rendering of every value of a notebook needs."""
 
     format: Format
     files: Files
     custom_types: CustomTypes
-    rules: Sequence["Rule[ValueRenderer]"]
+    rules: Sequence[Rule]
 
 
 class ValueRenderer:

@@ -20,8 +20,13 @@ from mcp_notebook.kernel.results.self_shown import (
     shows_itself,
 )
 from mcp_notebook.kernel.results.tables import table_text
-from mcp_notebook.kernel.results.value_renderer import PLAIN_TYPES, ValueRenderer, find_figures
-from mcp_notebook.kernel.results.value_rules import Position, Rule
+from mcp_notebook.kernel.results.value_renderer import (
+    PLAIN_TYPES,
+    Position,
+    Rule,
+    ValueRenderer,
+    find_figures,
+)
 from mcp_notebook.kernel.results.widgets import (
     is_of_panel,
     is_widget,
@@ -87,7 +92,7 @@ def _is_data(value: Any) -> bool:
     return is_collection or is_jsonable(value) or is_instance(value, "numpy.ndarray")
 
 
-RULES: tuple[Rule[ValueRenderer], ...] = (
+RULES: tuple[Rule, ...] = (
     Rule(
         values="`None`",
         content="nothing; if there is no output either, a sentence that the tool is done",

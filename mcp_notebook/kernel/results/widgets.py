@@ -12,8 +12,7 @@ from typing import Any
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.results.value_renderer import ValueRenderer, find_figures
-from mcp_notebook.kernel.results.value_rules import Position
+from mcp_notebook.kernel.results.value_renderer import Position, ValueRenderer, find_figures
 from mcp_notebook.kernel.safe.foreign_code import run_bounded
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import get_type_name, safe_repr

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from typing import Any
 
 import pytest
 from contents import PNG, Broken, NoClass, Point, kinds, only_text, texts
@@ -13,7 +14,9 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
+from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
+from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import content_blocks
 
@@ -26,6 +29,31 @@ def converter(formatter):
 
 def test_a_tool_that_returns_nothing_says_so(converter):
     assert only_text(converter.make_result(None, ())) == NOTHING
+
+
+PLAIN = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.sampled_from(["", " \n", "\x1b[31mred\x1b[0m", "a\udfffb", "x" * 6_000, 10**5_000]),
+)
+
+
+@given(PLAIN, st.sampled_from([None, int, float, str, bool, int | None, Any, list[int]]))
+def test_a_plain_value_becomes_what_the_rules_make_of_it(value, annotation):
+    def tool():
+        return value
+
+    tool.__annotations__ = {} if annotation is None else {"return": annotation}
+    output = None if annotation is None else make_output_schema(tool, "tool", schema=True)[0]
+    by_the_rules = CustomTypes()
+    by_the_rules.set(Point, str)
+    plain = Converter(DisplayFormatter().format, Settings())
+    ruled = Converter(DisplayFormatter().format, Settings(), custom_types=by_the_rules)
+    result, expected = (made.make_result(value, (), output) for made in (plain, ruled))
+    assert repr(result) == repr(expected)
 
 
 def test_nothing_is_added_to_what_a_tool_without_a_value_printed(converter):

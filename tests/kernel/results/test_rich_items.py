@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mcp_notebook.kernel.results.files.returned_files import MAX_FILES
-from mcp_notebook.kernel.results.rich_items import RichItems
+from mcp_notebook.kernel.results.value_renderer import RichItems
 
 
 class Rich:

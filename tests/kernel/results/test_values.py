@@ -7,7 +7,7 @@ import pytest
 from contents import PNG, Point
 
 from mcp_notebook.content import Image, Result
-from mcp_notebook.kernel.results.value_rules import match_rules
+from mcp_notebook.kernel.results.value_renderer import match_rules
 from mcp_notebook.kernel.results.values import RULES
 
 

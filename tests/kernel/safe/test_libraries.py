@@ -2,11 +2,13 @@
 
 import sys
 import threading
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from live import Link, live_kernel, record_of, text_of
 
-from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.libraries import find_imported, find_libraries, is_instance
 
 MODULE = """
 import pathlib, time
@@ -107,3 +109,64 @@ def test_a_module_is_found_once_it_is_imported_completely(tmp_path, monkeypatch)
         may_end.set()
         del sys.modules["moments"]
         sys.modules.pop("slowly_imported", None)
+
+
+HERE = __name__.partition(".")[0]
+
+
+class OfTwo(Fraction):
+    pass
+
+
+class Proxy:
+    """Claims to be of another class, as proxies do."""
+
+    def __init__(self, claimed):
+        self.claimed = claimed
+
+    @property
+    def __class__(self):
+        return self.claimed
+
+
+class Mute(type):
+    """Classes that do not tell their modules."""
+
+    def __getattribute__(cls, name):
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "libraries"),
+    [
+        (object(), set()),
+        (1, {"builtins"}),
+        (OfTwo(1), {HERE, "fractions", "numbers"}),
+        (Proxy(dict), {HERE, "builtins"}),
+        (Proxy("no class"), {HERE}),
+    ],
+)
+def test_libraries_are_the_modules_of_all_classes_of_a_value(value, libraries):
+    assert find_libraries(value) == libraries
+
+
+def test_a_subclass_in_a_module_of_the_users_is_of_the_library_too():
+    pandas = pytest.importorskip("pandas")
+
+    class Mine(pandas.DataFrame):
+        pass
+
+    assert {"pandas", HERE} <= find_libraries(Mine())
+
+
+def test_a_class_that_does_not_tell_its_module_is_known_all_the_same():
+    class Silent(metaclass=Mute):
+        pass
+
+    assert find_libraries(object.__new__(Silent)) == {HERE}
+
+
+def test_a_class_of_a_library_is_known_without_importing_it():
+    assert is_instance(Decimal(1), "decimal.Decimal")
+    assert not is_instance(1, "decimal.Decimal")
+    assert not is_instance(1, "not_installed.Thing")

@@ -1,13 +1,11 @@
 """Cleaning and cutting texts."""
 
 import re
-from decimal import Decimal
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import (
     clean_printed,
     clean_text,
@@ -202,12 +200,6 @@ def test_only_lone_surrogates_are_replaced():
 def test_texts_that_are_cut_to_their_share_keep_to_the_total(lengths, total):
     share = compute_share(lengths, total)
     assert sum(min(length, share) for length in lengths) <= max(total, 0)
-
-
-def test_a_type_of_a_library_is_known_without_importing_it():
-    assert is_instance(Decimal(1), "decimal.Decimal")
-    assert not is_instance(1, "decimal.Decimal")
-    assert not is_instance(1, "not_installed.Thing")
 
 
 def test_a_long_line_after_a_progress_bar_takes_linear_time():

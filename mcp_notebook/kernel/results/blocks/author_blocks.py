@@ -17,9 +17,8 @@ from mcp_notebook.kernel.results.blocks import audio, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import normalize_uri, render_resource
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
-from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, estimate_memory
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
-from mcp_notebook.kernel.results.blocks.truncation import describe_data_original
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import (
@@ -137,8 +136,13 @@ def describe_size(value: Any) -> str:
 
 
 def describe_whole_json(value: Any) -> Original:
-    """Describe the JSON of a value, with all that a text of it leaves out."""
-    return describe_data_original(value, lambda: _write_whole_json(value))
+    """Describe the whole JSON of a value.
+
+    A reference to the value is kept, so the JSON shows what the tool changes later.
+    """
+    form = FileFormat(".json", "application/json", lambda: _write_whole_json(value))
+    title = "The whole value as JSON, as it is when it is read"
+    return Original("value", title, (form,), estimate_memory(value))
 
 
 def _write_whole_json(value: Any) -> str:

@@ -1,47 +1,99 @@
-"""The whole of what a result shows only in part, described before it is made.
+"""The originals of what a result shows only in part: long texts, large images, tables.
 
-Pure data, made on the thread of the call where something did not fit: a long text, a large image, a
-table. Its content is made when a client reads it, on another thread.
+An original is described on the thread of the call. Its content is made when a client reads it, on
+another thread.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from itertools import islice
+from typing import Any, TypeAlias
 
 from mcp_notebook.content import ResourceLink
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
+
+_SAMPLES = (0, 5, 5, 20, 200)
+"""Parts of a value that are measured at each level, the deepest first: 100,000 altogether."""
+_UNKNOWN = 2**20
+"""Bytes assumed for a value that cannot be measured."""
+_BUILT_IN = frozenset({str, bytes, bytearray, int, float, list, tuple, dict, set, frozenset})
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """One way to read an original: a table as CSV, say."""
+    """A format in which an original can be read, such as CSV for a table."""
 
     extension: str
-    """Of the file's name, with its dot: ``".csv"``."""
+    """File extension with its dot: ``".csv"``."""
     mime_type: str
     content: Callable[[], str | bytes] = field(repr=False)
-    """Makes the content; called on another thread each time that a client reads it."""
+    """Makes the content; called on another thread each time a client reads it."""
     size: int | None = None
-    """Bytes, where known before the content is made."""
+    """Bytes, if known before the content is made."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """The whole of something that is shown only in part, or smaller than it is."""
+    """The whole of something that a result shows only in part or downsized."""
 
     name: str
-    """A file's name without its extension: ``"table"``."""
+    """File name without extension: ``"table"``."""
     title: str
-    """What it is, for people: ``"The whole table: 1,000 rows x 3 columns"``."""
+    """Description for people: ``"The whole table: 1,000 rows x 3 columns"``."""
     formats: tuple[FileFormat, ...]
-    """The ways to read it; the first is what most readers want."""
+    """The formats to choose from; the first suits most readers."""
     cost: int
-    """Bytes of memory that are held for as long as it is kept."""
+    """Bytes of memory held while it is kept."""
 
 
 OriginalSink: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]
-"""Keeps an original; returns a link for each of its formats, none if it is too large to be kept."""
+"""Keeps an original; returns a link for each of its formats, or none if it is too large."""
 
 
 def discard_original(_original: Original) -> tuple[ResourceLink, ...]:
-    """Keep no original: there is nobody who could read it."""
+    """Keep nothing, where no client could read it."""
     return ()
+
+
+def estimate_memory(value: Any) -> int:
+    """Estimate how many bytes of memory a value holds, from a sample of its parts."""
+    try:
+        return _estimate(value, len(_SAMPLES) - 1)
+    except DeadlineExceeded:
+        return _UNKNOWN
+
+
+def _estimate(value: Any, depth: int) -> int:
+    if type(value) in _BUILT_IN:
+        return _measure(value, depth)
+    try:
+        return run_bounded(lambda value: _measure(value, depth), value)
+    except Exception:  # noqa: BLE001 - the value's own code
+        return _UNKNOWN
+
+
+def _measure(value: Any, depth: int) -> int:
+    size = sys.getsizeof(value, 64)
+    if depth == 0 or isinstance(value, (str, bytes, bytearray, int, float)):
+        return size
+    most = _SAMPLES[depth]
+    buffer = getattr(value, "nbytes", None)
+    if isinstance(buffer, int):
+        return max(size, buffer)
+    if isinstance(value, Mapping):
+        parts: Any = value.items()
+        count = len(value)
+    elif isinstance(value, (list, tuple)):
+        count = len(value)
+        parts = value[:: count // most + 1]  # spread over all of it
+    elif isinstance(value, (set, frozenset)):
+        parts = value
+        count = len(value)
+    elif is_dataclass(value) or hasattr(value, "__dict__"):
+        parts = list(vars(value).values()) if hasattr(value, "__dict__") else []
+        count = len(parts)
+    else:
+        return size
+    sample = [_estimate(part, depth - 1) for part in islice(parts, most)]
+    return size + (sum(sample) * count // len(sample) if sample else 0)

@@ -5,11 +5,8 @@ Of many texts that are cut, the longest have links of their own, and the others 
 Runs in the user's kernel, on the thread of the call, as the last step of a conversion.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
-from itertools import islice
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mcp_notebook.content import ContentBlock, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks.originals import (
@@ -23,7 +20,6 @@ from mcp_notebook.kernel.results.blocks.piece import (
     Piece,
     describe_text_original,
 )
-from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
 from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
@@ -33,23 +29,6 @@ MAX_REPEATED = 5_000
 LINK = 200
 """Characters of a link, about."""
 _IN_DATA = ": the structured content has all of it"
-_SAMPLES = (0, 5, 5, 20, 200)
-"""Parts of a value that are measured, by the levels that are left: 100,000 of all together."""
-_UNKNOWN = 2**20
-"""Bytes of a value that fails to say what it holds."""
-_BUILT_IN = frozenset({str, bytes, bytearray, int, float, list, tuple, dict, set, frozenset})
-
-
-def describe_data_original(value: Any, make: Callable[[], str]) -> Original:
-    """Describe the JSON of a value: a reference to it is kept, which the tool may change later.
-
-    Args:
-        value: What is kept.
-        make: Makes the JSON text.
-    """
-    form = FileFormat(".json", "application/json", make)
-    title = "The whole value as JSON, as it is when it is read"
-    return Original("value", title, (form,), estimate_memory(value))
 
 
 @dataclass(frozen=True)
@@ -174,48 +153,5 @@ def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list
     return [replace(block, text=text, brief=brief), *links]
 
 
-def estimate_memory(value: Any) -> int:
-    """Return about how many bytes of memory a value holds, by a sample of its parts."""
-    try:
-        return _estimate(value, len(_SAMPLES) - 1)
-    except DeadlineExceeded:
-        return _UNKNOWN
-
-
 def _count_link_chars(link: ResourceLink) -> int:
     return sum(map(len, (link.uri, link.name, link.title or "", link.description or "")))
-
-
-def _estimate(value: Any, depth: int) -> int:
-    if type(value) in _BUILT_IN:
-        return _measure(value, depth)
-    try:
-        return run_bounded(lambda value: _measure(value, depth), value)
-    except Exception:  # noqa: BLE001 - the value's own code
-        return _UNKNOWN
-
-
-def _measure(value: Any, depth: int) -> int:
-    size = sys.getsizeof(value, 64)
-    if depth == 0 or isinstance(value, (str, bytes, bytearray, int, float)):
-        return size
-    most = _SAMPLES[depth]
-    buffer = getattr(value, "nbytes", None)
-    if isinstance(buffer, int):
-        return size + buffer
-    if isinstance(value, Mapping):
-        parts: Any = value.items()
-        count = len(value)
-    elif isinstance(value, (list, tuple)):
-        count = len(value)
-        parts = value[:: count // most + 1]  # from all of it: what comes first may be its head
-    elif isinstance(value, (set, frozenset)):
-        parts = value
-        count = len(value)
-    elif is_dataclass(value) or hasattr(value, "__dict__"):
-        parts = list(vars(value).values()) if hasattr(value, "__dict__") else []
-        count = len(parts)
-    else:
-        return size
-    sample = [_estimate(part, depth - 1) for part in islice(parts, most)]
-    return size + (sum(sample) * count // len(sample) if sample else 0)

@@ -13,12 +13,11 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import ResourceLink, Result, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks import author_blocks as blocks
-from mcp_notebook.kernel.results.blocks.originals import discard_original
+from mcp_notebook.kernel.results.blocks.originals import discard_original, estimate_memory
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import (
     MAX_LINKS,
     MAX_REPEATED,
-    estimate_memory,
     truncate_texts,
 )
 from mcp_notebook.kernel.results.converter import Converter
