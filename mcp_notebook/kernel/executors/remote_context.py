@@ -12,10 +12,11 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from mcp_notebook.kernel.tools.reporting import LogLevel, ReportingContext
+from mcp_notebook.kernel.tools.reporting import ReportingContext
 
 PROGRESS_INTERVAL = 0.05
 """Seconds between two reports of progress; those between are dropped."""
@@ -97,6 +98,25 @@ class WorkerCancelled(Exception):
     """Nobody waits for the function."""
 
 
+class ProgressSender:
+    """Sends progress to the kernel, but not more often than it is read.
+
+    Args:
+        way: To the kernel.
+    """
+
+    def __init__(self, way: WayBack) -> None:
+        self._way = way
+        self._last_report = float("-inf")
+
+    def __call__(self, done: float, total: float | None, message: str | None) -> None:
+        """Send progress, unless the last report was a moment ago and more is to come."""
+        now = time.monotonic()
+        if done == total or now - self._last_report >= PROGRESS_INTERVAL:
+            self._last_report = now
+            self._way.send("progress", done, total, message)
+
+
 class RemoteContext(ReportingContext):
     """What a parameter of type ``Context`` gets on a worker.
 
@@ -120,29 +140,19 @@ class RemoteContext(ReportingContext):
     ) -> None:
         headers = dict(trace or {})
         names = ("traceparent", "tracestate", "baggage")
-        super().__init__(tool, wants_progress=wants_progress)
+        way = way or WayBack()
+
+        def find_stop() -> Exception | None:
+            is_over = way.is_withdrawn()
+            return WorkerCancelled(f"The call of {tool!r} was stopped.") if is_over else None
+
+        super().__init__(
+            tool,
+            send_progress=ProgressSender(way) if wants_progress else None,
+            send_log=partial(way.send, "log"),
+            find_stop=find_stop,
+        )
         self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
-        self._way = way or WayBack()
-        self._last_report = float("-inf")
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the call should stop, as far as the worker can know."""
-        return self._way.is_withdrawn()
-
-    def raise_if_cancelled(self) -> None:
-        """Raise `WorkerCancelled` if the call should stop."""
-        if self.cancelled:
-            raise WorkerCancelled(f"The call of {self.tool!r} was stopped.")
-
-    def _take_progress(self, done: float, total: float | None, message: str | None) -> None:
-        now = time.monotonic()
-        if done == total or now - self._last_report >= PROGRESS_INTERVAL:
-            self._last_report = now
-            self._way.send("progress", done, total, message)
-
-    def _take_log(self, level: LogLevel, message: object) -> None:
-        self._way.send("log", level, str(message))
 
     def elicit(self, *_args: Any, **_options: Any) -> Any:
         """Refuse to ask the client's user.
@@ -155,10 +165,4 @@ class RemoteContext(ReportingContext):
             "executor. Check `ctx.can_elicit` first, or ask in a tool without `executor=`."
         )
 
-    async def elicit_async(self, *_args: Any, **_options: Any) -> Any:
-        """Refuse to ask the client's user.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        self.elicit()
+    elicit_async = elicit

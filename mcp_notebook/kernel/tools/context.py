@@ -182,40 +182,19 @@ class Context(ReportingContext):
         elicitations: Elicitations | None = None,
         trace: Trace = NO_TRACE,
     ) -> None:
-        super().__init__(tool, wants_progress=report is not None)
+        super().__init__(
+            tool,
+            send_progress=report and (lambda *progress: report(Update(*progress))),
+            send_log=send_log and (lambda level, text: send_log(LogMessage(level, text))),
+            find_stop=lambda: None if (reason := stopped()) is None else Cancelled(reason),
+        )
         self._trace = trace
-        self._report = report
-        self._send_log = send_log
-        self._stopped = stopped
         self._elicitations = Elicitations() if elicitations is None else elicitations
 
     @property
     def trace(self) -> Trace:
         """Where the call belongs in a trace of several programs."""
         return self._trace
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the call should stop: the client or the user cancelled it, or its time is up.
-
-        For tools with ``run="thread"`` that spend long outside of Python code; all others are
-        stopped without their help.
-        """
-        return self._stopped() is not None
-
-    def raise_if_cancelled(self) -> None:
-        """Raise `Cancelled` if the call should stop."""
-        reason = self._stopped()
-        if reason is not None:
-            raise Cancelled(reason)
-
-    def _take_progress(self, done: float, total: float | None, message: str | None) -> None:
-        if self._report is not None:
-            self._report(Update(done, total, message))
-
-    def _take_log(self, level: LogLevel, message: object) -> None:
-        if self._send_log is not None:
-            self._send_log(LogMessage(level, str(message)))
 
     @property
     def can_elicit(self) -> bool:

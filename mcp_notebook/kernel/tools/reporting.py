@@ -1,11 +1,11 @@
-"""How a tool's ``Context`` reports progress and logs, in the kernel and on an executor's worker.
+"""What a tool's ``Context`` does both in the kernel and on an executor's worker.
 
-Pure, for any thread. An executor's worker, which need not have this package, gets this module by
-value (`kernel.executors.job`): it imports nothing of this package.
+Pure, for any thread. `kernel.executors.job` sends this module to workers by value, because they may
+not have this package: so it imports nothing of it, and must stay small.
 """
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -18,18 +18,29 @@ LogLevel: TypeAlias = Literal[
 _LEVELS: tuple[str, ...] = get_args(LogLevel)
 
 
-# Not an ABC: each job to a worker carries this class by value, and must stay small.
 class ReportingContext:
-    """What the context of a call does wherever the tool's function runs.
+    """The part of a call's context that works wherever the tool's function runs.
 
     Args:
         tool: Name of the tool.
-        wants_progress: Whether the client asked for progress.
+        send_progress: Takes how much is done, the total and a message; None: the client does not
+            want progress.
+        send_log: Takes a level and a text; None: nobody wants log messages.
+        find_stop: Returns the exception to raise if the call should stop, else None.
     """
 
-    def __init__(self, tool: str, *, wants_progress: bool) -> None:
+    def __init__(
+        self,
+        tool: str,
+        *,
+        send_progress: Callable[[float, float | None, str | None], object] | None,
+        send_log: Callable[[LogLevel, str], object] | None,
+        find_stop: Callable[[], Exception | None],
+    ) -> None:
         self.tool = tool
-        self._wants_progress = wants_progress
+        self._send_progress = send_progress
+        self._send_log = send_log
+        self._find_stop = find_stop
 
     def __repr__(self) -> str:
         return f"<Context of a call of {self.tool!r}>" if self.tool else "<Context of no call>"
@@ -37,14 +48,25 @@ class ReportingContext:
     @property
     def wants_progress(self) -> bool:
         """Whether the client asked for progress."""
-        return self._wants_progress
+        return self._send_progress is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call should stop: the client or the user cancelled it, or its time is up.
+
+        Only tools with ``run="thread"`` that spend a long time outside of Python code need this;
+        all others are stopped without their help.
+        """
+        return self._find_stop() is not None
 
     def raise_if_cancelled(self) -> None:
         """Raise an exception if the call should stop."""
-        raise NotImplementedError
+        error = self._find_stop()
+        if error is not None:
+            raise error
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is; cheap, so call it as often as you like.
+        """Tell the client how far the call is. Cheap: call it as often as you like.
 
         Args:
             done: How much is done, in any unit.
@@ -57,9 +79,9 @@ class ReportingContext:
         for name, value in (("done", done), ("total", 0 if total is None else total)):
             if not isinstance(value, Real) or isinstance(value, bool):
                 raise TypeError(f"progress: {name} must be a number, not {value!r}")
-        if self._wants_progress:
+        if self._send_progress is not None:
             number = None if total is None else float(total)
-            self._take_progress(float(done), number, None if message is None else str(message))
+            self._send_progress(float(done), number, None if message is None else str(message))
 
     def track(
         self, items: Iterable[_T], total: float | None = None, message: str | None = None
@@ -95,10 +117,5 @@ class ReportingContext:
         """
         if level not in _LEVELS:
             raise ValueError(f"log: level must be one of {', '.join(_LEVELS)}, not {level!r}")
-        self._take_log(level, message)
-
-    def _take_progress(self, done: float, total: float | None, message: str | None) -> None:
-        raise NotImplementedError
-
-    def _take_log(self, level: LogLevel, message: object) -> None:
-        raise NotImplementedError
+        if self._send_log is not None:
+            self._send_log(level, str(message))

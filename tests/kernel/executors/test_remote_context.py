@@ -6,7 +6,12 @@ import inspect
 import pytest
 
 from mcp_notebook import Context
-from mcp_notebook.kernel.executors.remote_context import RemoteContext, WayBack, WorkerCancelled
+from mcp_notebook.kernel.executors.remote_context import (
+    ProgressSender,
+    RemoteContext,
+    WayBack,
+    WorkerCancelled,
+)
 
 
 class Collector(WayBack):
@@ -34,7 +39,7 @@ def report_every(monkeypatch):
     def report_every(seconds):
         # Where a class that was pickled by value is read again in its own process, its methods
         # have copies of the module's variables from then on.
-        variables = RemoteContext._take_progress.__globals__
+        variables = ProgressSender.__call__.__globals__
         monkeypatch.setitem(variables, "PROGRESS_INTERVAL", seconds)
 
     return report_every
