@@ -141,25 +141,17 @@ class RemoteContext(ReportingContext):
         headers = dict(trace or {})
         names = ("traceparent", "tracestate", "baggage")
         way = way or WayBack()
-
-        def find_stop() -> Exception | None:
-            is_over = way.is_withdrawn()
-            return WorkerCancelled(f"The call of {tool!r} was stopped.") if is_over else None
-
+        error = f"The call of {tool!r} was stopped."
         super().__init__(
             tool,
             send_progress=ProgressSender(way) if wants_progress else None,
             send_log=partial(way.send, "log"),
-            find_stop=find_stop,
+            find_stop=lambda: WorkerCancelled(error) if way.is_withdrawn() else None,
         )
         self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
 
     def elicit(self, *_args: Any, **_options: Any) -> Any:
-        """Refuse to ask the client's user.
-
-        Raises:
-            RuntimeError: Always.
-        """
+        """Refuse to ask the client's user."""
         raise RuntimeError(
             f"The tool {self.tool!r} cannot ask the user: its function runs on a worker of an "
             "executor. Check `ctx.can_elicit` first, or ask in a tool without `executor=`."
