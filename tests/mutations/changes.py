@@ -1545,8 +1545,8 @@ CHANGES = (
     ),
     Change(
         "kernel/executors/remote_run.py",
-        "    _end_with_parent()\n    way",
-        "    way",
+        "    _end_with_parent()\n    channel",
+        "    channel",
         "kernel/executors/test_engines.py",
     ),
     Change(
@@ -1642,8 +1642,8 @@ CHANGES = (
     ),
     Change(
         "kernel/executors/executor_call.py",
-        "    with Shield() as shield:\n        way",
-        "    shield = Shield()\n    if True:\n        way",
+        "    with Shield() as shield:\n        channel",
+        "    shield = Shield()\n    if True:\n        channel",
         _CANCELS,
     ),
     Change(

@@ -1,8 +1,8 @@
-"""Dask: how calls get to the workers of a ``distributed.Client``, and what is heard of them.
+"""Runs calls on the workers of a Dask client (``distributed.Client``).
 
-Runs in the user's kernel, on the threads of calls; messages of workers come on the client's thread.
-Dask is never imported here: a client is there only if the user has imported it. What keeps a
-function from running twice goes to Dask's scheduler by value, and needs nothing of this package.
+Runs in the user's kernel, on the threads of calls; messages from workers arrive on the client's
+thread. Dask is never imported here: a client exists only if the user has imported it. The scheduler
+plugin that keeps a function from running twice is sent by value, and needs nothing of this package.
 """
 
 import logging
@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 _CLIENT = "distributed.client.Client"
 _EXECUTOR = "distributed.cfexecutor.ClientExecutor"
 _ONCE = "mcp-notebook-"
-"""How the keys of tasks begin that are tried on one worker only."""
+"""Prefix of the keys of tasks that are never retried on another worker."""
 _ASK_INTERVAL = 1.0
-"""Seconds between two questions to the scheduler by all calls, and before a call's first one."""
+"""Seconds between two requests to the scheduler by all calls, and before a call's first one."""
 _ANSWER_LIMIT = 5.0
 """Seconds to wait for the scheduler's answer."""
 _FETCH_LOOK = 0.5
-"""Seconds between two looks at whether a client is closed from which a result is fetched."""
+"""Seconds between two checks of whether the client was closed while a result is fetched."""
 _WORKER_ENDED = (
     "The worker of the Dask cluster that ran {name!r} ended before the function did ({worker}). "
-    "The function was not retried on another worker, since it might end that one as well. The "
-    "worker's log may say why; running out of memory is a frequent cause."
+    "The function was not retried, because it might end another worker as well. The worker's log "
+    "may say why; running out of memory is a frequent cause."
 )
 _CLUSTER_GONE = (
     "The Dask cluster of {name!r} is gone: {error}. The user has to start a new one, and declare "
@@ -50,8 +50,8 @@ _ADVICE = (
 )
 
 
-class DaskWay:
-    """By the events of Dask's scheduler.
+class DaskChannel:
+    """A channel from Dask's workers, through events of the scheduler.
 
     Args:
         inbox: Of the client.
@@ -61,24 +61,24 @@ class DaskWay:
         self._number = uuid4().hex
         self._inbox = inbox
         self._messages: deque[list[Any]] = deque()
-        inbox.ways[self._number] = self._messages
+        inbox.channels[self._number] = self._messages
 
     @property
     def address(self) -> tuple[str, ...]:
-        """The topic, and the call in it."""
+        """The topic, and the number of the call."""
         return ("dask", self._inbox.topic, self._number)
 
     def receive(self) -> list[list[Any]]:
-        """Return the messages that have come since the last time."""
+        """Return the messages that have arrived since the last call."""
         return [self._messages.popleft() for _ in range(len(self._messages))]
 
     def close(self) -> None:
         """Stop receiving."""
-        self._inbox.ways.pop(self._number, None)
+        self._inbox.channels.pop(self._number, None)
 
 
 class Inbox:
-    """What is known of a client's workers by all calls: messages are written by its own thread."""
+    """What all calls share about one Dask client; messages are added on the client's thread."""
 
     def __init__(self) -> None:
         self.topic = f"mcp-notebook-{uuid4().hex}"
@@ -86,24 +86,24 @@ class Inbox:
         self.lock = threading.Lock()
         """Held by a call that changes Dask's settings."""
         self.last_question = 0.0
-        """When a call has asked the scheduler for its workers, on the monotonic clock."""
+        """When a call last asked the scheduler for its workers, on the monotonic clock."""
         self.workers: int | None = None
-        """How many there were then; None: unknown."""
+        """The number of workers then; None: unknown."""
         self.is_silent = False
         """Whether the scheduler did not answer then."""
-        self.ways: dict[str, deque[list[Any]]] = {}
-        """The messages of the calls that wait, by their numbers."""
+        self.channels: dict[str, deque[list[Any]]] = {}
+        """Unread messages of the waiting calls, by their numbers."""
 
     def take(self, event: tuple[float, Any]) -> None:
         """Take an event of the scheduler's."""
         number, *message = event[1]
-        messages = self.ways.get(number)
+        messages = self.channels.get(number)
         if messages is not None:
             messages.append(message)
 
 
 def open_inbox(client: Any) -> Inbox:
-    """Have a client hear of its workers, and its scheduler try our tasks once.
+    """Subscribe to the messages of a client's workers, and keep its scheduler from retrying.
 
     Args:
         client: A ``distributed.Client``.
@@ -111,7 +111,7 @@ def open_inbox(client: Any) -> Inbox:
     inbox = Inbox()
     client.subscribe_topic(inbox.topic, inbox.take)
     try:
-        # Code of this Python would crash the scheduler if it had another one, and end the cluster.
+        # Pickled code crashes a scheduler with another Python version, and ends the cluster.
         python = _ask(client, client.scheduler.versions)["host"]["python"]
         if python.split(".")[:2] == [str(number) for number in sys.version_info[:2]]:
             client.register_plugin(_make_guard())
@@ -121,14 +121,14 @@ def open_inbox(client: Any) -> Inbox:
 
 
 def _ask(client: Any, question: Any) -> Any:
-    """Return what a client's scheduler answers.
+    """Ask a client's scheduler, and return its answer.
 
     Args:
         client: A ``distributed.Client``.
         question: A method of its ``scheduler``.
 
     Raises:
-        OSError: It does not answer, or cannot be reached.
+        OSError: The scheduler does not answer, or cannot be reached.
     """
     return client.sync(question, callback_timeout=_ANSWER_LIMIT)
 
@@ -137,9 +137,9 @@ def _make_guard() -> Any:
     once = _ONCE
 
     class NoSecondRun(sys.modules["distributed"].SchedulerPlugin):  # type: ignore[misc]
-        """Counts the failures of our tasks from the most that the scheduler allows.
+        """Sets the failure count of our tasks to the scheduler's limit.
 
-        Else it would try one whose worker was killed on three others.
+        Otherwise it would retry a task whose worker was killed on three others.
         """
 
         name = "mcp-notebook"
@@ -154,7 +154,7 @@ def _make_guard() -> Any:
 
 
 def find_client(executor: Any) -> tuple[Any, dict[str, Any]] | None:
-    """Return the client of an executor, and the options of its ``submit``; None: it is not Dask's.
+    """Return the Dask client of an executor, and the options of ``submit``; None if it has none.
 
     Args:
         executor: A client, one of its executors, or anything else.
@@ -167,11 +167,11 @@ def find_client(executor: Any) -> tuple[Any, dict[str, Any]] | None:
 
 
 class DaskFuture(Future[Any]):
-    """A future of a Dask task; the task's result is fetched by whoever asks for it.
+    """A future of a Dask task; `result` fetches the task's result.
 
     Args:
         task: Dask's own future.
-        check: Raises an error if its client is closed.
+        check: Raises an error if the client is closed.
     """
 
     def __init__(self, task: Any, check: Callable[[], None]) -> None:
@@ -184,7 +184,7 @@ class DaskFuture(Future[Any]):
         """Return what the task returned.
 
         Raises:
-            Exception: The task has failed, or it is lost, or its client is closed meanwhile.
+            Exception: The task failed or was lost, or the client was closed.
         """
         fetched: Future[Any] = Future()
 
@@ -194,7 +194,7 @@ class DaskFuture(Future[Any]):
             except BaseException as error:  # noqa: BLE001 - whatever the task raised
                 fetched.set_exception(error)
 
-        # A thread, as Dask waits for ever on the loop of a client that is closed.
+        # In a thread, because Dask waits forever on the loop of a closed client.
         threading.Thread(target=fetch, name="mcp-notebook-fetch", daemon=True).start()
         while not wait((fetched,), timeout=_FETCH_LOOK).done:
             self._check()
@@ -205,7 +205,7 @@ class DaskFuture(Future[Any]):
 
 
 class DaskEngine(Engine):
-    """A client of Dask's.
+    """Submits calls to a Dask client.
 
     Args:
         client: A ``distributed.Client``.
@@ -226,36 +226,36 @@ class DaskEngine(Engine):
         self._options = {"retries": 0, **options, "pure": False}
         self._since = monotonic()
 
-    def open_way(self) -> DaskWay:
-        """Return a way from a worker to a call."""
-        return DaskWay(self._inbox)
+    def open_channel(self) -> DaskChannel:
+        """Open a channel from a worker to a call."""
+        return DaskChannel(self._inbox)
 
     def submit(self, job: Job) -> Future[Any]:
-        """Give a job to the cluster, and return its future.
+        """Submit a job to the cluster, and return its future.
 
         Raises:
             Exception: The client is closed.
         """
         prefix = _ONCE if self._options["retries"] == 0 else ""
         key = f"{prefix}{job.name}-{uuid4().hex}"
-        values = {"values": job.futures}  # Dask puts their values there
+        values = {"values": job.futures}  # Dask replaces them by their values
         with self._allow_size(len(job.pickle_call())):
             task = self._client.submit(job, values, key=key, **self._options)
             return DaskFuture(task, self.check)
 
     @contextmanager
     def _allow_size(self, size: int) -> Iterator[None]:
-        """Keep Dask from warning of a large call: we have, and could say more."""
+        """Keep Dask from warning of a large call: our own warning says more."""
         if size <= MUCH:
             yield
             return
         limit = {"distributed.admin.large-graph-warning-threshold": 2 * size}
-        # Dask's settings are the process's: two changes at a time would not undo each other.
+        # Dask's settings belong to the process: overlapping changes would not be undone.
         with self._inbox.lock, sys.modules["dask.config"].set(limit):
             yield
 
     def cancel(self, future: Future[Any]) -> bool:
-        """Take a job back: Dask forgets it, also while a worker runs its function."""
+        """Cancel a job: Dask forgets it, even while a worker runs its function."""
         assert isinstance(future, DaskFuture)
         try:
             self._client.cancel([future.task], force=True)
@@ -264,14 +264,14 @@ class DaskEngine(Engine):
         return True
 
     def describe_wait(self) -> str:
-        """Say what a call waits for that has not begun, as the scheduler knows it."""
+        """Describe what a call that has not started waits for, according to the scheduler."""
         inbox, client, now = self._inbox, self._client, monotonic()
         if client.status != "running":
             return "the scheduler of the Dask cluster, to which the connection is lost,"
         if now - self._since < _ASK_INTERVAL:
             return "a free worker of the Dask cluster"
         if now - inbox.last_question >= _ASK_INTERVAL:
-            inbox.last_question = now  # first, so that no other call asks as well
+            inbox.last_question = now  # set first, so that no other call asks
             try:
                 info = _ask(client, client.scheduler.identity)
                 inbox.workers = info.get("n_workers", len(info["workers"]))
@@ -287,7 +287,7 @@ class DaskEngine(Engine):
         return f"a free worker of the Dask cluster, which has {inbox.workers},"
 
     def explain(self, name: str, error: Exception) -> ToolError:
-        """Return what to tell of an error of Dask's."""
+        """Return the error for a failure of Dask's."""
         if is_instance(error, "distributed.scheduler.KilledWorker"):
             worker = getattr(error, "last_worker", None)
             address = getattr(worker, "address", "its address is not known")
@@ -298,10 +298,10 @@ class DaskEngine(Engine):
         return super().explain(name, error)
 
     def check(self) -> None:
-        """See whether the client is still there.
+        """Check that the client is open.
 
         Raises:
-            ConnectionError: It is closed: its futures are pending for ever.
+            ConnectionError: It is closed, and its futures stay pending forever.
         """
         if self._client.status == "closed":
             raise ConnectionError("the client is closed")

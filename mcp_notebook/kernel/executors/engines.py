@@ -1,8 +1,8 @@
-"""What is known of the executors of various packages: when a call begins, where it runs.
+"""How calls are submitted to executors of various packages, and what each of them reports.
 
-Runs in the user's kernel, on the threads of calls. Unknown executors get their jobs all the
-same. A worker of this machine says by a file that its function begins, how far it is,
-and what it logs; its end of the file is in `remote_context`.
+Runs in the user's kernel, on the threads of calls. Unknown executors get their jobs like any other.
+A worker on this machine writes to a file when its function starts, its progress, and its log
+messages; the worker's end of the file is in `remote_context`.
 """
 
 import json
@@ -14,34 +14,34 @@ from pathlib import Path
 from typing import Any
 
 from mcp_notebook.errors import ToolError
-from mcp_notebook.kernel.executors.job import Job, WayBack
+from mcp_notebook.kernel.executors.job import Channel, Job
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
 _REPORTING = frozenset({"concurrent", "executorlib", "loky"})
-"""Packages of executors whose futures say when their function begins to run."""
+"""Packages of executors whose futures report when their function starts to run."""
 _OF_THIS_MACHINE = (
     "concurrent.futures.process",
     "executorlib.executor.single",
     "loky.process_executor",
 )
-"""Modules of pools of processes of this machine. The futures of some are running already while they
-wait in a worker's queue."""
+"""Modules of process pools on this machine. Some mark a future as running while it still waits in a
+worker's queue."""
 _VIEW = "ipyparallel.client.view.ViewExecutor"
 _PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
 
 _BROKEN = (
     "A worker of the executor of {!r} ended: {}. The executor can no longer be used: the user has "
-    "to make a new one and declare the tool again with it."
+    "to create a new one and declare the tool again with it."
 )
 _FAILED = (
-    "The executor of {!r} did not run it: {}. If this happens again, the user has to check the "
-    "executor, or make a new one and declare the tool again with it."
+    "The executor of {!r} did not run the call: {}. If this happens again, the user has to check "
+    "the executor, or create a new one and declare the tool again with it."
 )
 
 
-class FileWay:
-    """By a temporary file, to workers of this machine.
+class FileChannel:
+    """A channel from workers on this machine, through a temporary file.
 
     Raises:
         OSError: The disk is full or read-only.
@@ -59,7 +59,7 @@ class FileWay:
         return ("file", str(self._path))
 
     def receive(self) -> list[list[Any]]:
-        """Return the lines that were added since the last time."""
+        """Return the messages written since the last call."""
         with suppress(OSError), self._path.open("rb") as file:
             file.seek(self._position)
             data, end, _ = file.read().rpartition(b"\n")
@@ -74,14 +74,14 @@ class FileWay:
 
 
 class Engine:
-    """How calls get to an executor, and how they are taken back.
+    """Submits calls to an executor, and cancels them.
 
     Args:
         executor: The author's.
-        large_tools: Tools whose author has been warned that their calls are large; None: none.
+        large_tools: Tools whose author has already been warned that their calls are large.
     """
 
-    advice = "It is better if the function loads such data itself, on its worker."
+    advice = "Let the function load such data itself, on its worker."
     """How to make a call smaller; ``{name}`` is a variable."""
 
     def __init__(self, executor: Any, large_tools: set[str] | None = None) -> None:
@@ -92,42 +92,42 @@ class Engine:
         kinds = [kind for kind in type(executor).__mro__ if kind is not Executor]
         packages = {kind.__module__.partition(".")[0] for kind in kinds}
         self.reports_begin = bool(packages & _REPORTING)
-        """Whether one learns when a function begins to run."""
+        """Whether the executor reports when a function starts to run."""
         self.sends_elsewhere = isinstance(executor, ProcessPoolExecutor) or bool(
             packages & _PICKLING
         )
-        """Whether it is known to pickle what it gets."""
+        """Whether the executor is known to pickle jobs."""
         self._is_of_this_machine = any(kind.__module__ in _OF_THIS_MACHINE for kind in kinds)
 
-    def open_way(self) -> WayBack | None:
-        """Return a way from a worker to a call; None if there is none."""
+    def open_channel(self) -> Channel | None:
+        """Open a channel from a worker to a call; None if there is none."""
         if self._is_of_this_machine:
-            # A full or read-only disk: the time limit then includes the queue.
+            # The disk is full or read-only: the time limit then includes the queue.
             with suppress(OSError):
-                return FileWay()
+                return FileChannel()
         return None
 
     def submit(self, job: Job) -> "Future[Any]":
-        """Give a job to the executor, and return its future.
+        """Submit a job, and return its future.
 
         Raises:
-            Exception: The executor does not take it.
+            Exception: The executor rejects it.
         """
         future: Future[Any] = self.executor.submit(job)
         return future
 
     def cancel(self, future: "Future[Any]") -> bool:
-        """Take a job back, and return whether its function does not run, nor ever will."""
+        """Cancel a job; return False if its function runs or may still run."""
         return future.cancel()
 
     def begin_warning(self, name: str) -> bool:
-        """Return whether it has to be told that calls of a tool are large: once is enough."""
+        """Return whether to warn that calls of a tool are large; true once for each tool."""
         is_new = name not in self._large_tools
         self._large_tools.add(name)
         return is_new
 
     def describe_wait(self) -> str:
-        """Say what a call waits for that has not begun."""
+        """Describe what a call that has not started waits for."""
         if is_instance(self.executor, _VIEW) and not self.executor.view.client.ids:
             return "an engine of the ipyparallel cluster, which has none now,"
         return "a free worker" if self.reports_begin else "its executor's result"
@@ -143,8 +143,8 @@ class Engine:
         return ToolError(text.format(name, describe_error(error).rstrip(".")))
 
     def check(self) -> None:
-        """See whether the executor still works.
+        """Check that the executor still works.
 
         Raises:
-            Exception: It does not, and its futures may not say so.
+            Exception: It does not, although its futures may not report that.
         """

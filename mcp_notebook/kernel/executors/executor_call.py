@@ -1,7 +1,7 @@
-"""A call whose function an executor of the author's runs: a process pool, a thread pool, Dask.
+"""Submits a call to the author's executor, and waits for its worker.
 
-Runs in the user's kernel, on a thread of the call that waits for the executor's worker. A worker
-that has begun cannot be stopped; its call is answered, and what it returns is thrown away.
+Runs in the user's kernel, on the thread of the call. A worker that has started cannot be stopped:
+its call is answered, and its value is dropped.
 """
 
 import threading
@@ -20,12 +20,12 @@ from mcp_notebook.kernel.executors.pickling import MUCH
 from mcp_notebook.kernel.safe.interrupter import Shield
 
 _LOOK = 0.1
-"""Seconds between two looks at whether a worker has begun, what it has sent, and whether the user
-has interrupted the cell: a signal that comes just before a wait begins does not end it."""
+"""Seconds between two checks of the worker and its messages, and of the user's interrupt: a signal
+that arrives just before a wait does not end it."""
 
 
 class WaitingCall(OutputTaker, Protocol):
-    """A call, as far as what waits for its worker has to know it."""
+    """The parts of a call that the wait for its worker uses."""
 
     @property
     def tool(self) -> str:
@@ -33,29 +33,29 @@ class WaitingCall(OutputTaker, Protocol):
 
     @property
     def trace(self) -> Mapping[str, str]:
-        """The trace that spans of the function belong to, as W3C's headers; empty if none is."""
+        """The trace that the function's spans belong to, as W3C headers; empty if none."""
 
     @property
     def has_to_stop(self) -> bool:
         """Whether it has to stop."""
 
     def set_interrupt(self, interrupt: Callable[[], object]) -> None:
-        """Set what asks it to stop."""
+        """Set the function that asks it to stop."""
 
     def wait_for(self, whom: str) -> None:
-        """Count as waiting for somebody."""
+        """Change its state to waiting."""
 
     def resume(self) -> None:
-        """Count as running again."""
+        """Change its state back to running."""
 
     def limit_time(self) -> None:
-        """Let its time begin."""
+        """Start its time limit."""
 
     def answer_early(self) -> None:
-        """Answer it, as it has to stop, while its function runs on."""
+        """Answer it, because it has to stop, while its function still runs."""
 
     def tell(self, kind: str, *fields: Any) -> None:
-        """Take a message of the function's context: progress, or one for the log."""
+        """Take progress or a log message from the function's context."""
 
 
 def run_in_executor(
@@ -64,35 +64,36 @@ def run_in_executor(
     """Run a tool's function in an executor, and wait for what it returns.
 
     Args:
-        call: Of the tool. Its time begins when a worker has begun, or now if nobody would say so.
-        function: The tool's, as it is called.
+        call: Of the tool. Its time limit starts when a worker starts, or now if the executor does
+            not report that.
+        function: Of the tool.
         engine: Of the tool's executor.
-        arguments: Of its function.
+        arguments: Of the function.
 
     Raises:
         KeyboardInterrupt: The call has to stop.
         ToolError: The executor does not run the function.
         BaseException: What the function raised.
     """
-    # An interrupt within the executor's own code could leave one of its locks held for ever.
+    # An interrupt within the executor's own code could leave one of its locks held forever.
     with Shield() as shield:
-        way = engine.open_way()
+        channel = engine.open_channel()
         try:
-            job = Job(call.tool, function, arguments, call.trace, way)
+            job = Job(call.tool, function, arguments, call.trace, channel)
             return _Run(call, job, engine, shield).wait()
         finally:
-            if way is not None:
-                way.close()
+            if channel is not None:
+                channel.close()
 
 
 class _Run:
-    """A job at its executor; used by the call's thread."""
+    """A submitted job; used by the call's thread."""
 
     def __init__(self, call: WaitingCall, job: Job, engine: Engine, shield: Shield) -> None:
         self._call, self._job, self._engine, self._shield = call, job, engine, shield
         self._has_begun = False
         self._events: SimpleQueue[object] = SimpleQueue()
-        """Gets something when the job is done, and when the call has to stop."""
+        """Wakes the thread when the job is done, and when the call has to stop."""
 
     def wait(self) -> Any:
         self._call.set_interrupt(lambda: self._events.put(None))
@@ -113,7 +114,7 @@ class _Run:
 
     def _submit(self) -> Future[Any]:
         if self._engine.sends_elsewhere:
-            # Pickled here, as Dask would also log an error.
+            # Pickled here: on failure, Dask would log an error as well.
             size = len(self._shield.run(self._job.pickle_call))
             if size > MUCH and self._engine.begin_warning(self._call.tool):
                 self._call.write(self._job.describe_size(self._engine.advice))
@@ -153,17 +154,17 @@ class _Run:
             raise
 
     def _look(self, future: Future[Any]) -> None:
-        """See whether a worker has begun, and what it has sent."""
+        """Check whether a worker has started, and take its messages."""
         self._receive()
         if self._has_begun:
             return
-        if self._job.way is None and future.running():
+        if self._job.channel is None and future.running():
             self._begin()
         else:
             self._call.wait_for(self._engine.describe_wait())
 
     def _receive(self) -> None:
-        for kind, *fields in [] if self._job.way is None else self._job.way.receive():
+        for kind, *fields in [] if self._job.channel is None else self._job.channel.receive():
             if kind != "begin":
                 self._call.tell(kind, *fields)
             elif not self._has_begun:
@@ -173,11 +174,11 @@ class _Run:
         self._has_begun = True
         self._call.resume()
         if self._engine.reports_begin:
-            self._call.limit_time()  # not before a worker has begun
+            self._call.limit_time()  # waiting for a worker does not count
 
 
 class EngineFinder:
-    """Finds how calls get to executors, and keeps what is known of these; on any thread."""
+    """Returns the engines of executors, with one inbox for each Dask client; on any thread."""
 
     def __init__(self) -> None:
         self._inboxes: WeakKeyDictionary[Any, Inbox] = WeakKeyDictionary()
@@ -185,7 +186,7 @@ class EngineFinder:
         self._large_tools: set[str] = set()
 
     def find(self, executor: Any) -> Engine:
-        """Return how calls get to an executor."""
+        """Return the engine of an executor."""
         client = find_client(executor)
         if client is None:
             return Engine(executor, self._large_tools)

@@ -1,7 +1,7 @@
-"""A function with its arguments, as an executor gets it.
+"""A function with its arguments, in the form that executors run.
 
-Runs in the user's kernel. The job is called where it was made (in a pool of threads), or pickled
-and run by `remote_run` on a worker; whoever waits for it reads the value with `Job.read`.
+Runs in the user's kernel. A thread pool calls the job in this process; other executors pickle it,
+and `remote_run` runs it on a worker. The thread that waits for it reads the value with `Job.read`.
 """
 
 import contextvars
@@ -28,55 +28,56 @@ _BOOT = (
     "__import__('pickle').loads(runner)(pickled_call, address, trace, values) "
     "if __import__('sys').version_info[:2] == python else __import__('platform').python_version()"
 )
-"""What a worker evaluates: another Python must not even load the code of this one."""
+"""The expression that a worker evaluates. It compares versions before anything is unpickled: code
+pickled by one Python version cannot be loaded by another."""
 _OTHER_PYTHON = (
     "The function of {name!r} cannot run on its executor's worker: the worker has Python {theirs}, "
     "the notebook has {ours}, and functions can only be sent to the same version. The user has to "
     "start the workers with Python {needed}."
 )
 _NOT_READ = (
-    "What the function of {!r} returned or raised on its executor's worker cannot be read in the "
-    "notebook ({}). The user has to have it return data, such as a text, a dict or a table, or "
-    "install in the notebook what the worker has."
+    "The value that the function of {!r} returned or raised on its executor's worker cannot be "
+    "read in the notebook ({}). The user has to let it return data, such as a text, a dict or a "
+    "table, or install the worker's libraries in the notebook's environment."
 )
 _NOT_SENT_BACK = (
-    "What the function of {!r} returned cannot be sent from its executor's worker: {}. The user "
-    "has to have it return data, such as a text, a dict or a table."
+    "The value that the function of {!r} returned cannot be sent from its executor's worker: {}. "
+    "The user has to let it return data, such as a text, a dict or a table."
 )
 
 
-class WayBack(Protocol):
-    """A way from a worker to the call that waits for it."""
+class Channel(Protocol):
+    """The kernel's end of a channel from a worker to the call that waits for it."""
 
     @property
     def address(self) -> tuple[str, ...]:
-        """What the worker needs to know; it is pickled."""
+        """Where the worker sends messages to; it is pickled."""
 
     def receive(self) -> list[list[Any]]:
-        """Return the messages that have come since the last time."""
+        """Return the messages that have arrived since the last call."""
 
     def close(self) -> None:
-        """Stop receiving, which tells the worker that nobody waits for it."""
+        """Stop receiving; the worker sees that nobody waits for it."""
 
 
 class OutputTaker(Protocol):
-    """Takes what a function printed and displayed on its worker, in order."""
+    """Receives the printed text and displays of a function on its worker, in order."""
 
     def write(self, text: str) -> None:
-        """Take a print."""
+        """Take printed text."""
 
     def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """Take a call of a function of ``IPython.display``."""
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception on its worker: the exception's cause, for those who print it.
+    """The traceback of an exception on its worker, attached as the exception's cause.
 
     Args:
         text: As Python prints it.
     """
 
-    __module__ = "builtins"  # printed without where it is defined, which says nothing to users
+    __module__ = "builtins"  # so that Python prints the class's name only
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
@@ -91,11 +92,11 @@ class Job:
         arguments: Of the function.
         trace: The trace that spans of the function belong to, as W3C's headers; None if the
             notebook does not use OpenTelemetry.
-        way: From the worker to the call; None if there is none.
+        channel: From the worker to the call; None if there is none.
     """
 
     # No `__dict__`: executors that wrap what they run, as Parsl does, copy it to their wrapper
-    # (`functools.wraps`), and would pickle what is in there instead of the job.
+    # (`functools.wraps`), and would pickle its contents instead of the job.
     __slots__ = (
         "__name__",
         "__weakref__",
@@ -104,11 +105,11 @@ class Job:
         "_function",
         "_pickled_call",
         "_trace",
+        "channel",
         "failure",
         "futures",
         "is_local",
         "name",
-        "way",
     )
 
     def __init__(
@@ -117,12 +118,12 @@ class Job:
         function: Callable[..., Any],
         arguments: dict[str, Any],
         trace: Mapping[str, str] | None = None,
-        way: WayBack | None = None,
+        channel: Channel | None = None,
     ) -> None:
         self.name = name
         """The tool's."""
         self.__name__ = name  # dashboards of executors show it
-        self.way = way
+        self.channel = channel
         """From the worker to the call."""
         self._function = function
         self._arguments = arguments
@@ -132,10 +133,10 @@ class Job:
         """Whether it was called in the process that made it."""
         self._pickled_call: bytes | None = None
         self.futures: list[Any] = []
-        """Futures of Dask's that it uses, once it is pickled; it is called with
-        ``{"values": [...]}``, their values in their order."""
+        """The Dask futures that it uses, known once it is pickled; it is then called with their
+        values, ``{"values": [...]}``."""
         self.failure: ToolError | None = None
-        """Why it could not be pickled."""
+        """The error if it could not be pickled."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "__qualname__":  # which no slot can be called
@@ -143,12 +144,12 @@ class Job:
         raise AttributeError(name)
 
     def __call__(self, _values: Any = None) -> Any:
-        """Run the function here: what it prints and shows belongs to its call."""
+        """Run the function in this process, in the context of its call."""
         self.is_local = True
         return self._context.run(self._function, **self._arguments)
 
     def pickle_call(self) -> bytes:
-        """Pickle the function and its arguments, unless that is done.
+        """Pickle the function and its arguments, once.
 
         Raises:
             ToolError: They cannot be pickled.
@@ -164,10 +165,10 @@ class Job:
         return self._pickled_call
 
     def describe_size(self, advice: str) -> str:
-        """Say what makes it large, and what to do.
+        """Describe what makes it large, and what to do about it.
 
         Args:
-            advice: What to do; ``{name}`` stands for a variable.
+            advice: The next step; ``{name}`` stands for a variable.
         """
         size = len(self.pickle_call())
         parts, largest = find_large_parts(self._function, self._arguments, size)
@@ -177,27 +178,27 @@ class Job:
         )
 
     def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, ...]]:
-        # What a worker unpickles needs nothing but Python. The function itself is unpickled later:
-        # where it fails in between, a pool of processes breaks.
+        # The worker needs nothing but Python to unpickle this. The function itself is unpickled
+        # later, inside `run_remotely`: an error while unpickling a job breaks a process pool.
         variables = {
             "runner": _pickle_runner(),
             "pickled_call": self.pickle_call(),
-            "address": None if self.way is None else self.way.address,
+            "address": None if self.channel is None else self.channel.address,
             "trace": self._trace,
             "python": sys.version_info[:2],
-            "values": (),  # or those that an engine calls it with
+            "values": (),  # replaced by those that an engine calls it with
         }
         return partial, (eval, _BOOT, variables)
 
     def read(self, value: Any, taker: OutputTaker) -> Any:
-        """Return what the function returned, and open the figures that it left open.
+        """Return the function's value, and open the figures that it left open.
 
         Args:
             value: The result of the executor's future.
-            taker: Takes what the function printed and displayed on its worker.
+            taker: Receives the printed text and displays.
 
         Raises:
-            ToolError: The worker cannot run it, or what it gives cannot be sent or read.
+            ToolError: The worker cannot run the job, or its value cannot be sent or read.
             BaseException: What the function raised.
         """
         if self.is_local:
@@ -227,14 +228,14 @@ class Job:
 
 
 def _replay(output: Any, taker: OutputTaker) -> None:
-    """Print or display what a function printed or displayed on its worker."""
+    """Print or display an output of a worker."""
     if isinstance(output, str):
         taker.write(output)
         return
     function, pickled, text = output
     try:
         if pickled is None:
-            raise ValueError("too large to be sent")  # noqa: TRY301 - told by its text, as below
+            raise ValueError("too large to be sent")  # noqa: TRY301 - its text is written, as below
         args, options = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
     except Exception:  # noqa: BLE001 - the notebook may lack a library that the worker has
         taker.write(text)
@@ -246,8 +247,8 @@ _PICKLING = threading.Lock()
 
 
 def _pickle_runner() -> bytes:
-    # Each pool pickles in a thread of its own. Of two first calls at once, the one that is ready
-    # would withdraw the modules while the other still pickles them.
+    # Each pool pickles in a thread of its own. Without the lock, the first of two threads to finish
+    # would unregister the modules while the other still pickles them.
     with _PICKLING:
         return _pickle_runner_once()
 

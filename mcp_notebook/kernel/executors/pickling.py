@@ -1,10 +1,10 @@
-"""A function and its arguments as bytes, for a worker without the notebook and this package.
+"""Pickles a function and its arguments, for a worker without the notebook and this package.
 
-Runs in the user's kernel, on the thread of the call. A function of a cell goes by value, with the
-variables that it uses as they are now. Nothing of ours goes along: the marks of ``@mcp_tool``,
-whose options may hold the executor itself, and the call's ``Context`` are references, in whose
-place `remote_run` puts its own. What makes a call large is named: the variables of the notebook
-that its function uses.
+Runs in the user's kernel, on the thread of the call. A function from a cell is pickled by value,
+with the current values of the variables that it uses. Objects of this package are replaced by
+references, for which `remote_run` substitutes its own: the marks of ``@mcp_tool``, whose options
+may hold the executor itself, and the call's ``Context``. If a call is large, the notebook's
+variables that make it so are named.
 """
 
 import inspect
@@ -25,9 +25,9 @@ _NOT_PICKLED = (
     "connection, an executor) inside the function."
 )
 MUCH = 10_000_000
-"""Bytes: calls that carry more are told of."""
+"""Bytes; the author is warned of larger calls."""
 _SHARE = 0.1
-"""Of the call's bytes; variables that take less are not named."""
+"""Share of the call's bytes; smaller variables are not named."""
 
 
 def pickle_call(
@@ -39,10 +39,10 @@ def pickle_call(
         name: The tool's.
         function: The tool's.
         arguments: Of the function.
-        futures: Takes the futures of Dask's that it uses, whose values its worker needs.
+        futures: Receives the Dask futures that it uses; its worker needs their values.
 
     Raises:
-        ToolError: Something cannot be pickled; it is named.
+        ToolError: Something cannot be pickled; the message names it.
     """
     try:
         return dump((function, arguments), futures)
@@ -53,11 +53,11 @@ def pickle_call(
 
 
 def dump(value: Any, futures: list[Any] | None = None) -> bytes:
-    """Pickle by value what is of the notebook, and leave out what is of ours.
+    """Pickle the notebook's objects by value, and leave out those of this package.
 
     Args:
         value: Anything.
-        futures: Takes the futures of Dask's in it; None: they are pickled as Dask does it.
+        futures: Receives the Dask futures in it; None: they are pickled as Dask does it.
     """
     from cloudpickle import CloudPickler  # noqa: PLC0415 - only executors need it
 
@@ -75,7 +75,7 @@ def dump(value: Any, futures: list[Any] | None = None) -> bytes:
         def reducer_override(self, obj: Any) -> Any:
             reduced = super().reducer_override(obj)
             if type(obj) is FunctionType and reduced is not NotImplemented:
-                # Its annotations have done their work; the worker may lack what they are made of.
+                # No longer needed, and the worker may lack the classes in them.
                 reduced[2][1]["__annotations__"] = {}
             return reduced
 
@@ -98,7 +98,7 @@ def _walk(function: Callable[..., Any], visited: set[int]) -> Iterator[tuple[str
         return
     visited.add(id(original))
     if original.__module__ != "__main__":
-        return  # it goes by its name
+        return  # it is pickled by name
     used = inspect.getclosurevars(original)
     for name, value in {**used.globals, **used.nonlocals}.items():
         if not isinstance(value, ModuleType):
@@ -108,7 +108,7 @@ def _walk(function: Callable[..., Any], visited: set[int]) -> Iterator[tuple[str
 
 
 def _find_culprit(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
-    """Return the name of what cannot be pickled, the most inner one first."""
+    """Return the name of what cannot be pickled, innermost variables first."""
     variables = [
         (f"the variable {name!r}", value) for name, value in list_variables(function).items()
     ]
@@ -124,7 +124,7 @@ def _find_culprit(function: Callable[..., Any], arguments: dict[str, Any]) -> st
 def find_large_parts(
     function: Callable[..., Any], arguments: dict[str, Any], size: int
 ) -> tuple[str, str | None]:
-    """Find what makes a call large.
+    """Find the variables and arguments that make a call large.
 
     Args:
         function: The tool's.
@@ -132,8 +132,8 @@ def find_large_parts(
         size: Bytes of the call.
 
     Returns:
-        The names of what is large, with their sizes, and the name of the largest variable; None if
-        no variable of the notebook is large.
+        Their names and sizes as text, and the name of the largest variable; None if no variable of
+        the notebook is large.
     """
     variables = list_variables(function)
     data = {name: value for name, value in variables.items() if not callable(value)}
@@ -147,7 +147,7 @@ def find_large_parts(
 
 
 def format_size(size: int) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes in megabytes."""
     return f"{size / 1e6:,.0f} MB"
 
 

@@ -1,10 +1,9 @@
 """The ``Context`` of a call whose function runs on an executor's worker.
 
-It sends progress and log messages by the way back to the kernel, if the engine has one, and drops
-them otherwise.
+It sends progress and log messages to the kernel if the engine has a channel, and drops them
+otherwise.
 
-This module goes to workers by value, with `remote_run`, and so does all that it imports of this
-package.
+This module and all that it imports of this package are sent to workers by value, with `remote_run`.
 """
 
 import json
@@ -19,25 +18,25 @@ from typing import Any
 from mcp_notebook.kernel.tools.reporting import ReportingContext
 
 PROGRESS_INTERVAL = 0.05
-"""Seconds between two reports of progress; those between are dropped."""
+"""Seconds between two reports of progress; those in between are dropped."""
 
 
-class WayBack:
-    """Sends messages to the kernel while the function runs; this one sends none."""
+class Channel:
+    """The worker's end of a channel to the kernel; this base class drops all messages."""
 
     def send(self, *message: Any) -> None:
-        """Send a message: what it is of, and its fields, all of them simple values."""
+        """Send a message: its kind and its fields, all of them JSON values."""
 
     def is_withdrawn(self) -> bool:
-        """Return whether the call has been answered, and nobody waits for the function."""
+        """Return whether the call was answered, so that nobody waits for the function."""
         return False
 
 
-class FileWay(WayBack):
-    """By a file of this machine, which the kernel reads, and removes when the call has ended.
+class FileChannel(Channel):
+    """A file on this machine, which the kernel reads, and removes when the call has ended.
 
     Args:
-        path: The file's.
+        path: Of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -46,7 +45,7 @@ class FileWay(WayBack):
     def send(self, *message: Any) -> None:
         """Append the message as a line."""
         with suppress(OSError):
-            # Not made again: it is gone when the call has ended.
+            # Without O_CREAT: the file is gone when the call has ended.
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
             try:
                 os.write(descriptor, json.dumps(message).encode() + b"\n")
@@ -55,11 +54,11 @@ class FileWay(WayBack):
 
     def is_withdrawn(self) -> bool:
         """Return whether the file is gone."""
-        return not os.path.exists(self._path)  # noqa: PTH110 - no module more for a worker
+        return not os.path.exists(self._path)  # noqa: PTH110 - a worker needs no pathlib
 
 
-class DaskWay(WayBack):
-    """By the events of Dask's scheduler.
+class DaskChannel(Channel):
+    """The events of Dask's scheduler.
 
     Args:
         topic: Of the events.
@@ -84,14 +83,14 @@ class DaskWay(WayBack):
         return task is None or task.state == "cancelled"
 
 
-def open_way(address: tuple[str, ...] | None) -> WayBack:
-    """Return the worker's end of a way.
+def open_channel(address: tuple[str, ...] | None) -> Channel:
+    """Return the worker's end of a channel.
 
     Args:
-        address: Its kind, and what that needs to know; None: there is none.
+        address: Its kind, and the arguments of that class; None: there is no channel.
     """
-    kinds = {"dask": DaskWay, "file": FileWay}
-    return WayBack() if address is None else kinds[address[0]](*address[1:])
+    kinds = {"dask": DaskChannel, "file": FileChannel}
+    return Channel() if address is None else kinds[address[0]](*address[1:])
 
 
 class WorkerCancelled(Exception):
@@ -102,11 +101,11 @@ class ProgressSender:
     """Sends progress to the kernel, but not more often than it is read.
 
     Args:
-        way: To the kernel.
+        channel: To the kernel.
     """
 
-    def __init__(self, way: WayBack) -> None:
-        self._way = way
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._last_report = float("-inf")
 
     def __call__(self, done: float, total: float | None, message: str | None) -> None:
@@ -114,7 +113,7 @@ class ProgressSender:
         now = time.monotonic()
         if done == total or now - self._last_report >= PROGRESS_INTERVAL:
             self._last_report = now
-            self._way.send("progress", done, total, message)
+            self._channel.send("progress", done, total, message)
 
 
 class RemoteContext(ReportingContext):
@@ -123,7 +122,7 @@ class RemoteContext(ReportingContext):
     Args:
         tool: Name of the tool.
         trace: The trace of the call, as W3C's headers.
-        way: To the kernel.
+        channel: To the kernel.
         wants_progress: Whether the client asked for progress.
     """
 
@@ -134,19 +133,19 @@ class RemoteContext(ReportingContext):
         self,
         tool: str = "",
         trace: Mapping[str, str] | None = None,
-        way: WayBack | None = None,
+        channel: Channel | None = None,
         *,
         wants_progress: bool = False,
     ) -> None:
         headers = dict(trace or {})
         names = ("traceparent", "tracestate", "baggage")
-        way = way or WayBack()
+        channel = channel or Channel()
         error = f"The call of {tool!r} was stopped."
         super().__init__(
             tool,
-            send_progress=ProgressSender(way) if wants_progress else None,
-            send_log=partial(way.send, "log"),
-            find_stop=lambda: WorkerCancelled(error) if way.is_withdrawn() else None,
+            send_progress=ProgressSender(channel) if wants_progress else None,
+            send_log=partial(channel.send, "log"),
+            find_stop=lambda: WorkerCancelled(error) if channel.is_withdrawn() else None,
         )
         self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
 

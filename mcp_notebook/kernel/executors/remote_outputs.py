@@ -1,9 +1,9 @@
-"""What a function prints and displays on an executor's worker, collected for its call.
+"""Collects the printed text and displays of a function on an executor's worker.
 
-What is displayed travels as an object: the notebook formats it, as if it had been displayed there.
-Prints and displays of other threads of the worker pass through.
+Displayed objects are sent as objects: the notebook formats them as if they had been displayed
+there. Output of the worker's other threads passes through.
 
-This module goes to workers by value, with `remote_run`: it imports nothing of this package.
+This module is sent to workers by value, with `remote_run`: it imports nothing of this package.
 """
 
 import builtins
@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 MAX_PRINTED = 1_000_000
-"""Characters that are brought back of what a function prints on its worker."""
+"""Characters of printed text that are returned; the rest is dropped."""
 
 MAX_DISPLAYED = 20_000_000
-"""Bytes of all displayed objects; of those beyond, the text is brought back."""
+"""Bytes of all displayed objects; beyond that, only their text is returned."""
 _MAX_REPR = 10_000
 """Characters."""
 _FUNCTIONS = (
@@ -30,11 +30,11 @@ _FUNCTIONS = (
     ("matplotlib_inline.backend_inline", "display"),
     ("matplotlib.pyplot", "show"),
 )
-"""Modules and their functions that display something."""
+"""Functions that display something, by their modules."""
 
 
 class Outputs:
-    """What a function has printed and displayed, in order and up to bounds."""
+    """The outputs of a function, in order and within bounds."""
 
     def __init__(self) -> None:
         self._items: list[Any] = []
@@ -45,12 +45,12 @@ class Outputs:
 
     @property
     def items(self) -> list[Any]:
-        """Texts, and displays: function of IPython's, pickled arguments if they fit, and text."""
+        """Printed texts, and displays: IPython's function, pickled arguments if they fit, text."""
         note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
         return [*self._items, note] if note else self._items
 
     def write(self, text: str) -> None:
-        """Take one print."""
+        """Take printed text."""
         part = text[: self._room]
         self._room -= len(part)
         self._dropped += len(text) - len(part)
@@ -115,10 +115,10 @@ class DisplayHandle:
 
 
 class StandIn:
-    """What is in the place of a module's attribute while a function runs in a thread.
+    """Replaces an attribute of a module while a function runs in a thread.
 
-    A worker may run several functions at a time, each in a thread and with stand-ins of its own;
-    other threads get what was there before.
+    A worker may run several functions at a time, each in its own thread and with its own
+    replacements; other threads get the original.
 
     Args:
         owner: The module.
@@ -133,11 +133,11 @@ class StandIn:
         setattr(owner, name, self)
 
     def leave(self) -> None:
-        """Put back what was there before, unless another one has come in between."""
+        """Restore the original, unless another replacement was made since."""
         self.thread = None
         self._forget_others()
         if getattr(self._owner, self._name, None) is not self:
-            return  # that one passes on to this one, and this one to what was before
+            return  # the other one calls this one, which calls the original
         if self.before is None:
             delattr(self._owner, self._name)
         else:
@@ -149,7 +149,7 @@ class StandIn:
         return threading.get_ident() == self.thread
 
     def _forget_others(self) -> None:
-        """Pass on to none that has left."""
+        """Skip replacements whose function has ended."""
         while isinstance(self.before, StandIn) and self.before.thread is None:
             self.before = self.before.before
 
@@ -168,7 +168,7 @@ class StandInFunction(StandIn):
         super().__init__(owner, name)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Call the replacement, or in another thread what was there before."""
+        """Call the replacement, or in another thread the original."""
         if self.is_in_its_thread():
             return self._replacement(*args, **options)
         if self.before is None:
@@ -189,7 +189,7 @@ class StandInStream(StandIn, io.TextIOBase):
         super().__init__(sys, name)
 
     def write(self, text: str) -> int:
-        """Take the thread's text, or pass on that of another."""
+        """Take the thread's text; pass on that of other threads."""
         if self.is_in_its_thread():
             self._write(text)
         elif self.before is not None:
@@ -197,7 +197,7 @@ class StandInStream(StandIn, io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream in whose place it is."""
+        """Flush the original stream."""
         if self.before is not None:
             self.before.flush()
 
@@ -207,7 +207,7 @@ class StandInStream(StandIn, io.TextIOBase):
 
 @contextmanager
 def collect(outputs: Outputs) -> Iterator[None]:
-    """Collect what this thread prints and displays in the block."""
+    """Collect the outputs of this thread within the block."""
     replacements = {
         "clear_output": outputs.clear,
         "display": outputs.display,
@@ -218,7 +218,7 @@ def collect(outputs: Outputs) -> Iterator[None]:
             stack.callback(StandInStream(stream, outputs.write).leave)
         for module, name in _FUNCTIONS:
             owner = sys.modules.get(module)
-            # IPython puts `display` among the builtins of a notebook, a worker has none there.
+            # IPython adds `display` to the builtins of a notebook; a worker lacks it.
             if owner is not None and (hasattr(owner, name) or owner is builtins):
                 stack.callback(StandInFunction(owner, name, replacements[name]).leave)
         yield
@@ -234,7 +234,7 @@ def open_figures() -> list[Any]:
 
 @contextmanager
 def detach_figures(items: Iterable[Any]) -> Iterator[None]:
-    """Take figures out of pyplot in the block: one that is pickled is opened when it is read."""
+    """Detach figures from pyplot within the block: an attached one opens when it is unpickled."""
     figures = [figure for figure in open_figures() if any(figure is item for item in items)]
     managers = [(figure.canvas, figure.canvas.manager) for figure in figures]
     for canvas, _ in managers:
@@ -253,7 +253,7 @@ def close_figures(figures: Iterable[Any]) -> None:
 
 
 def draw(figure: Any) -> bytes | None:
-    """Return the picture of a figure that cannot be sent as an object; None if it has none."""
+    """Return a PNG of a figure that cannot be pickled; None if drawing fails."""
     buffer = io.BytesIO()
     try:
         figure.savefig(buffer, format="png", bbox_inches="tight")

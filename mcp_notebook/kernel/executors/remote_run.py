@@ -1,11 +1,11 @@
-"""What runs on an executor's worker: the tool's function, and the collection of what it gives.
+"""Runs a tool's function on an executor's worker, and collects its outputs.
 
-What it prints and displays goes back to the call, and so do the figures that it leaves open in
-pyplot. A coroutine is awaited and a generator's items are taken here, as neither can be sent.
+Printed text, displays and figures left open in pyplot are returned to the call. Coroutines are
+awaited and generators exhausted here, because neither can be pickled.
 
-This module goes to workers by value, with the modules that it imports of this room, so that they
-need Python and cloudpickle, but not this package. Nothing in here runs in the user's kernel, unless
-a worker does.
+This module and those that it imports of this room are sent to workers by value: workers need
+Python and cloudpickle, but not this package. Nothing in here runs in the user's kernel, unless a
+worker does.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from itertools import islice
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
-from mcp_notebook.kernel.executors.remote_context import RemoteContext, WayBack, open_way
+from mcp_notebook.kernel.executors.remote_context import Channel, RemoteContext, open_channel
 from mcp_notebook.kernel.executors.remote_outputs import (
     Outputs,
     close_figures,
@@ -34,21 +34,21 @@ from mcp_notebook.kernel.executors.remote_outputs import (
 )
 
 MAX_ITEMS = 100_000
-"""Items that are taken from a generator on its worker."""
+"""Items that are taken from a generator."""
 _WATCH = "mcp-notebook-parent"
-"""The thread of a worker that ends it when its parent is gone."""
+"""Name of the thread that ends a worker when its parent has ended."""
 _WATCH_SECONDS = 2.0
-"""Seconds between two looks whether it is, where nothing tells."""
+"""Seconds between two checks of the parent, in case no event reports its end."""
 
 
 @contextmanager
 def join_trace(trace: Mapping[str, str] | None) -> Iterator[None]:
-    """Let spans that this thread makes in the block belong to a trace, given as W3C's headers."""
+    """Let this thread's spans within the block belong to a trace, given as W3C headers."""
     token = None
     if trace:
         # A worker may have no OpenTelemetry, or another version of it.
         with suppress(Exception):
-            from opentelemetry import context  # noqa: PLC0415 - the kernel uses it, too
+            from opentelemetry import context  # noqa: PLC0415 - the kernel uses it
             from opentelemetry.baggage.propagation import W3CBaggagePropagator  # noqa: PLC0415
             from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
 
@@ -62,10 +62,10 @@ def join_trace(trace: Mapping[str, str] | None) -> Iterator[None]:
 
 
 class SharedValue:
-    """Stands for a future of Dask's, whose value is on the worker.
+    """Replaces a Dask future by its value on the worker.
 
     Args:
-        value: The future's.
+        value: Of the future.
     """
 
     def __init__(self, value: Any) -> None:
@@ -77,11 +77,11 @@ class SharedValue:
 
 
 class CallUnpickler(pickle.Unpickler):
-    """Reads a function and its arguments, with the worker's own things in the place of ours.
+    """Unpickles a function and its arguments, with the worker's objects in place of ours.
 
     Args:
         pickled_call: The function and its arguments.
-        way: Of the call's context.
+        channel: Of the call's context.
         trace: The call's.
         values: Those of the futures that the function uses.
     """
@@ -89,19 +89,19 @@ class CallUnpickler(pickle.Unpickler):
     def __init__(
         self,
         pickled_call: bytes,
-        way: WayBack,
+        channel: Channel,
         trace: Mapping[str, str] | None,
         values: Sequence[Any],
     ) -> None:
         super().__init__(io.BytesIO(pickled_call))
-        self._way, self._trace, self._values = way, trace, values
+        self._channel, self._trace, self._values = channel, trace, values
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return what stands for a thing of ours."""
+        """Return the worker's object for a reference."""
         if pid == "Context":
             return RemoteContext
         if pid[0] == "context":
-            return RemoteContext(pid[1], self._trace, self._way, wants_progress=pid[2])
+            return RemoteContext(pid[1], self._trace, self._channel, wants_progress=pid[2])
         if pid[0] == "future":
             return SharedValue(self._values[pid[1]])
         return None  # the mark of `@mcp_tool`
@@ -117,25 +117,24 @@ def run_remotely(
 
     Args:
         pickled_call: The tool's function and its arguments.
-        address: Of the way back to the kernel; None if there is none.
+        address: Of the channel to the kernel; None if there is none.
         trace: The trace that spans of the function belong to, as W3C's headers; None for none.
         values: Those of the futures that the function uses.
 
     Returns:
-        What the function printed and displayed; the pickle of what it returned or raised, together
-        with the figures that are open; the traceback if it raised, else None; an empty one if it
-        returned what cannot be pickled.
+        The outputs; the pickle of the value or the exception, with the open figures; and the
+        traceback if the function raised, else None (empty if the value cannot be pickled).
     """
     _end_with_parent()
-    way = open_way(address)
-    way.send("begin")
+    channel = open_channel(address)
+    channel.send("begin")
     outputs = Outputs()
     remote_traceback = None
     _import_displays(pickled_call)
     before = open_figures()
     with collect(outputs):
         try:
-            function, arguments = CallUnpickler(pickled_call, way, trace, values).load()
+            function, arguments = CallUnpickler(pickled_call, channel, trace, values).load()
             with join_trace(trace):
                 value = _complete(function(**arguments), outputs)
             try:
@@ -153,25 +152,25 @@ def run_remotely(
 
 
 def _end_with_parent() -> None:
-    """End a worker of multiprocessing when the process that made it is gone, also if it was killed.
+    """End a multiprocessing worker when its parent has ended, even if that was killed.
 
-    The workers of a pool hold the ends of each other's queues: they would wait for work for ever.
+    The workers of a pool hold the ends of each other's queues: they would wait for work forever.
     """
     # Late: a kernel imports this module too, and most notebooks do without multiprocessing.
     import multiprocessing  # noqa: PLC0415
 
     parent = multiprocessing.parent_process()
-    is_worker = threading.current_thread() is threading.main_thread()  # and no thread of a kernel
+    is_worker = threading.current_thread() is threading.main_thread()  # not a thread of a kernel
     if (
         parent is None
         or not is_worker
         or any(thread.name == _WATCH for thread in threading.enumerate())
     ):
         return
-    maker = os.getppid()  # another process where a server forks the workers
+    maker = os.getppid()  # with a fork server, not the same as `parent`
 
     def watch() -> None:
-        # The workers that were forked later hold the other end of what tells of the parent's death.
+        # Workers forked later hold the other end of the pipe that reports the parent's death.
         while parent.is_alive() and os.getppid() == maker:
             parent.join(_WATCH_SECONDS)
         os._exit(1)
@@ -180,20 +179,20 @@ def _end_with_parent() -> None:
 
 
 def _import_displays(pickled_call: bytes) -> None:
-    """Import what the function may display with: `collect` changes only what is imported."""
+    """Import the modules that the function may display with: `collect` patches imported ones."""
     for word, module in ((b"pyplot", "matplotlib.pyplot"), (b"IPython", "IPython.display")):
         if word in pickled_call:
-            with suppress(Exception):  # the function says itself what is missing
+            with suppress(Exception):  # the function itself reports what is missing
                 importlib.import_module(module)
 
 
 def _find_new(before: list[Any]) -> list[Any]:
-    """Return the figures that are open, without those of before."""
+    """Return the figures that were opened since."""
     return [figure for figure in open_figures() if all(figure is not other for other in before)]
 
 
 def _complete(value: Any, outputs: Outputs) -> Any:
-    """Return what can be sent of what the function returned."""
+    """Return the function's value in a form that can be pickled."""
     if isinstance(value, AsyncGeneratorType) or inspect.isawaitable(value):
         value = _await(value, outputs)
     if isinstance(value, (GeneratorType, map, filter, zip, enumerate, reversed)):
@@ -224,7 +223,7 @@ def _await(value: Any, outputs: Outputs) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(wait())
-    # The worker has a loop of its own on this thread, as ipyparallel's have.
+    # A loop already runs on this thread, as on ipyparallel's workers.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(contextvars.copy_context().run, run).result()
 
@@ -236,7 +235,7 @@ def _mark_end(items: list[Any]) -> list[Any]:
 
 
 def _describe_unsent(value: Any, error: Exception) -> TypeError:
-    """Say which value cannot be pickled, and why."""
+    """Return the error for a value that cannot be pickled."""
     reason = str(error).rstrip(".") or type(error).__name__
     return TypeError(f"a value of type {type(value).__name__} cannot be pickled ({reason})")
 
@@ -244,14 +243,14 @@ def _describe_unsent(value: Any, error: Exception) -> TypeError:
 def _pickle_error(error: BaseException, figures: list[Any], outputs: Outputs) -> bytes:
     try:
         pickled = _pickle(error, [], outputs)
-        pickle.loads(pickled)  # noqa: S301 - some cannot be made again from what they were pickled with
+        pickle.loads(pickled)  # noqa: S301 - some exceptions cannot be unpickled
     except Exception:  # noqa: BLE001 - an exception's own code
         error = RuntimeError(f"{type(error).__name__}: {error}")
     return _pickle(error, figures, outputs)
 
 
 def _pickle(value: Any, figures: list[Any], outputs: Outputs) -> bytes:
-    """Pickle a value together with figures, one of which it may be."""
+    """Pickle a value together with figures; it may be one of them."""
     import cloudpickle  # noqa: PLC0415 - it is loaded on workers, and in the kernel when one is used
 
     pickled: bytes

@@ -116,12 +116,12 @@ def test_what_the_function_raises_is_raised(call, stopper):
 
 
 def test_a_broken_executor_is_told_with_what_to_do(call, stopper):
-    with pytest.raises(ToolError, match=r"a process was killed\. .* make a new one"):
+    with pytest.raises(ToolError, match=r"a process was killed\. .* create a new one"):
         run(call, Broken(), stopper, x=4)
 
 
 def test_an_executor_that_takes_nothing_is_told_with_its_reason(call, stopper):
-    with pytest.raises(ToolError, match=r"'double' did not run it: .* after shutdown\."):
+    with pytest.raises(ToolError, match=r"'double' did not run the call: .* after shutdown\."):
         run(call, Closed(), stopper, x=4)
 
 

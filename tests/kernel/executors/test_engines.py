@@ -147,7 +147,7 @@ ENDS = {
     "ipyparallel": "cluster.stop_cluster_sync()",
 }
 REPORTING = {"distributed", "fork", "spawn", "loky", "executorlib"}
-"""Engines with a way back from their workers."""
+"""Engines with a channel from their workers."""
 
 
 @pytest.fixture(
@@ -291,25 +291,27 @@ def test_a_function_begins_when_its_worker_comes_to_it(tmp_path, package):
 
     with futures.ProcessPoolExecutor(1, **context) as pool:
         engine = Engine(pool)
-        first, second = (Job(name, wait, {}, way=engine.open_way()) for name in ("first", "second"))
+        first, second = (
+            Job(name, wait, {}, channel=engine.open_channel()) for name in ("first", "second")
+        )
         its_future, later_future = engine.submit(first), engine.submit(second)
         try:
-            until(lambda: first.way.receive() and later_future.running())
-            assert second.way.receive() == []
+            until(lambda: first.channel.receive() and later_future.running())
+            assert second.channel.receive() == []
         finally:
             go.touch()
         assert first.read(its_future.result(60), None) is None
         assert second.read(later_future.result(60), None) is None
         for job in (first, second):
-            job.way.close()
+            job.channel.close()
 
 
 def test_a_function_runs_also_where_no_temporary_file_can_be_made(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "removed"))
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         engine = Engine(pool)
-        job = Job("double", lambda n: 2 * n, {"n": 4}, way=engine.open_way())
-        assert job.way is None
+        job = Job("double", lambda n: 2 * n, {"n": 4}, channel=engine.open_channel())
+        assert job.channel is None
         assert job.read(engine.submit(job).result(60), None) == 8
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from mcp_notebook import Context
 from mcp_notebook.kernel.executors.remote_context import (
+    Channel,
     ProgressSender,
     RemoteContext,
-    WayBack,
     WorkerCancelled,
 )
 
 
-class Collector(WayBack):
+class Collector(Channel):
     """Takes what is sent."""
 
     def __init__(self):
@@ -28,7 +28,7 @@ class Collector(WayBack):
 
 
 @pytest.fixture
-def way():
+def channel():
     return Collector()
 
 
@@ -46,9 +46,9 @@ def report_every(monkeypatch):
 
 
 @pytest.fixture
-def context(way, report_every):
+def context(channel, report_every):
     report_every(0)
-    return RemoteContext("train", {"traceparent": "00-a-b-01"}, way, wants_progress=True)
+    return RemoteContext("train", {"traceparent": "00-a-b-01"}, channel, wants_progress=True)
 
 
 def test_it_has_everything_that_the_kernels_has():
@@ -61,10 +61,10 @@ def test_it_has_everything_that_the_kernels_has():
     assert repr(RemoteContext("a")) == repr(Context("a"))
 
 
-def test_progress_and_logs_are_sent(context, way):
+def test_progress_and_logs_are_sent(context, channel):
     assert list(context.track("ab", message="letters")) == ["a", "b"]
     context.log(3, "warning")
-    assert way.sent == [
+    assert channel.sent == [
         ("progress", 0.0, 2.0, "letters"),
         ("progress", 1.0, 2.0, "letters"),
         ("progress", 2.0, 2.0, "letters"),
@@ -72,22 +72,22 @@ def test_progress_and_logs_are_sent(context, way):
     ]
 
 
-def test_not_more_than_a_reader_can_take_is_sent(context, way, report_every):
+def test_not_more_than_a_reader_can_take_is_sent(context, channel, report_every):
     report_every(1000)
     for _ in context.track(range(1000)):
         pass
-    assert way.sent == [("progress", 0.0, 1000.0, None), ("progress", 1000.0, 1000.0, None)]
+    assert channel.sent == [("progress", 0.0, 1000.0, None), ("progress", 1000.0, 1000.0, None)]
 
 
-def test_nothing_is_sent_to_a_client_that_does_not_want_it(way):
-    RemoteContext("train", {}, way).progress(1, 2)
-    assert way.sent == []
+def test_nothing_is_sent_to_a_client_that_does_not_want_it(channel):
+    RemoteContext("train", {}, channel).progress(1, 2)
+    assert channel.sent == []
 
 
-def test_it_knows_when_nobody_waits_any_more(context, way):
+def test_it_knows_when_nobody_waits_any_more(context, channel):
     assert not context.cancelled
     context.raise_if_cancelled()
-    way.is_over = True
+    channel.is_over = True
     assert context.cancelled
     with pytest.raises(WorkerCancelled, match="The call of 'train' was stopped"):
         next(context.track([1]))
