@@ -474,7 +474,7 @@ CHANGES = (
     ),
     Change(
         "kernel/results/blocks/fit.py",
-        "            return len(json.dumps(block.data))  # as some transports send it: in ASCII\n",
+        "            return len(json.dumps(block.data))  # some transports send ASCII\n",
         "            return len(block.data)\n",
         "kernel/results/blocks/test_fit.py kernel/results/blocks/test_embedded.py",
     ),

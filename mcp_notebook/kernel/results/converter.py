@@ -1,11 +1,11 @@
 """Converts what a tool returned, printed and displayed into the result of its call.
 
-Runs in the user's kernel, on the thread that the call ran on. A result holds what the call printed
-and displayed, in order, and then its value, which becomes content by the rules of `values`. A tool
-with an output schema returns its value as structured content too; where the content is JSON text,
-it says the same: null for NaN, a model under its aliases.
+Runs in the user's kernel, on the thread of the call. A result holds what the call printed and
+displayed, in order, and then its value, which becomes content by the rules of `values`. With an
+output schema, the value also becomes structured content. JSON text in the content then has the same
+data: null for NaN, a model under its aliases.
 
-Whatever the value's own code raises, the client gets a sentence, and the kernel is unaffected.
+Whatever the value's own code raises, the client gets a sentence and the kernel goes on.
 """
 
 import json
@@ -68,16 +68,16 @@ NOTHING = "Done: the tool returned nothing."
 
 
 class Converter:
-    """Makes results; its state never changes, so calls on several threads can share it.
+    """Makes the results of calls; it never changes, so all threads share it.
 
     Args:
         format: IPython's ``shell.display_formatter.format``.
-        settings: How much text and how many rows a result may have.
+        settings: The limits of results.
         keep: Keeps the originals of what is shown only in part.
         custom_types: The author's own converters.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
-        folders: Whose files may be shown; None: those that the settings say.
-        seconds: What the values' own reprs and display methods may take for one result.
+        folders: Folders whose files may be shown; None: as the settings say.
+        seconds: Time limit for the reprs and display methods of the values in one result.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -104,7 +104,7 @@ class Converter:
         return self._budget.keep
 
     def keep_by(self, sink: OriginalSink) -> None:
-        """Have originals kept by somebody else: in a copy of the kernel, nobody could read them."""
+        """Replace the sink of originals: no client can read from a copy of the kernel."""
         self._budget = replace(self._budget, keep=sink)
 
     def format_display(
@@ -115,13 +115,13 @@ class Converter:
         *,
         max_chars: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Do for a call what ``display_formatter.format`` does for a cell.
+        """Format a displayed value as ``display_formatter.format`` does for a cell.
 
-        Figures are not drawn larger than the memory takes. Tables, arrays and content blocks become
-        the same content as if they were returned; converters are for what is returned.
+        Figures that are too large for memory are drawn smaller. Tables, arrays and content blocks
+        become the same content as returned ones, but converters apply to returned values only.
 
         Args:
-            value: What is displayed.
+            value: The displayed value.
             include: MIME types, as ``display_formatter.format`` takes them.
             exclude: The same.
             max_chars: As for `make_result`.
@@ -145,8 +145,8 @@ class Converter:
         """Draw the matplotlib figures that a call left open.
 
         Args:
-            figures: The open ones.
-            value: What the call returned; figures that are shown with it are left out.
+            figures: The open figures.
+            value: What the call returned; its own figures are left out.
 
         Yields:
             Representations by MIME type and their metadata, as `format_display` returns them.
@@ -156,7 +156,7 @@ class Converter:
                 yield self._format_figure(figure)
 
     def find_canvas_figures(self, value: Any) -> list[Any]:
-        """Return the figures that a canvas, or a box of widgets, shows in the notebook."""
+        """Return the figures that a canvas or a box of widgets shows in the notebook."""
         return matplotlib_figures.find_canvas_figures(value)
 
     def format_drawn_figures(
@@ -178,8 +178,8 @@ class Converter:
         Args:
             value: What the function returned.
             outputs: What it printed and displayed.
-            output: What the result is for a program, if the tool says so.
-            max_chars: Characters of the result's texts; None: as many as the settings say.
+            output: The tool's output schema, if it has one.
+            max_chars: Maximum characters of the result's texts; None: as the settings say.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
@@ -193,7 +193,7 @@ class Converter:
             if result is not None:
                 return result
         with deadline(self._seconds):
-            return run_guarded(  # a value may not even tell its class
+            return run_guarded(  # even the class of a value may be unreadable
                 lambda: self._make_result(value, outputs, output, budget),
                 lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
@@ -217,14 +217,14 @@ class Converter:
 
     @staticmethod
     def is_async(value: Any) -> bool:
-        """Tell whether what a function returned is to be passed to `await_value`."""
+        """Tell whether a returned value must be passed to `await_value`."""
         return type(value) not in PLAIN_TYPES and (is_awaitable(value) or is_async_generator(value))
 
     async def await_value(self, value: Any, output: OutputSchema | None = None) -> Any:
-        """Wait for what a function returned, and for the items of an async generator.
+        """Await a returned value, or the items of an async generator.
 
         Args:
-            value: An awaitable or an async generator; anything else is given back as it is.
+            value: An awaitable or an async generator; anything else is returned unchanged.
             output: As for `make_result`.
         """
         if is_awaitable(value):
@@ -241,7 +241,7 @@ class Converter:
         return matplotlib_figures.draw_figure(figure, self._context.format, side)
 
     def _limit_items(self, output: OutputSchema | None) -> int:
-        # For a program whole or not at all; what is too long is refused later.
+        # Structured content is whole or refused, which is decided later.
         return MAX_COLLECTED if output is None else self._max_structured_chars
 
     def _make_failure(self, error: BaseException, outputs: Outputs, budget: Budget) -> Result:
@@ -285,7 +285,7 @@ class Converter:
         self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
     ) -> Result:
         collected = value
-        # A result that a program gets as well is read twice.
+        # With structured content, the value is read twice.
         if is_iterator(value) or (output is not None and is_result(value)):
             most = self._limit_items(output)
             collected = run_guarded(lambda: collect_items(value, most), _Failure)
@@ -315,7 +315,7 @@ class Converter:
     def _complete(
         self, result: Result, structured: Structured, outputs: Outputs, budget: Budget
     ) -> Result:
-        """Make a result that can be sent of one that the author made."""
+        """Turn an author's `Result` into one that can be sent."""
         limit = self._max_structured_chars
         parts = author_blocks.list_parts(result.content)
         pieces = [piece for part in parts for piece in self._render(part, budget)]
@@ -338,7 +338,7 @@ class Converter:
 
 @dataclass(frozen=True)
 class _Failure:
-    """What the author's code raised while a result was made."""
+    """An exception of the author's code while a result was made."""
 
     error: BaseException
 
@@ -351,8 +351,8 @@ def _assemble(
     structured: Structured = NO_DATA,
     is_error: bool = False,
 ) -> Result:
-    """Put what a call printed and displayed before its value, and fit all of it to the budget."""
-    # Called only now, because rendering the value may have printed and displayed something.
+    """Put the outputs of a call before its value, and fit everything to the budget."""
+    # Only now, since rendering the value may have printed or displayed something.
     all_outputs = outputs() if callable(outputs) else outputs
     blocks = fit_pieces([*render_outputs(all_outputs, budget), *pieces], budget)
     is_refused = any(piece.is_refusal for piece in pieces)
@@ -364,20 +364,20 @@ def _assemble(
 def _note_cuts(
     pieces: list[Piece], structured: Structured, value: Any, max_chars: int
 ) -> list[Piece]:
-    """Add what of the structured content is left out, and a link to the whole of it."""
+    """Add a note on what is left out of the structured content, and a link to the whole."""
     if not structured.cuts:
         return pieces
     said = " and ".join(map(str, structured.cuts))
-    note = f"[Structured content has at most {max_chars:,} characters, so here it has only {said}.]"
+    note = f"[Structured content is limited to {max_chars:,} characters, so only {said} are sent.]"
     original = author_blocks.describe_whole_json(value)
     shown = pieces[0].original if len(pieces) == 1 else None
-    if shown is not None and shown.name == original.name:  # a table's has no JSON
+    if shown is not None and shown.name == original.name:  # the original of a table has no JSON
         return [replace(pieces[0], is_partial=True), Piece(Text(note))]
     return [*pieces, Piece(Text(note), original, is_partial=True)]
 
 
 def _explain(value: Any, error: BaseException) -> list[Piece]:
-    """Make a sentence that stands in the place of a value that cannot be rendered."""
+    """Return a sentence in place of a value that cannot be rendered."""
     if isinstance(error, DeadlineExceeded):
         return [Piece(Text(describe_slow_value(value, error)))]
     name = get_type_name(value)
@@ -385,7 +385,7 @@ def _explain(value: Any, error: BaseException) -> list[Piece]:
 
 
 def _hide_traceback(error: BaseException) -> InvalidResult:
-    """Return an error that is described without a traceback: the call itself did not fail."""
+    """Return an error without a traceback, since the call itself did not fail."""
     if isinstance(error, InvalidResult):
         return error
     return InvalidResult(f"The result cannot be sent as data: {describe_error(error)}.")

@@ -1,4 +1,4 @@
-"""Converters that a notebook's author sets for types of values (`registry.convert`).
+"""The author's converters for types of values (`registry.convert`).
 
 Runs in the user's kernel: converters are set wherever the author's code runs, and looked up on the
 thread of each call. They apply to returned values, not to displays or structured content.
@@ -17,23 +17,23 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
 
 Kind: TypeAlias = type | str
-"""A class, or the name of one whose module may not have been loaded yet: "pandas.DataFrame"."""
+"""A class, or the full name of one whose module may not be loaded yet: "pandas.DataFrame"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """A converter and what it is for."""
+    """A converter and the type that it converts."""
 
     kind: Kind
     function: Callable[[Any], Any]
 
     @property
     def name(self) -> str:
-        """What the author calls the type."""
+        """The name that the author uses for the type."""
         return self.kind if isinstance(self.kind, str) else self.kind.__name__
 
     def describe_failure(self, error: BaseException) -> str:
-        """Say that it failed, to the model and the author."""
+        """Describe its failure for the model and the author."""
         function = getattr(self.function, "__name__", type(self.function).__name__)
         return (
             f"The converter `{function}` of {self.name} failed: {describe_error(error)}. "
@@ -61,10 +61,10 @@ class CustomTypes:
         """The converters by type; replaced and never changed, so that reading needs no lock."""
 
     def set(self, kind: Any, function: Any) -> None:
-        """Convert values of a type by a function, None: by the usual rules again.
+        """Set the converter of a type; None removes it.
 
         Raises:
-            DefinitionError: There can be no such converter.
+            DefinitionError: The type or the function is not usable.
         """
         _check_kind(kind)
         if function is not None:
@@ -77,11 +77,11 @@ class CustomTypes:
             self.conversions = conversions
 
     def find(self, value: Any, exclude: Collection[Conversion] = ()) -> Conversion | None:
-        """Return the converter of the first of a value's classes that has one.
+        """Return the converter of the first class of a value that has one.
 
         Args:
             value: Anything.
-            exclude: Converters not to use again: what they returned is being converted.
+            exclude: Converters to skip, since their output is being converted.
         """
         conversions = self.conversions
         if not conversions or value is None or isinstance(value, (Annotated, Result)):
@@ -109,7 +109,7 @@ def _check_kind(kind: Any) -> None:
         )
     if issubclass(kind, (Annotated, Result, type(None))):
         raise DefinitionError(
-            f"`registry.convert`: what is returned as a {kind.__name__} is not converted."
+            f"`registry.convert` does not convert a {kind.__name__} is not converted."
         )
 
 

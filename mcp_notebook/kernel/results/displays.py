@@ -1,7 +1,7 @@
-"""Content blocks out of what Jupyter's displays are made of: bundles of MIME types.
+"""Renders Jupyter's displays, which are bundles of MIME types.
 
-Runs in the user's kernel, on the thread of the call. A display offers one thing in several MIME
-types; a model gets one of them, the first of this table that says something:
+Runs in the user's kernel, on the thread of the call. A display has one thing in several MIME types.
+A model gets one of them, the first of this table that has content:
 
 ===  ==================================  =======================================================
  1   text/latex                          as it is, if it comes with a picture of the same formula
@@ -28,8 +28,8 @@ types; a model gets one of them, the first of this table that says something:
 13   text/plain                          what it says, but for the name of a display
 ===  ==================================  =======================================================
 
-A picture comes first since a plot is made to be looked at; a formula is not, and LaTeX says more of
-it in less. A plot's own JSON comes before text: the text beside it says how to see it.
+A picture comes first since a plot is made to be looked at. For a formula, LaTeX is shorter and more
+exact. A plot's JSON comes before its text, which only says how to display it.
 
 """
 
@@ -64,33 +64,33 @@ if TYPE_CHECKING:
 
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
-"""Characters of the JSON of a plot, and of an SVG's source."""
+"""Maximum characters of a plot's JSON or an SVG's source."""
 MAX_MEDIA = 100
-"""Pictures and sounds that are taken out of one HTML display, and videos and pages in it."""
+"""Maximum pictures, sounds, videos and nested pages of one HTML display."""
 MUCH_DROPPED = 100_000
-"""Above this many characters of scripts, styles and media, the whole HTML is kept as well."""
+"""With more characters of scripts, styles and media, the whole HTML is kept as an original."""
 _MAX_BESIDE = 1_000
-"""Characters of the plain text that comes with LaTeX."""
+"""Maximum characters of the plain text beside LaTeX."""
 _PYGMENTS = "\\begin{Verbatim}[commandchars"
-"""How IPython's ``Code`` begins in LaTeX, which is its colours more than its text."""
+"""The beginning of IPython's ``Code`` as LaTeX, which is mostly colours."""
 _TABULAR = re.compile(r"\\begin\{(?:long)?tab(?:le|ular)")
-"""Marks the LaTeX of a table; its other forms are easier to read."""
+"""A table in LaTeX; its other MIME types are easier to read."""
 _ONLY_A_NAME = re.compile(
     r"<(?:[^<>\n]|<locals>)* object(?: at 0x[0-9a-fA-F]+)?>"
     r"|<(?:[\w.]|<locals>)+ at 0x[0-9a-fA-F]+>|<class '(?:[\w.]|<locals>)+'>"
 )
 _PICTURE_IN_HTML = re.compile(r"""\bsrc\s*=\s*["']?data:image/[^"'\s>]{1000}""", re.IGNORECASE)
-"""A picture within HTML; with fewer characters it is an icon."""
+"""A picture in HTML; a shorter one is an icon."""
 _TEXTS = ("text/plain", "text/html", "text/latex", "text/markdown")
 _WIDGET = "application/vnd.jupyter.widget"
 
 
 def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
-    """Make blocks of a display's data.
+    """Render a MIME bundle.
 
     Args:
         data: MIME types and values, as IPython's formatters and ``display`` give them.
-        budget: What the result may take.
+        budget: The limits of the result.
     """
     for mime_type in () if data.get("text/latex") else PICTURES:
         if data.get(mime_type):
@@ -109,12 +109,12 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
 def render_display(
     data: Mapping[str, Any], metadata: Mapping[str, Any], budget: Budget
 ) -> list[Piece]:
-    """Render a display: its MIME bundle, and what its metadata notes on its image.
+    """Render a display: its MIME bundle, and the note on its image in the metadata.
 
     Args:
         data: MIME types and values.
-        metadata: What comes with them.
-        budget: What the result may take.
+        metadata: Their metadata.
+        budget: The limits of the result.
     """
     pieces = render_mime_bundle(data, budget)
     note = metadata.get(matplotlib_figures.NOTE)
@@ -136,11 +136,11 @@ def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece
             return [make_text_piece(join_lines(value))]
     poor = _find_other_text(data)
     kinds = ", ".join(kind for kind in data if kind != "text/plain") or "text/plain"
-    return [poor or Piece(Text(f"[a display that has no text: {kinds}]"))]
+    return [poor or Piece(Text(f"[a display without text: {kinds}]"))]
 
 
 def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
-    """Make blocks of a plot: its picture, or what it is made of; and links to the whole of it."""
+    """Render a plot: its picture or its specification, and links to the whole."""
     note = plot.note
     pieces: list[Piece] = []
     if plot.draw is not None:
@@ -153,7 +153,7 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
         pieces = [Piece(Text(note)), *_render_html(plot.html, budget)]
     if not pieces:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
-        heading = f"[{plot.kind}, not drawn here: {note}. What it is made of:]"
+        heading = f"[{plot.kind}, not drawn here: {note}. Its contents:]"
         pieces = [Piece(Text(f"{heading}\n{clean_text(text)}"))]
     return [*pieces, *map(Piece, budget.keep(plot.original))]
 
@@ -175,7 +175,7 @@ def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
 
 def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
     text = join_lines(data.get("text/plain") or "")
-    # Without a better one, a display's own name is what its text says.
+    # The name of a display is better than nothing.
     return None if len(data) > 1 and _ONLY_A_NAME.fullmatch(text) else make_text_piece(text)
 
 
@@ -203,12 +203,12 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
         if mime_type.endswith("+json") and not mime_type.startswith(_WIDGET):
             text = compact_json(value, MAX_SPECIFICATION)
             is_partial = " left out" in text or " more of " in text
-            text = f"[{mime_type}, which is for a notebook to show:]\n{text}"
+            text = f"[{mime_type}, which only a notebook can show:]\n{text}"
             return Piece(Text(text), describe_whole_json(value), is_partial=is_partial)
     if data.get("application/javascript"):
         return Piece(Text("[JavaScript, which only a notebook runs]"))
     text = clean_text(join_lines(data.get("text/plain") or ""))
-    # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe what it shows.
+    # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe it.
     is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
     return make_text_piece(text) if is_shown else None
 

@@ -1,8 +1,8 @@
-"""Collecting the items of generators, async generators, ``map``...
+"""Collects the items of generators, async generators, ``map`` objects...
 
 Runs in the user's kernel, where the call runs: the items of an async generator are awaited on the
-loop that the call's coroutines run on. The number of items is limited; the time that they take is
-not, as it is the tool's own time, which its client and its user can end.
+loop that the call's coroutines run on. The number of items is limited. Their time is
+not, since it is the tool's running time, which its client and its user can end.
 """
 
 import inspect
@@ -15,23 +15,23 @@ from typing import Any
 from mcp_notebook.kernel.safe.libraries import is_instance
 
 MAX_COLLECTED = 1_000
-"""Items taken from a generator."""
+"""Maximum items taken from a generator."""
 
 _LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 
 
 def is_iterator(value: Any) -> bool:
-    """Tell whether `collect_items` takes a value's items; not every iterable's: a file is one."""
+    """Tell whether to collect a value's items; not for every iterator, since a file is one."""
     return isinstance(value, _LAZY)
 
 
 def is_result(value: Any) -> bool:
-    """Tell whether a value is a result of SQLAlchemy, whose rows can be fetched only once."""
+    """Tell whether a value is a SQLAlchemy result, whose rows can be fetched only once."""
     return is_instance(value, "sqlalchemy.engine.result.ResultInternal")
 
 
 def is_awaitable(value: Any) -> bool:
-    """Tell whether a value is to be waited for; some values do not even tell their class."""
+    """Tell whether a value is awaitable, even if its class cannot be read."""
     try:
         return inspect.isawaitable(value)
     except Exception:  # noqa: BLE001 - the value's own code
@@ -39,19 +39,19 @@ def is_awaitable(value: Any) -> bool:
 
 
 def is_async_generator(value: Any) -> bool:
-    """Tell whether `collect_async_items` takes a value's items."""
+    """Tell whether to collect a value's items with `collect_async_items`."""
     return issubclass(type(value), types.AsyncGeneratorType)
 
 
 def collect_items(lazy: Iterable[Any], most: int) -> list[Any]:
-    """Take at most `most` items, and say if there are more."""
+    """Take at most `most` items, and note if there are more."""
     return _marked(list(islice(lazy, most + 1)), most)
 
 
 async def collect_async_items(lazy: AsyncGenerator[Any, None], most: int) -> list[Any]:
-    """Take at most `most` items, say if there are more, and close the generator.
+    """Take at most `most` items, note if there are more, and close the generator.
 
-    It is closed here: its ``finally`` may await, which needs the loop that it ran on.
+    Its ``finally`` may await, so it must be closed on the loop that it ran on.
     """
     items: list[Any] = []
     async with aclosing(lazy):
@@ -65,7 +65,7 @@ async def collect_async_items(lazy: AsyncGenerator[Any, None], most: int) -> lis
 def _marked(items: list[Any], most: int) -> list[Any]:
     if len(items) > most:
         items[-1] = (
-            f"... only the first {most:,} items were taken; the others are lost, as a generator "
-            "gives each once: return a list to keep all of them ..."
+            f"... only the first {most:,} items were taken; the others are lost, since a generator "
+            "yields each once: return a list to keep all ..."
         )
     return items

@@ -1,8 +1,8 @@
-"""Tells displays that only load a plotting library into the page from those that show something.
+"""Recognizes displays that only load a plotting library into the page.
 
 Runs in the user's kernel, on the thread of the call. ``bokeh.io.output_notebook()``,
-``holoviews.extension()`` and the like display scripts, a logo and "Loading BokehJS ...": for a
-client that is noise. So is the empty element into which a script then draws.
+``holoviews.extension()`` and the like display scripts, a logo and "Loading BokehJS ...", which is
+noise for a client. So is the empty element that a script draws into.
 """
 
 import re
@@ -18,19 +18,19 @@ _LOADING = re.compile(
     r"""|\A\s*<div id="[^"]*" data-root-id="[^"]*"[^>]*>\s*</div>\s*\Z"""  # bokeh draws into it
     r"""|\A\s*<div class="logo-block">\s*<a href="https://holoviews\.org"""
     r"""|\A\s*<script type="esms-options">"""  # panel's, for holoviews
-    r"""|\A\s*<script[^>]*>\s*window\.PlotlyConfig\s*="""  # a plot has its element before that
+    r"""|\A\s*<script[^>]*>\s*window\.PlotlyConfig\s*="""  # a plot's element comes before it
     r"""|<script\b[^>]*\bdata-lets-plot-script="library\""""
 )
 _PLOT = 'data-lets-plot-script="plot"'
-"""In a page that loads lets-plot for the plot in it."""
+"""Found in a page that loads lets-plot and also has a plot."""
 _MAX_CONNECTION = 50_000
-"""Characters of the longest page by which panel connects to the kernel."""
+"""Maximum characters of the page by which panel connects to the kernel."""
 _MAX_SEARCHED = 2_000
-"""Characters of a display's HTML that are searched: what it is stands at its beginning."""
+"""Characters at the beginning of a display's HTML that are searched."""
 
 
 def is_library_loader(data: Mapping[str, Any]) -> bool:
-    """Tell whether a display shows nothing, but prepares the page for later ones.
+    """Tell whether a display only prepares the page for later ones.
 
     Args:
         data: MIME types and values.

@@ -1,9 +1,9 @@
-"""Objects of libraries that are shown as the data in them: graphs, sparse matrices, groups...
+"""Renders library objects as the data in them: graphs, sparse matrices, groups...
 
 Runs in the user's kernel, on the thread of the call. Each function reads one kind of object and
-returns its parts, which are rendered as if they had been returned. No library is imported: where
-there is an object of one, it is loaded. This module bounds how many rows of a part are read; how
-many are shown is the business of `tables`.
+returns its parts, which are rendered as if they had been returned. No library is imported: if there
+is an object of one, it is loaded. This module limits the rows that are read; `tables` limits the
+rows that are shown.
 """
 
 import sys
@@ -24,18 +24,18 @@ from mcp_notebook.kernel.safe.to_json import to_json_value
 from mcp_notebook.text.wording import count
 
 MAX_EDGES = 100_000
-"""Edges and nodes of a graph that are read, and rows that are read one by one."""
+"""Maximum edges or nodes of a graph, and maximum rows that are read one by one."""
 MAX_ROWS = 1_000_000
-"""Rows of a relation that are read as columns."""
+"""Maximum rows of a relation that are read as columns."""
 MAX_STORED = 10_000_000
-"""Stored elements of a sparse matrix that are read."""
+"""Maximum stored elements of a sparse matrix."""
 MAX_DENSE = 400
-"""Elements of the largest sparse matrix that is written as a dense one."""
+"""Elements of the largest sparse matrix that is shown as a dense one."""
 _PICTURES = (*PICTURES, "image/svg+xml")
 _PLAN = ["explain_key", "explain_value"]
-"""The columns of what DuckDB returns of ``explain``: pictures of plans."""
+"""The columns of DuckDB's ``explain``, whose values are drawings of plans."""
 MAX_LEARNED = 10_000
-"""Elements and characters of what an estimator has learned."""
+"""Maximum elements and characters of an estimator's learned attributes."""
 _DECOMPOSITION = "statsmodels.tsa.seasonal.DecomposeResult"
 _SUMMARIES = ("statsmodels.iolib.summary.Summary", "statsmodels.iolib.summary2.Summary")
 _MODEL = "statsmodels.base.model.Model"
@@ -43,7 +43,7 @@ Render: TypeAlias = Callable[[ValueRenderer, Any, Position], list[Piece]]
 
 
 def render_parts(list_parts: Callable[[Any], Iterable[Any]]) -> Render:
-    """Return what renders an object by its parts.
+    """Return a function that renders an object as its parts.
 
     Args:
         list_parts: Returns the parts of an object.
@@ -64,7 +64,7 @@ def read_buffer(value: Any) -> list[Any]:
 
 
 def fetch_rows(value: Any) -> list[Any]:
-    """Fetch the rows of a result of SQLAlchemy."""
+    """Fetch the rows of a SQLAlchemy result."""
     if not getattr(value, "returns_rows", True):
         return [f"The statement returns no rows; it affected {count(value.rowcount, 'row')}."]
     names = value.keys() if hasattr(value, "keys") else []
@@ -72,15 +72,15 @@ def fetch_rows(value: Any) -> list[Any]:
 
 
 def fetch_last_rows(value: Any) -> list[Any]:
-    """Fetch the rows of what was last executed on a DuckDB connection."""
+    """Fetch the rows of the last query on a DuckDB connection."""
     if value.description is None:
-        return ["A DuckDB connection on which nothing was executed: return `.sql(query)` of it."]
+        return ["A DuckDB connection that has executed nothing: return its `.sql(query)`."]
     names = [column[0] for column in value.description]
     return _show_plan(names, value.fetchmany(MAX_EDGES + 1))
 
 
 def read_relation(value: Any) -> list[Any]:
-    """Return the rows of a DuckDB relation, whose query runs now, as an Arrow table."""
+    """Run the query of a DuckDB relation; return its rows as an Arrow table."""
     if find_spec("pyarrow") is None or list(value.columns) == _PLAN:
         return _show_plan(value.columns, value.limit(MAX_EDGES + 1).fetchall())
     table = value.limit(MAX_ROWS + 1).to_arrow_table()
@@ -111,7 +111,7 @@ def _list_fetched(rows: Sequence[Any], names: Iterable[str]) -> list[Any]:
 
 
 def count_groups(value: Any) -> list[Any]:
-    """Return how many rows each group has of a ``GroupBy`` or ``Resampler``."""
+    """Return the number of rows in each group of a ``GroupBy`` or ``Resampler``."""
     is_pandas = hasattr(value, "size")
     sizes = value.size() if is_pandas else value.agg(sys.modules["polars"].len())
     title = f"{type(value).__name__}, not computed yet. Its groups:"
@@ -119,13 +119,13 @@ def count_groups(value: Any) -> list[Any]:
 
 
 def list_windowed(value: Any) -> list[Any]:
-    """Return what a window of pandas is, such as ``Rolling``, and the rows that it goes over."""
+    """Return the settings of a pandas window such as ``Rolling``, and its rows."""
     return [f"{value!r}, not computed yet. Its rows:", value.obj]
 
 
 def is_of_statsmodels(value: Any) -> bool:
-    """Tell whether `summarize_fit` has more to say of an object than its repr."""
-    # Its results answer by `__getattribute__`, so that their classes have no such methods.
+    """Tell whether `summarize_fit` says more about an object than its repr."""
+    # Results answer through `__getattribute__`; their classes do not have these methods.
     methods = (getattr(value, name, None) for name in ("summary", "summary_frame"))
     paths = (*_SUMMARIES, _DECOMPOSITION, _MODEL)
     return any(map(callable, methods)) or any(is_instance(value, path) for path in paths)
@@ -147,14 +147,14 @@ def summarize_fit(value: Any) -> list[Any]:
 
 
 def describe_estimator(value: Any) -> Iterator[Any]:
-    """Yield the parameters of an estimator of scikit-learn, and what it or its steps learned."""
+    """Yield the parameters of a scikit-learn estimator, and what it or its steps learned."""
     yield repr(value)
     parts = [("", value), *getattr(value, "steps", ())]
     if hasattr(value, "best_estimator_"):
         parts.append(("best_estimator_", value.best_estimator_))
     for name, part in parts:
-        # The library's convention: these are set by `fit`.
-        attributes = getattr(part, "__dict__", {})  # a step may be the text "passthrough"
+        # By the library's convention, `fit` sets these.
+        attributes = getattr(part, "__dict__", {})  # a step may be the string "passthrough"
         learned = {
             key: item
             for key, item in attributes.items()
@@ -166,7 +166,7 @@ def describe_estimator(value: Any) -> Iterator[Any]:
 
 
 def list_graph(value: Any) -> Iterator[Any]:
-    """Yield the size of a networkx graph, its edges, and its nodes if these have attributes."""
+    """Yield the size of a networkx graph, its edges, and its nodes if they have attributes."""
     yield str(value)
     ends = ("from", "to") if value.is_directed() else ("node", "other node")
     edges = [
@@ -196,7 +196,7 @@ def _describe_rows(name: str, number: int) -> str:
 
 
 def list_sparse(value: Any) -> Iterator[Any]:
-    """Yield the kind and the elements of a sparse matrix of scipy: by position if it is large."""
+    """Yield the kind and the elements of a scipy sparse matrix; by position if it is large."""
     yield repr(value)
     rows, *columns = value.shape
     if rows * (columns[0] if columns else 1) <= MAX_DENSE:
@@ -217,7 +217,7 @@ def list_sparse(value: Any) -> Iterator[Any]:
 def render_with_picture(
     renderer: ValueRenderer, value: Any, position: Position
 ) -> list[Piece] | None:
-    """Render what stands in for an object (WKT, SMILES), and by itself the picture of it."""
+    """Render an object as text (WKT, SMILES); outside collections also as a picture."""
     reader = find_reader(value)
     if reader is None:
         return None
@@ -230,19 +230,19 @@ def render_with_picture(
 
 
 def draw_lets_plot(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
-    """Render a plot of lets-plot as the SVG that it makes of itself."""
+    """Render a plot of lets-plot as its own SVG."""
     svg = run_bounded(lambda value: value.to_svg(), value)
     return render_mime_bundle({"image/svg+xml": svg}, renderer.budget)
 
 
 def is_table_of_holoviews(value: Any) -> bool:
-    """Tell whether an element of holoviews shows nothing but its data."""
-    # Nearly all elements are datasets, of a class of their own.
+    """Tell whether an element of holoviews shows only its data."""
+    # Nearly all elements are subclasses of Dataset.
     is_bare = type(value) is getattr(sys.modules.get("holoviews"), "Dataset", None)
     paths = ("holoviews.Table", "holoviews.ItemTable")
     return is_bare or any(is_instance(value, path) for path in paths)
 
 
 def read_elements(value: Any) -> list[Any]:
-    """Return the table that an element of holoviews shows."""
+    """Return the table of a holoviews element."""
     return [value.dframe()]

@@ -1,9 +1,9 @@
-"""How objects show themselves: display methods, formatters of the user, and generated reprs.
+"""How objects show themselves: display methods, registered formatters, generated reprs.
 
 Runs in the user's kernel, on the thread of the call. An object whose class defines `_repr_html_` or
-a method like it is shown by that, also where it is a mapping, a dataclass or a list: its author
-knows best what there is to see. What the user registered with IPython for its type comes before our
-own rules; IPython itself would ask `_ipython_display_` first.
+a similar method is shown by it, even if it is a mapping, a dataclass or a list: its author knows
+best how to show it. Formatters that the user registered with IPython come before our own rules.
+IPython itself would ask `_ipython_display_` first.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set
 
 
 def shows_itself(value: Any) -> bool:
-    """Tell whether the class of an object says how the object is displayed."""
+    """Tell whether the class of an object defines how it is displayed."""
     kind = type(value)
     return kind not in _BUILT_IN and any(
         callable(getattr(kind, name, None)) for name in (*RICH_METHODS, _DISPLAYS_ITSELF)
@@ -33,15 +33,15 @@ def shows_itself(value: Any) -> bool:
 
 
 def displays_itself(value: Any) -> bool:
-    """Tell whether an object displays itself when it is formatted, so that nothing is returned."""
+    """Tell whether an object displays itself when formatted, and returns nothing."""
     return callable(getattr(type(value), _DISPLAYS_ITSELF, None))
 
 
 def may_show_picture_or_markdown(value: Any) -> bool:
-    """Tell whether a table may have a method by which it shows itself other than as a table.
+    """Tell whether a table may have a method that shows it as something else.
 
-    IPython would ask the object for each. What the tables of pandas look through then, their
-    columns, are not methods, so looking at classes and instance attributes is enough and cheaper.
+    IPython would look up each method on the object, for which pandas searches its columns. Looking
+    at the class and the instance's attributes is cheaper.
     """
     kind = type(value)
     if kind.__module__.partition(".")[0] != "pandas":
@@ -50,7 +50,7 @@ def may_show_picture_or_markdown(value: Any) -> bool:
 
 
 def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the MIME bundle of an object without its plain text if nobody wrote that.
+    """Return the MIME bundle of an object, without its plain text if that is generated.
 
     Args:
         value: The object.
@@ -62,7 +62,7 @@ def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str
 
 
 _REGISTRIES = ("type_printers", "deferred_printers", "singleton_printers")
-"""Where a formatter of IPython's looks up what is registered."""
+"""The attributes in which an IPython formatter stores registered functions."""
 
 
 def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:

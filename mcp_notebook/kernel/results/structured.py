@@ -1,4 +1,4 @@
-"""The structured content of a result, and the `_meta` of one that the author made.
+"""The structured content of a result, and the checks of an author's `Result`.
 
 Runs in the user's kernel, on the thread of the call.
 """
@@ -27,13 +27,13 @@ class Structured:
     """The structured content of a result."""
 
     data: Any
-    """None for none."""
+    """None: there is none."""
     cuts: Sequence[Cut] = ()
-    """What of it is sent only in part."""
+    """The parts of it that were shortened."""
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the result's ``_meta`` says of it."""
+        """The entry in the result's ``_meta`` about the cuts."""
         cuts = [{"path": list(cut.path), "kept": cut.kept, "total": cut.total} for cut in self.cuts]
         return {SHORTENED: cuts} if cuts else {}
 
@@ -42,16 +42,16 @@ NO_DATA = Structured(None)
 
 
 def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> Structured:
-    """Return the structured content of a result: as much of it as may be sent.
+    """Return the structured content of a result, shortened if it is too large.
 
     Args:
         value: What the tool returned.
         output: The tool's output schema, if it has one.
-        max_chars: Characters of the structured content as JSON.
+        max_chars: Maximum characters of the structured content as JSON.
 
     Raises:
-        InvalidResult: The data does not match the schema, or no part of what is too large does; or
-            the author's `Result` has a `meta` that cannot be sent.
+        InvalidResult: The data, or the first part of too much data, does not match the schema; or
+            the author's `Result` has an invalid `meta`.
     """
     if not isinstance(value, Result):
         return Structured(None) if output is None else _convert(output, value, max_chars)

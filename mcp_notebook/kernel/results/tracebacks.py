@@ -1,8 +1,8 @@
 """An exception as text for a model: its type, its message, and the lines of the user's own code.
 
-Runs in the user's kernel, on the thread of the call. Frames of this package and of what runs it
-(asyncio, IPython, ipykernel, pydantic) are left out; of a library that the user's code called, the
-frame that raised is named. Bounded, and safe against exceptions whose own methods fail.
+Runs in the user's kernel, on the thread of the call. Frames of this package and of its callers
+(asyncio, IPython, ipykernel, pydantic) are left out. Of a library that the user's code called, only
+the frame that raised is named. Size is limited, and exceptions whose own methods fail are safe.
 """
 
 import linecache
@@ -24,12 +24,12 @@ CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
 
 MAX_FRAMES = 20
 MAX_MEMBERS = 5
-"""Exceptions of a group that are described."""
+"""Maximum exceptions of a group that are described."""
 MAX_MESSAGE = 5_000
 _INDENT = "    "
 _OURS = "mcp_notebook"
 _REMOTE = ("RemoteTraceback", "_RemoteTraceback")
-"""Exceptions that stand for a traceback of another process: ours, and that of Python's pools."""
+"""Exceptions that hold the traceback of another process: ours, and that of Python's pools."""
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 _LIBRARIES = tuple(
     {
@@ -44,8 +44,8 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
     """Describe why a call failed.
 
     Args:
-        error: What the tool raised. A `CallError` speaks for itself.
-        code_name: Names a cell by the name of its code; file names are used without it.
+        error: What the tool raised; a `CallError` needs no traceback.
+        code_name: Returns the name of a cell by its file name; None: use file names.
     """
     if isinstance(error, CallError):
         return clean_text(run_bounded(str, error)) or type(error).__name__
@@ -53,7 +53,7 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
     parts = [report.describe(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if type(cause).__name__ in _REMOTE and cause is not None:
-        # Not a cause: the traceback of the error itself, in the process that raised it.
+        # Not a cause, but the traceback of this error in the process that raised it.
         parts = ["\n".join([parts[0], *report.describe_remote_frames(str(cause))])]
     elif cause is not None and not isinstance(cause, CallError):
         parts += ["It was raised while this was handled:", report.describe(cause)]
@@ -96,7 +96,7 @@ class _Report:
 
     def _describe_members(self, group: BaseExceptionGroup[BaseException]) -> Iterable[str]:
         for member in group.exceptions[:MAX_MEMBERS]:
-            # A group within a group is named, not opened: its depth has no bound.
+            # A nested group is only named: nesting has no limit.
             nested = isinstance(member, BaseExceptionGroup)
             text = describe_error(member) if nested else self.describe(member)
             yield "- " + text.replace("\n", "\n  ")
@@ -105,7 +105,7 @@ class _Report:
             yield f"- ... and {left_out} more"
 
     def _describe_message(self, error: BaseException) -> str:
-        # Also what is special: SyntaxError's line and caret, notes, a __str__ that fails.
+        # Includes SyntaxError's line and caret, notes, and a __str__ that fails.
         lines = run_guarded(
             lambda: run_bounded(_format_last_lines, error), lambda _: [describe_error(error)]
         )
@@ -120,7 +120,7 @@ class _Report:
         return self._describe_lines("Traceback", _list_user_lines(trace))
 
     def describe_remote_frames(self, text: str) -> list[str]:
-        """Return the lines on where an error was raised in another process.
+        """Return the lines that say where an error was raised in another process.
 
         Args:
             text: The traceback, as Python prints it there.
@@ -166,7 +166,7 @@ def _list_user_lines(trace: TracebackType | None) -> list[_Line]:
 
 
 def _shorten(lines: Sequence[_Line]) -> list[tuple[_Line | None, int]]:
-    """Join repeated lines, hide libraries' inner frames and the middle of what is too long."""
+    """Join repeated lines; omit inner library frames and the middle of long tracebacks."""
     entries: list[tuple[_Line | None, int]] = []
     for index, line in enumerate(lines):
         if not line.is_user_code and index < len(lines) - 1:

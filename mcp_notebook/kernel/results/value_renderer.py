@@ -43,15 +43,15 @@ from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
 from mcp_notebook.text.wording import format_size
 
 MISSING: Any = object()
-"""Stands for no data."""
+"""Marks that there is no data."""
 PLAIN_TYPES = frozenset({str, bool, int, float})
-"""Types of values that are simple, and whose code is Python's own."""
+"""Simple types, whose code is Python's own."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
 _COLLECTIONS = frozenset({list, tuple, dict})
 _MAX_DEPTH = 1
-"""Collections within collections whose items are looked at one by one."""
+"""Levels of nested collections whose items are examined."""
 _MAX_LOOKED_AT = 8
-"""Items of a collection within another that tell whether it is more than data."""
+"""Items of a nested collection that are examined."""
 
 
 class Format(Protocol):
@@ -65,26 +65,26 @@ class Format(Protocol):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a value lies within the value that a tool returned."""
+    """Where a value is within the value that a tool returned."""
 
     root: Any
     """What the tool returned."""
     depth: int = 0
-    """In how many collections the value lies."""
+    """Number of collections around the value."""
     conversions: tuple[Conversion, ...] = ()
-    """The author's converters whose results the value is part of."""
+    """The author's converters that returned the value or a collection around it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One row of the table of values: which values, and what content they become."""
+    """One row of the table of values: which values become which content."""
 
     values: str
     """Which values, in Markdown."""
     content: str
-    """What the client gets of them, in Markdown."""
+    """The content that the client gets, in Markdown."""
     render: Callable[["ValueRenderer", Any, Position], list[Piece] | None] = field(repr=False)
-    """Makes the content; returns None if a later row applies after all."""
+    """Renders a value; None: a later row applies instead."""
     libraries: frozenset[str] = frozenset()
     """Top-level modules that must define one of the value's classes; empty for any value."""
     accepts: Callable[[Any], bool] = field(default=lambda _: True, repr=False)
@@ -109,13 +109,13 @@ def match_rules(rules: Iterable[Rule], value: Any) -> Iterator[Rule]:
 
 
 class RichItems:
-    """Tells which items of one collection are more than text and data.
+    """Tells which items of a collection are rich: more than text and data.
 
     Args:
-        collection: A list, a tuple or a mapping; of anything else no item is rich.
-        depth: In how many collections this one lies.
-        is_custom: Tells whether the notebook's author converts values like an item.
-        is_rich: Tells whether an item by itself is more than text and data.
+        collection: A list, tuple or mapping; anything else has no rich items.
+        depth: Number of collections around this one.
+        is_custom: Tells whether the author has a converter for an item.
+        is_rich: Tells whether an item alone is rich.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class RichItems:
 
     @cached_property
     def _is_listing(self) -> bool:
-        # Many paths are a listing, not files to be read.
+        # Many paths are a listing, not files to show.
         collection = self._collection
         items = collection.values() if isinstance(collection, Mapping) else collection
         paths = filter(is_path, islice(items, MAX_COLLECTED))
@@ -166,10 +166,10 @@ class RichItems:
 
 
 def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
-    """Tell whether a value by itself is more than text and data.
+    """Tell whether a value alone is more than text and data.
 
     Args:
-        value: Anything; if its own code fails, it is not rich.
+        value: Anything; not rich if its own code fails.
         rules: The table of values.
 
     Raises:
@@ -190,7 +190,7 @@ def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What the rendering of every value of a notebook needs."""
+    """What rendering needs, the same for all values of a notebook."""
 
     format: Format
     files: Files
@@ -202,9 +202,9 @@ class ValueRenderer:
     """Renders values as content; holds no state.
 
     Args:
-        context: Of the notebook.
-        budget: What the result may take.
-        data: The returned value as a program gets it, if one does: its JSON text says the same.
+        context: The context of the notebook.
+        budget: The limits of the result.
+        data: The structured content, if any: JSON text has the same data.
     """
 
     def __init__(self, context: RenderContext, budget: Budget, data: Any = MISSING) -> None:
@@ -212,7 +212,7 @@ class ValueRenderer:
         self.format = context.format
         """IPython's ``shell.display_formatter.format``."""
         self.budget = budget
-        """What the result may take."""
+        """The limits of the result."""
         self._data = data
 
     def render_returned(self, value: Any) -> list[Piece]:
@@ -222,19 +222,19 @@ class ValueRenderer:
         return self.render(value, Position(value))
 
     def render_displayed(self, value: Any) -> list[Piece] | None:
-        """Render what a call displays; None if its representations by MIME type say as much."""
+        """Render a displayed value; None if its MIME bundle is as good."""
 
         def render_special() -> list[Piece] | None:
             rules = (rule for rule in self._context.rules if rule.replaces_display)
             is_special = next(match_rules(rules, value), None) is not None
             return self.render(value, Position(MISSING)) if is_special else None
 
-        return run_guarded(render_special, lambda _: None)  # there is another way
+        return run_guarded(render_special, lambda _: None)  # the MIME bundle is shown instead
 
     def render(self, value: Any, position: Position) -> list[Piece]:
-        """Render a value, or an item of one, by the first rule that applies to it."""
+        """Render a value or an item by the first rule that applies."""
         try:
-            if type(value) in PLAIN_TYPES:  # most values: no other rules can apply to them
+            if type(value) in PLAIN_TYPES:  # no other rules apply to these
                 pieces = self.render_custom(value, position)
                 return self.render_plain(value, position) if pieces is None else pieces
             for rule in match_rules(self._context.rules, value):
@@ -274,7 +274,7 @@ class ValueRenderer:
         conversion = self._context.custom_types.find(value, position.conversions)
         if conversion is None:
             return None
-        # Not again in what it returns: a converter may return its value, or a value like it.
+        # Not again on its output: a converter may return its own argument.
         within = replace(position, conversions=(*position.conversions, conversion))
 
         def convert() -> list[Piece]:
@@ -309,7 +309,7 @@ class ValueRenderer:
         )
 
     def render_bytes(self, value: Any, _position: Position) -> list[Piece]:
-        """Render bytes: an encoded image, or else their text."""
+        """Render bytes as an image, or else as text."""
         data = bytes(value)
         if not images.is_image(data):
             return [_make_bytes_piece(data)]
@@ -334,7 +334,7 @@ class ValueRenderer:
         """Render a table of some library."""
         data = format_registered(self.format, value)
         if data is None and may_show_picture_or_markdown(value):
-            # Not all types, or the library would also build its own HTML.
+            # Not all MIME types: the library would also build its HTML.
             data, _ = self.format(value, _RICH)
         if data:
             return render_mime_bundle(data, self.budget)
@@ -396,7 +396,7 @@ class ValueRenderer:
                     yield self._make_item_piece(item, end=":")
                 yield from self.render(item, within)
             elif item is not None:
-                # Not `render` for all: a list may contain itself.
+                # Not `render`, since a list may contain itself.
                 yield self._make_item_piece(item)
 
     def render_built_in(self, value: Any, position: Position) -> list[Piece]:
@@ -420,7 +420,7 @@ class ValueRenderer:
         return pieces or table_text.render_index(value, self.budget)
 
     def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
-        """Render what has a JSON form, unless a formatter is registered for it."""
+        """Render a value with a JSON form, unless a formatter is registered for its type."""
         is_registered = has_registered_format(self.format, value)
         data = format_registered(self.format, value) if is_registered else None
         if data:
@@ -428,7 +428,7 @@ class ValueRenderer:
         return [self._make_json_piece(value, position)]
 
     def _is_data(self, value: Any, position: Position) -> bool:
-        """Tell whether the structured content says the same as a value."""
+        """Tell whether a value is the one in the structured content."""
         return self._data is not MISSING and value is position.root
 
     def _make_json_piece(self, value: Any, position: Position) -> Piece:
@@ -436,11 +436,11 @@ class ValueRenderer:
             return author_blocks.make_json_piece(value, self.budget.chars)
         if isinstance(self._data, str):
             return replace(make_text_piece(self._data), repeats_data=True)
-        # Whole: structured content is bounded itself.
+        # Whole, since structured content has its own limit.
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
     def _make_item_piece(self, value: Any, name: str = "", end: str = "") -> Piece:
-        """Make a text of an item that is data, among others that are more."""
+        """Render a data item of a collection with rich items."""
         json_value, is_partial = to_bounded_json(value, self.budget.chars)
         text = json_value if isinstance(json_value, str) else format_json(json_value)
         original = author_blocks.describe_whole_json(value) if is_partial else None
@@ -449,7 +449,7 @@ class ValueRenderer:
 
 
 def _mark_repeated(pieces: Iterable[Piece]) -> list[Piece]:
-    """Mark texts that say what the structured content says."""
+    """Mark texts that repeat the structured content."""
     return [
         replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
         for piece in pieces
@@ -466,7 +466,7 @@ def _make_bytes_piece(data: bytes) -> Piece:
 
 
 def find_figures(value: Any) -> list[Any] | None:
-    """Return the matplotlib figures that a value is or stands for; None if it is more than that."""
+    """Return the matplotlib figures that a value is or stands for; None for other values."""
     if "matplotlib" not in sys.modules:
         return None
     if matplotlib_figures.can_draw(value):

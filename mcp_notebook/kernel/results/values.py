@@ -1,4 +1,4 @@
-"""What a value becomes: a table of rules, the first matching one of which applies.
+"""The table of values: rules in order, of which the first match applies.
 
 Pure data; the documentation's table of values is made of it.
 """
@@ -43,7 +43,7 @@ from mcp_notebook.kernel.safe.to_json import is_jsonable
 def _render_self_shown(
     renderer: ValueRenderer, value: Any, _position: Position
 ) -> list[Piece] | None:
-    """Render what shows itself though it could be read as data; None if it shows nothing."""
+    """Render data by its own display methods; None if they show nothing."""
     data, _ = run_bounded(renderer.format, value)
     if not data.keys() - {"text/plain"}:
         return [] if not data and displays_itself(value) else None
@@ -57,12 +57,12 @@ def _render_object(renderer: ValueRenderer, value: Any, _position: Position) -> 
         return [make_text_piece(run_bounded(str, value))]
     if data:
         return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
-    # Nothing: the object displayed itself (which is among the outputs then), or its repr fails.
+    # No data: the object displayed itself, so it is among the outputs; or its repr failed.
     return [] if displays_itself(value) else [Piece(Text(safe_repr(value)))]
 
 
 _BUILT_IN = frozenset({list, tuple, dict, set})
-# fireducks puts its own classes in the place of those of pandas.
+# fireducks replaces the classes of pandas by its own.
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
 _GROUPS = (
     *("pandas.api.typing.DataFrameGroupBy", "pandas.api.typing.SeriesGroupBy"),
@@ -87,7 +87,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_data(value: Any) -> bool:
-    """Tell whether a later rule would take a value apart."""
+    """Tell whether a later rule would read a value as data."""
     is_collection = isinstance(value, (list, tuple))
     return is_collection or is_jsonable(value) or is_instance(value, "numpy.ndarray")
 
@@ -111,7 +111,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         values="generator, async generator, `map`, `zip`...",
         content="the list of its items, at most the first 1,000",
-        # Never reached: `converter` has collected the items, which a program's data needs as well.
+        # Never reached: `converter` collects the items, which structured content also needs.
         accepts=lambda _: False,
         render=ValueRenderer.render_nothing,
     ),

@@ -1,7 +1,7 @@
-"""What widgets show: the texts, pictures, outputs and values within boxes and tabs.
+"""Renders widgets: the texts, pictures, outputs and values in their boxes and tabs.
 
-Runs in the user's kernel, on the thread of the call. The own text of a widget of ipywidgets or
-panel names it and little more; a user who looks at the notebook sees what is in it.
+Runs in the user's kernel, on the thread of the call. The repr of an ipywidgets or panel widget
+is little more than its name, but the user in the notebook sees its contents.
 """
 
 from abc import ABC, abstractmethod
@@ -18,16 +18,16 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import get_type_name, safe_repr
 
 MAX_DEPTH = 20
-"""Boxes within boxes that are opened."""
+"""Maximum levels of nested boxes."""
 MAX_WIDGETS = 200
-"""Widgets that are shown of one."""
+"""Maximum widgets that are shown within one."""
 _TEMPLATE = "panel.template.base.BaseTemplate"
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def is_widget(value: Any) -> bool:
     """Tell whether a value is a widget that shows something."""
-    # A progress bar is reported as progress.
+    # Progress bars are reported as progress.
     is_bar = type(value).__module__.startswith("tqdm.")
     return is_instance(value, "ipywidgets.DOMWidget") and not is_bar
 
@@ -38,19 +38,19 @@ def is_of_panel(value: Any) -> bool:
 
 
 def render_widget(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece] | None:
-    """Render what a widget shows; None if it has a representation besides its name."""
+    """Render a widget; None if it has a MIME type besides text."""
     if run_bounded(renderer.format, value)[0].keys() - {"text/plain", _VIEW}:
         return None
     return _IpywidgetsParts(renderer, position).render_all(value)
 
 
 def render_panel(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
-    """Render what a layout, pane or widget of panel shows."""
+    """Render a layout, pane or widget of panel."""
     return _PanelParts(renderer, position).render_all(value)
 
 
 class _WidgetParts(ABC):
-    """One rendering of a widget and of what is in it."""
+    """The rendering of one widget and its contents."""
 
     def __init__(self, renderer: ValueRenderer, position: Position) -> None:
         self._renderer = renderer
@@ -59,7 +59,7 @@ class _WidgetParts(ABC):
         self._left_out = 0
 
     def render_all(self, widget: Any) -> list[Piece]:
-        """Return what a widget shows, in order, and how many parts of it are left out."""
+        """Return the contents of a widget in order, and the number of parts left out."""
         pieces = list(self._render(widget))
         if self._left_out:
             more = f"{self._left_out:,} more widgets are left out"
@@ -133,7 +133,7 @@ class _PanelParts(_WidgetParts):
             objects = [*getattr(layout, "sidebar", ()), *getattr(layout, "main", ())]
         else:
             objects = layout.objects
-        # Of a grid, by their places.
+        # The keys of a grid are positions.
         objects = list(objects.values()) if isinstance(objects, Mapping) else list(objects)
         names = getattr(layout, "_names", ())  # of tabs
         for index, child in enumerate(objects):

@@ -179,7 +179,7 @@ class _Deadline:
             return function(value)
         if self._compute_time_left(self._clock) <= 0:
             raise DeadlineExceeded(
-                f"that is not shown: the objects before it took the {self._seconds:g} s that "
+                f"that is not shown: the objects before it used up the {self._seconds:g} s that "
                 "showing a result may take"
             )
         try:

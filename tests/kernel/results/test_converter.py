@@ -247,4 +247,4 @@ def test_the_specification_of_an_interactive_plot_does_not_flood(converter):
 
 def test_a_display_that_nobody_can_read_is_named(converter):
     text = only_text(converter.make_result(None, [Displayed({"application/x-odd": b"\0"})]))
-    assert text == "[a display that has no text: application/x-odd]"
+    assert text == "[a display without text: application/x-odd]"

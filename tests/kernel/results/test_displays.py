@@ -323,7 +323,7 @@ def test_a_specification_that_is_not_drawn_keeps_pictures_in_it_out(budget, undr
 def test_any_json_type_is_told_within_bounds(budget):
     rows = [{"x": number} for number in range(100_000)]
     text = only_text(blocks_of({"application/vnd.my+json": rows}, budget))
-    assert text.startswith("[application/vnd.my+json, which is for a notebook to show:]")
+    assert text.startswith("[application/vnd.my+json, which only a notebook can show:]")
     assert len(text) < 5_200
     assert json.dumps(rows[0]) in text
 
@@ -408,6 +408,6 @@ def test_of_many_media_the_first_are_told_and_the_pages_share_the_room(budget):
 def test_a_page_that_shows_no_text_is_not_called_by_the_name_of_its_class(converter):
     for page in ("<script>draw()</script>", "<div id='map'></div>", "<style>p {}</style>"):
         text = only_text(converter.make_result(display.HTML(page), ()).content)
-        assert text == "[a display that has no text: text/html]"
+        assert text == "[a display without text: text/html]"
     nested = {"a": {"b": {"c": display.HTML("<b>x</b>")}}}
     assert only_text(converter.make_result(nested, ()).content) == '{"a": {"b": {"c": "<b>x</b>"}}}'

@@ -14,8 +14,8 @@ from mcp_notebook.kernel.results.iterators import (
 )
 
 SAID = (
-    "... only the first 2 items were taken; the others are lost, as a generator gives each once: "
-    "return a list to keep all of them ..."
+    "... only the first 2 items were taken; the others are lost, since a generator yields each "
+    "once: return a list to keep all ..."
 )
 
 

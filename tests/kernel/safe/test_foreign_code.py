@@ -143,7 +143,7 @@ def test_all_objects_of_one_result_share_the_time(where, converter):
     text = text_of(where(lambda: converter.make_result([Loops()] * 1_000, ())))
     assert time.monotonic() - began < 1_000 * SECONDS / 2
     assert text.count("whose repr took longer") == 1
-    assert "that is not shown: the objects before it took the 0.05 s" in text
+    assert "that is not shown: the objects before it used up the 0.05 s" in text
 
 
 def test_the_next_result_has_its_own_time(where, converter):

@@ -1,7 +1,7 @@
 """Content blocks: text, images, audio and documents, made to fit the budget of one result.
 
 A `piece.Piece` holds a block on its way into a result, with its notes and its `Original`. Each kind
-of block is made where its limits are known: texts and JSON in `piece` and `author_blocks`, images
+of block has its module: texts and JSON in `piece` and `author_blocks`, images
 in `images` (by `image_encoding`), sounds in `audio`, documents in `embedded`. `fit` turns all
 pieces of a result into the blocks that are sent: images by `image_block`, texts by `truncation`.
 
@@ -10,13 +10,13 @@ Face, used by `results`, `results.tables` and `results.plots`:
 - `piece`: `Piece`, `make_text_piece`, `join_texts`.
 - `budget`: `Budget`, and `NotDrawn`, `PlotRenderer` for what draws plots.
 - `originals`: `Original`, `FileFormat`, `OriginalSink`.
-- `author_blocks`: checks blocks that authors make; `render_image`, `make_json_piece`...
+- `author_blocks`: checks the blocks of authors; `render_image`, `make_json_piece`...
 - `images`, `audio`, `embedded`: render one block each.
 - `fit.fit_pieces`: the last step of a conversion.
-- `truncation`: `LINK`, the characters that a link to an original takes in a result.
+- `truncation`: `LINK`, the characters that a link takes in a result.
 
 Threads: everything runs on the thread of the call; the content of an original is made on the thread
 of the client's read.
 
-Left to others: which value becomes which block (`results.values`), keeping originals (`link`).
+Left to other rooms: which value becomes which block (`results.values`), keeping originals (`link`).
 """

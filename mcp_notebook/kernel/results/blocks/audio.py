@@ -1,8 +1,7 @@
-"""Turns sounds into audio that clients can play: encoded bytes as they are, samples as WAV.
+"""Makes audio that clients can play: encoded bytes as they are, samples as WAV.
 
-Runs in the user's kernel, on the thread of the call; a sound that is too large for a result is
-encoded on a thread of the resource store, when a client reads it. numpy is loaded only if an author
-gives samples.
+Runs in the user's kernel, on the thread of the call. Audio that is too large for a result is
+encoded when a client reads it, on a thread of the resource store. numpy is loaded only for samples.
 """
 
 import importlib
@@ -26,14 +25,14 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.text.wording import format_size
 
 MAX_COPY = 256 * 2**20
-"""Bytes of the largest samples that are copied to be kept; that takes less time than encoding."""
+"""Bytes of the largest array of samples that is copied to be kept; faster than encoding it."""
 MAX_RATE = 1_000_000
-"""Most samples per second."""
+"""Maximum sample rate in Hz."""
 _CHANNELS = 2
 _SAMPLE_BYTES = 2
 _HEADER_BYTES = 44
 _CHUNK_ROWS = 2**18
-"""Samples of each channel that are converted at a time."""
+"""Samples per channel that are converted at a time."""
 _EXTENSIONS = {
     "audio/wav": ".wav",
     "audio/mpeg": ".mp3",
@@ -44,7 +43,7 @@ _EXTENSIONS = {
 
 
 def render_audio(block: Audio, budget: Budget) -> list[Piece]:
-    """Render a sound: as audio, or as a sentence and a link if it is too large.
+    """Render a sound as audio, or as a note and a link if it is too large.
 
     Args:
         block: The author's block, with encoded bytes or samples.
@@ -88,17 +87,17 @@ def encode_wav(samples: Any, rate: float) -> tuple[bytes, str]:
 def _render_encoded(block: Audio, budget: Budget) -> list[Piece]:
     data = block.data
     detected = detect_audio_type(data)
-    # A type that is unknown here is believed, but not the default of `Audio`, which is WAV.
+    # Trust a type that we do not know, but not WAV, which is only the default of `Audio`.
     if detected is None and (not data or block.mime_type in ("", Audio.mime_type)):
         beginning = data[:8].hex(" ") or "nothing"
         raise ValueError(
-            f"{len(data):,} bytes beginning with {beginning} are not a sound: give WAV, MP3, Ogg, "
-            "FLAC or M4A, or samples as a numpy array, with their `rate`."
+            f"{len(data):,} bytes beginning with {beginning} are not audio in a known format: give "
+            "WAV, MP3, Ogg, FLAC or M4A, or samples as a numpy array with their `rate`."
         )
     mime_type = detected or block.mime_type
     if len(data) <= budget.picture_bytes:
         return [Piece(replace(block, mime_type=mime_type))]
-    what = f"The sound ({mime_type}, {format_size(len(data))})"
+    what = f"The audio ({mime_type}, {format_size(len(data))})"
     return _link_sound(what, mime_type, lambda: data, (len(data), len(data)), budget)
 
 
@@ -112,8 +111,8 @@ def _render_samples(block: Audio, data: Any, budget: Budget) -> list[Piece]:
         audio = replace(block, data=data, mime_type="audio/wav", rate=None)
         return [Piece(audio), Piece(Text(note))] if note else [Piece(audio)]
     seconds = columns.shape[0] / rate
-    what = f"The sound (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {format_size(size)})"
-    # A view would keep its whole array alive, and the tool may change it in its next call.
+    what = f"The audio (audio/wav, {seconds:,.1f} s at {rate:g} Hz, {format_size(size)})"
+    # A view keeps its whole array alive, and the next call may change it.
     original = samples.copy() if samples.nbytes <= MAX_COPY else samples
     encode = partial(_encode_original, original, rate)
     return _link_sound(what, "audio/wav", encode, (size, samples.nbytes), budget)
@@ -137,7 +136,7 @@ def _check_rate(rate: Any) -> float:
     if not is_number or not 1 <= rate <= MAX_RATE:
         problem = "is missing" if rate is None else f"cannot be {str(rate)[:80]}"
         raise ValueError(
-            f"The `rate` of a sound's samples {problem}: write `Audio(samples, rate=44_100)`, "
+            f"The `rate` of audio samples {problem}: write `Audio(samples, rate=44_100)`, "
             f"samples per second, from 1 to {MAX_RATE:,}."
         )
     return float(rate)
@@ -146,41 +145,41 @@ def _check_rate(rate: Any) -> float:
 def _to_array(data: Any) -> Any:
     name = type(data).__name__
     if isinstance(data, str):
-        raise TypeError("Audio(data) does not take the name of a file: return a `Path`.")
+        raise TypeError("Audio(data) takes no file name: return a `Path`.")
 
     def refuse(error: BaseException) -> NoReturn:
         if isinstance(error, ImportError):
-            raise TypeError("To make a sound of samples, numpy is needed: install it.") from None
-        raise ValueError(f"No sound can be made of a {name}: {describe_error(error)}.") from None
+            raise TypeError("Audio samples need numpy: install it.") from None
+        raise ValueError(f"No audio can be made of a {name}: {describe_error(error)}.") from None
 
     array = run_guarded(lambda: importlib.import_module("numpy").asarray(data), refuse)
     if array.dtype.kind not in "iuf":
         what = name if array.dtype.kind == "O" else f"{name} of {array.dtype}"
         raise TypeError(
-            f"No sound can be made of a {what}: give encoded bytes, or samples that are floats "
+            f"No audio can be made of a {what}: give encoded bytes, or samples that are floats "
             "from -1 to 1 or integers."
         )
     return array
 
 
 def _to_columns(array: Any) -> Any:
-    """Return the samples with a column for each channel."""
+    """Return the samples with one column per channel."""
     shape = array.shape
     columns = array.reshape(-1, 1) if array.ndim == 1 else array
     if columns.ndim == _CHANNELS and columns.shape[1] > _CHANNELS >= columns.shape[0]:
         columns = columns.T
     if columns.ndim != 2 or not 1 <= columns.shape[1] <= _CHANNELS:  # noqa: PLR2004 - a table
         raise ValueError(
-            f"A sound of samples in the shape {shape}: one channel or two can be played, "
-            "(n,), (n, 2) or (2, n)."
+            f"Audio samples of shape {shape} cannot be played: their shape must be (n,), (n, 2) "
+            "or (2, n)."
         )
     if not columns.shape[0]:
-        raise ValueError("A sound without samples has nothing to hear.")
+        raise ValueError("The audio has no samples.")
     return columns
 
 
 def _choose_conversion(columns: Any) -> tuple[Callable[[Any], Any], str]:
-    """Return a function that converts some samples to 16-bit integers, and a note."""
+    """Return a function that converts samples to 16-bit integers, and a note."""
     kind, bits = columns.dtype.kind, columns.dtype.itemsize * 8
     if kind == "f":
         return _convert_floats(columns)
@@ -188,7 +187,7 @@ def _choose_conversion(columns: Any) -> tuple[Callable[[Any], Any], str]:
         lowest, highest = int(columns.min()), int(columns.max())
         bits = 16 if lowest >= -(2**15) and highest < 2**15 else 32
         if not (lowest >= -(2**31) and highest < 2**31):
-            raise ValueError("Samples of a sound that are integers have at most 32 bits.")
+            raise ValueError("Integer samples of audio have at most 32 bits.")
         kind = "i"
     middle = 2 ** (bits - 1) if kind == "u" else 0
     up, down = max(16 - bits, 0), max(bits - 16, 0)
@@ -203,10 +202,10 @@ def _convert_floats(columns: Any) -> tuple[Callable[[Any], Any], str]:
 
     peak = max(float(abs(fill_gaps(part)).max()) for part in _iterate_chunks(columns))
     factor = 32_767 / max(peak, 1)
-    note = f"The sound was made quieter: its samples go to {peak:.3g}, and 1 is the loudest."
+    note = f"The audio was made quieter: its samples reach {peak:.3g}, above the maximum of 1."
     return lambda part: numpy.rint(fill_gaps(part) * factor), note if peak > 1 else ""
 
 
 def _iterate_chunks(columns: Any) -> Iterator[Any]:
-    # Samples take up to eight times their memory while they are converted.
+    # Conversion takes up to eight times the memory of the samples.
     return (columns[start : start + _CHUNK_ROWS] for start in range(0, len(columns), _CHUNK_ROWS))

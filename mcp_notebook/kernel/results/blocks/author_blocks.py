@@ -1,4 +1,4 @@
-"""Content blocks that can be sent: of encoded images, of JSON, and of an author's own blocks.
+"""Makes content blocks of encoded images, of JSON, and of the blocks that authors return.
 
 Runs in the user's kernel, on the thread of the call.
 """
@@ -32,20 +32,20 @@ from mcp_notebook.text.wording import count
 
 BLOCK_TYPES = (Text, Image, Audio, Resource, ResourceLink)
 MAX_DESCRIPTION = 2_000
-"""Characters of what a block says about itself: of a name, a title, a description."""
+"""Characters of a block's name, title or description."""
 MAX_URI = 8_000
 """Characters of a block's URI."""
 MAX_JSON = 2**24
-"""Elements and characters of a value that is written as JSON: more could not be sent."""
+"""Elements and characters of the largest value that is written as JSON."""
 _LARGE = 10**15
-"""Numbers beyond are written with care: they may have more digits than Python writes."""
+"""Larger integers may have more digits than Python converts to text."""
 _COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
 _UNCUT_FIELDS = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
 
 
 def render_encoded_image(data: Any, budget: Budget) -> list[Piece]:
-    """Make a block of an encoded picture: bytes, or base64 as Jupyter's messages have it."""
+    """Render an encoded picture: bytes, or base64 as in Jupyter's messages."""
     return render_image(lambda: images.fit_image(decode_bytes(data), budget), budget)
 
 
@@ -54,7 +54,7 @@ def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
 
     Args:
         make: Makes the image, or raises `Unshowable`.
-        budget: What the result may hold.
+        budget: The limits of the result.
     """
     try:
         return [make()]
@@ -64,12 +64,12 @@ def render_image(make: Callable[[], Piece], budget: Budget) -> list[Piece]:
 
 
 def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
-    """Render a block that an author made, with the right types and clean strings."""
-    # The bridge refuses a frame with a block of wrong types, and the whole link with it.
-    # A class of the author's own may have let anything through: as one of ours it is checked.
+    """Render a block that an author made, with valid types and clean strings."""
+    # The bridge closes the link if a frame has a block with wrong types.
+    # A subclass may have skipped the checks of our class, so it is rebuilt as ours.
     kind = next(kind for kind in BLOCK_TYPES if isinstance(block, kind))
     values = {item.name: getattr(block, item.name) for item in fields(kind)}
-    if kind is not Text:  # it may be of any length: `draft` sees to it
+    if kind is not Text:  # which may have any length
         values |= _fit_fields(block, kind)
     block = kind(**values)
     match block:
@@ -86,12 +86,12 @@ def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
 
 
 def list_parts(content: Any) -> list[Any]:
-    """Return the parts of a `Result`, which may be a single one without a list."""
+    """Return the parts of a `Result`; a single part needs no list."""
     return list(content) if isinstance(content, (list, tuple)) else [content]
 
 
 def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
-    """Give the annotations of a block to everything that was made of it."""
+    """Copy the annotations of a block to the pieces made from it."""
     annotations = {
         name: value
         for name in ("audience", "priority", "last_modified")
@@ -105,15 +105,15 @@ def _change_block(piece: Piece, **changes: Any) -> Piece:
 
 
 def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -> Piece:
-    """Make a block of a value's JSON, and keep a reference to the value if it does not fit.
+    """Render a value as JSON; if it does not fit, a reference to the value is kept.
 
     Args:
         value: Anything.
-        max_items: Elements and characters of it that are written.
-        repeats_data: Structured content says the same.
+        max_items: Maximum number of elements and characters to write.
+        repeats_data: Whether structured content has the same data.
     """
     if type(value) is bool or (type(value) is int and -_LARGE < value < _LARGE):
-        text = str(value).lower()  # one of a few characters is its own original
+        text = str(value).lower()  # too short for an original
         return Piece(Text(text), repeats_data=repeats_data)
     json_value, is_partial = to_bounded_json(value, max_items)
     text = json_value if isinstance(json_value, str) else format_json(json_value)
@@ -141,14 +141,14 @@ def describe_whole_json(value: Any) -> Original:
     A reference to the value is kept, so the JSON shows what the tool changes later.
     """
     form = FileFormat(".json", "application/json", lambda: _write_whole_json(value))
-    title = "The whole value as JSON, as it is when it is read"
+    title = "The whole value as JSON, as of when it is read"
     return Original("value", title, (form,), estimate_memory(value))
 
 
 def _write_whole_json(value: Any) -> str:
     json_value, is_partial = to_whole_json(value, MAX_JSON)
     if is_partial:
-        # Lists of one list of one list... take no memory, and as text all that there is.
+        # Nested references to one list take little memory, but fill all of it as text.
         limits = f"{MAX_JSON:,} elements and characters, or than {MAX_STRUCTURED_DEPTH} levels"
         raise ValueError(f"it has more than {limits}")
     return format_json_lines(json_value)
@@ -176,7 +176,7 @@ def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]
 
 
 def _write_path(path: PurePath, *, as_uri: bool) -> str:
-    # On this machine: a path of another system has no place here.
+    # A path of another system is read as one of this machine.
     return clean_text(Path(path).absolute().as_uri() if as_uri else str(path))
 
 
@@ -189,9 +189,7 @@ def _check_addressed(block: Resource | ResourceLink, budget: Budget) -> list[Pie
         return [Piece(replace(block, uri=normalize_uri(block.uri)))]
     if isinstance(block.data, (str, bytes)):
         return render_resource(block, budget)
-    text = (
-        f"[Resource(data) takes a text or bytes, not an object of type {type(block.data).__name__}]"
-    )
+    text = f"[Resource(data) takes str or bytes, not an object of type {type(block.data).__name__}]"
     return [Piece(Text(text))]
 
 
@@ -200,7 +198,7 @@ def _check_image(block: Image, budget: Budget) -> list[Piece]:
 
 
 def _encode_image(block: Image, budget: Budget) -> Piece:
-    """Make the picture that an author marked as one."""
+    """Encode the data of an `Image` block."""
     data = block.data
     if isinstance(data, bytes):
         return images.fit_image(data, budget)
@@ -216,7 +214,7 @@ def _encode_image(block: Image, budget: Budget) -> Piece:
 
 
 def decode_bytes(data: Any) -> bytes:
-    """Return a display's bytes, which may be base64 text; none if they are neither."""
+    """Return a display's data as bytes; base64 is decoded, and anything else is empty."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     try:
@@ -227,7 +225,7 @@ def decode_bytes(data: Any) -> bytes:
 
 def join_lines(value: Any) -> str:
     """Return a display's text."""
-    # A notebook file has a list of lines where a message has one text.
+    # A notebook file holds a list of lines where a message holds one string.
     if isinstance(value, list):
         return "".join(str(line) for line in value)
     return value if isinstance(value, str) else str(value)

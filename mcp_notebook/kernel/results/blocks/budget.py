@@ -1,4 +1,4 @@
-"""How much one result may hold, and where the whole of what does not fit is kept.
+"""The limits of one result, and where the originals of what exceeds them are kept.
 
 Pure data. A `Budget` is passed through the whole conversion of a value, on the thread of the call.
 """
@@ -11,21 +11,21 @@ from mcp_notebook.settings.settings import Settings, TableFormat
 
 
 class NotDrawn(Exception):
-    """A plot could not be drawn; the message says why, and what to do."""
+    """A plot could not be drawn; the message says why and what to do."""
 
 
 class PlotRenderer(Protocol):
-    """Draws plots by other libraries: `results.plots.renderer` has the one that really does."""
+    """Draws plots; implemented by `results.plots.renderer`."""
 
     seconds: float
-    """That one attempt may take."""
+    """Time limit of one attempt."""
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
         """Return the encoded picture, or raise `NotDrawn`."""
 
 
 class NoRenderer:
-    """Draws nothing: for budgets of what holds no plots."""
+    """Draws nothing; for budgets of values without plots."""
 
     seconds = 0.0
 
@@ -36,25 +36,25 @@ class NoRenderer:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How much one result may hold; `keep` takes the originals of what does not fit."""
+    """The limits of one result; `keep` takes the originals of what exceeds them."""
 
     chars: int
-    """Characters of all texts together."""
+    """Total characters of all texts."""
     pictures: int
-    """Pictures of one result."""
+    """Maximum number of pictures."""
     picture_side: int
-    """Pixels on the longer side of a picture."""
+    """Maximum pixels on the longer side of a picture."""
     picture_bytes: int
     """Maximum bytes of one encoded picture, sound or document."""
     result_bytes: int
-    """Bytes of all pictures, sounds and documents of one result together."""
+    """Total bytes of all pictures, sounds and documents."""
     table_rows: int
-    """Rows of one table."""
+    """Maximum rows of a table."""
     table_format: TableFormat
     """How tables are written."""
     keep: OriginalSink = discard_original
     renderer: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
-    """Draw plots; they remember what has failed, so the budgets of a kernel share them."""
+    """Draws plots. It remembers failures, so all budgets of a kernel share it."""
 
     @classmethod
     def from_settings(
@@ -64,14 +64,14 @@ class Budget:
 
         Args:
             settings: The notebook's.
-            keep: Takes originals.
-            chars: In place of the settings' `max_result_chars`: the tool's own.
+            keep: Keeps originals.
+            chars: The tool's own limit, which overrides `max_result_chars`.
         """
         return cls(
             chars=settings.max_result_chars if chars is None else chars,
             pictures=settings.max_pictures,
             picture_side=settings.max_picture_side,
-            # Not more than all together have: it would be encoded twice.
+            # At most the total, or it would be encoded twice.
             picture_bytes=min(settings.max_picture_bytes, settings.max_result_bytes),
             result_bytes=settings.max_result_bytes,
             table_rows=settings.max_table_rows,

@@ -1,7 +1,7 @@
-"""Renders documents: embedded in the result if they are small, otherwise behind a link.
+"""Renders documents: embedded in the result if small, otherwise as a link.
 
-Runs in the user's kernel, on the thread of the call. An author's `content.Resource`, and everything
-else that is sent either whole or not at all, is rendered here.
+Runs in the user's kernel, on the thread of the call. Handles an author's
+`content.Resource`, and everything else that is sent whole or not at all.
 """
 
 import mimetypes
@@ -20,16 +20,16 @@ from mcp_notebook.kernel.safe.text import clean_text, cut_text
 from mcp_notebook.text.wording import format_size
 
 BINARY = "application/octet-stream"
-"""The MIME type of bytes about which nothing is known."""
+"""The MIME type of bytes of unknown format."""
 _URI_CHARS = "%/:?#[]@!$&'()*+,;="
 
 
 def render_resource(block: Resource, budget: Budget) -> list[Piece]:
-    """Render a document: itself, or a sentence and a link if it is too large.
+    """Render a document, or a note and a link if it is too large.
 
     Args:
         block: The document; its fields have the right types.
-        budget: The limits of the result; bytes may be as many as those of a picture.
+        budget: The limits of the result; bytes are limited like those of a picture.
     """
     block = replace(block, uri=normalize_uri(block.uri), mime_type=_choose_mime_type(block))
     data = block.data
@@ -48,7 +48,7 @@ def render_resource(block: Resource, budget: Budget) -> list[Piece]:
         clean_text(file.stem) or "resource", what, (file_format,), sys.getsizeof(data)
     )
     pieces = link_original(what, original, budget)
-    if len(pieces) == 1 and isinstance(data, str):  # its beginning and end are better than nothing
+    if len(pieces) == 1 and isinstance(data, str):  # nothing was kept: show both ends
         return [Piece(replace(block, data=cut_text(data, budget.chars, NOT_KEPT)))]
     return pieces
 
@@ -57,25 +57,21 @@ def link_original(what: str, original: Original, budget: Budget) -> list[Piece]:
     """Say that something is too large for the result, and link to it.
 
     Args:
-        what: What it is, with its size; the beginning of the sentence.
-        original: The thing itself.
+        what: Its name and size, with which the sentence begins.
+        original: The document.
         budget: Keeps the original.
     """
     links = budget.keep(original)
-    reading = (
-        "read it by the link that follows"
-        if links
-        else "and too large to be kept for a client to read"
-    )
-    text = f"[{what} is too large to be part of the result: {reading}.]"
+    reading = ": read it through the link below" if links else ", and too large to be kept"
+    text = f"[{what} is too large for the result{reading}.]"
     return [Piece(Text(text)), *map(Piece, links)]
 
 
 def normalize_uri(text: str) -> str:
-    """Return an author's URI as clients accept it; other text becomes a URI of the notebook."""
+    """Return a valid URI; text that is not a URI becomes one with the scheme ``notebook``."""
     uri = quote(text.strip(), safe=_URI_CHARS + "~")
     try:
-        Url(uri)  # a URI that strict clients refuse costs the whole result
+        Url(uri)  # strict clients refuse a whole result for one invalid URI
     except (ValidationError, ValueError):
         return f"notebook:///{quote(text.strip().lstrip('/'), safe='/')}"
     return uri

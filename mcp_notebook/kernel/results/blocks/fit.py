@@ -1,8 +1,7 @@
-"""The last step of a conversion: fits all pieces of a result to its budget together.
+"""Fits all pieces of a result to its budget: the last step of a conversion.
 
-Runs in the user's kernel, on the thread of the call. Each piece fits by itself already. This step
-limits how many there are, drops repeated images, and makes the bytes and the characters of all of
-them fit.
+Runs in the user's kernel, on the thread of the call. Each piece already fits on its own. This step
+limits the number of pieces, drops repeated images, and limits the total bytes and characters.
 """
 
 import json
@@ -27,16 +26,16 @@ from mcp_notebook.kernel.results.blocks.truncation import is_short_text, truncat
 from mcp_notebook.kernel.safe.text import compute_share
 
 MAX_BLOCKS = 100
-"""Blocks of one result."""
+"""Maximum blocks of a result."""
 _LONGEST = 12
-"""Bytes of a character in JSON that is ASCII: an emoji."""
+"""Most bytes that one character takes in ASCII JSON: an emoji."""
 
 
 def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
-    """Fit a result to what a model can read, and to what every client accepts.
+    """Fit a result to what models can read and clients accept.
 
-    The same image is sent once (a figure that was displayed and returned). Of too many images, the
-    first ones and the last one, which is the tool's value, are sent; the others become links.
+    An image is sent once, even if it was both displayed and returned. Of too many images, the first
+    ones and the last one (the tool's value) are sent; the others become links.
     If there are too many bytes, the largest images are downsized, and the largest sounds and
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
@@ -59,7 +58,7 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
 def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:
     """Downsize images, and replace sounds and documents by links, until all bytes fit together.
 
-    Each gets a fair share: what the small ones leave goes to the large ones.
+    Each gets a fair share; the unused room of small pieces goes to the large ones.
     """
     sizes = [_count_bytes(piece.block) for piece in pieces]
     if sum(sizes) <= budget.result_bytes:
@@ -96,18 +95,18 @@ def _shrink(piece: Piece, room: Budget, share: int) -> list[Piece]:
 
 
 def _count_bytes(block: ContentBlock) -> int:
-    """Return what counts of a block; texts and links have limits of their own."""
+    """Return the bytes of a block that count; texts and links have other limits."""
     match block:
         case Image() | Audio() | Resource(data=bytes()):
             return len(block.data)
         case Resource():
-            return len(json.dumps(block.data))  # as some transports send it: in ASCII
+            return len(json.dumps(block.data))  # some transports send ASCII
         case _:
             return 0
 
 
 def _limit_count(pieces: list[Piece], keep: OriginalSink) -> tuple[list[Piece], list[ContentBlock]]:
-    """Leave out what is in the middle of too many pieces, and link to the texts in it."""
+    """Of too many pieces, leave out the middle, and link to the texts in it."""
     if len(pieces) <= MAX_BLOCKS:
         return pieces, []
     half = MAX_BLOCKS // 2
@@ -118,7 +117,7 @@ def _limit_count(pieces: list[Piece], keep: OriginalSink) -> tuple[list[Piece], 
 
 
 def _describe_parts(pieces: Sequence[Piece]) -> Original:
-    """Describe pieces that are left out: their texts, and what else there is."""
+    """Describe pieces that are left out: their texts, and a line for each other block."""
 
     def write() -> str:
         return "\n\n".join(_write_part(piece) for piece in pieces)

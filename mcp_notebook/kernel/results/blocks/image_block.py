@@ -1,7 +1,7 @@
 """An image block of a result, with its notes and its original.
 
-Runs in the user's kernel, on the thread of the call. The same image can come twice, or be one too
-many: only when a result is finished is it known which originals must be kept and what is said.
+Runs in the user's kernel, on the thread of the call. An image may repeat, or be one too many, so
+its notes and original are only used when the result is complete.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,11 @@ EXTENSIONS = {
 
 
 class Unshowable(ValueError):
-    """A picture cannot be shown: the message says why.
+    """A picture cannot be shown; the message says why.
 
     Args:
-        sentence: For the reader of the result.
-        original: What can be kept in its place.
+        sentence: The message for the reader of the result.
+        original: The original that can be kept instead.
     """
 
     def __init__(self, sentence: str, original: Original | None = None) -> None:
@@ -44,14 +44,14 @@ class Unshowable(ValueError):
 def describe_encoded_original(
     data: bytes, mime_type: str, size: tuple[int, int] | None = None
 ) -> Original:
-    """Describe an encoded picture as it came."""
+    """Describe an encoded picture as its own original."""
     pixels = f": {size[0]}x{size[1]} pixels" if size else ""
     form = FileFormat(EXTENSIONS.get(mime_type, ""), mime_type, lambda: data, len(data))
     return Original("picture", f"The original picture{pixels}", (form,), len(data))
 
 
 def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Let each picture through once: a figure may have been shown and returned."""
+    """Drop repeated pictures: a figure may have been both displayed and returned."""
     earlier_images: set[bytes] = set()
     for piece in pieces:
         if isinstance(piece.block, Image):
@@ -64,10 +64,10 @@ def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
 def fit_image_count(
     pieces: Sequence[Piece], most: int, keep: OriginalSink
 ) -> tuple[list[Piece], list[Text]]:
-    """Of too many pictures keep the first ones and the last one, which is the tool's value.
+    """Of too many pictures, keep the first ones and the last one (the tool's value).
 
     Returns:
-        The pieces, with links in the place of the pictures that are left out; and a note on them.
+        The pieces, with links in place of the omitted pictures; and a note on these.
     """
     places = [index for index, piece in enumerate(pieces) if isinstance(piece.block, Image)]
     if len(places) <= most:
@@ -87,15 +87,15 @@ def fit_image_count(
         remaining += map(Piece, links)
     text = f"{len(left_out)} of {len(places)} pictures are left out"
     if linked:
-        which = "their" if linked == len(left_out) else f"{linked} of their"
-        text += f"; links to the pictures stand in {which} places"
+        replaced = "them" if linked == len(left_out) else f"{linked} of them"
+        text += f"; links replace {replaced}"
     if linked < len(left_out) and keep is not discard_original:
         text += f"; {'they' if not linked else 'the others'} are too large to be kept"
     return remaining, [Text(f"[{text}.]")]
 
 
 def finish_images(pieces: Sequence[Piece], keep: OriginalSink) -> Iterator[Piece]:
-    """Put after each picture what was done to it, and the links to its original."""
+    """Add to each picture the notes on its changes and the links to its original."""
     for piece in pieces:
         if not isinstance(piece.block, Image):
             yield piece

@@ -1,7 +1,7 @@
 """Encodes PIL images within a budget.
 
-Runs in the user's kernel, on the thread of the call. PIL is never imported here: wherever there is
-an image, it is loaded.
+Runs in the user's kernel, on the thread of the call. PIL is never imported here: if there is an
+image, PIL is loaded.
 """
 
 import io
@@ -14,8 +14,8 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
 
 MAX_TRIES = 8
-"""How often a picture is scaled down until its bytes fit. Each time at most a third of the excess
-is left, so that this is plenty."""
+"""Attempts to scale a picture down until its bytes fit. Each leaves at most a third of the excess,
+so this is plenty."""
 _QUALITIES = (85, 60)
 """Qualities of JPEG and WebP at which text is legible."""
 _PNG_MODES = frozenset({"1", "L", "LA", "I;16", "P", "RGB", "RGBA"})
@@ -23,11 +23,11 @@ _WIDE_MODES = frozenset({"I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
 _TRANSPARENT_MODES = frozenset({"RGBA", "LA", "PA", "La", "RGBa"})
 _BRIGHTEST = 255
 _DARKEST = 64
-"""Numbers that are all below this, of 255, would look black."""
+"""If all values are below this, of 255, the picture looks black."""
 _DIM = 0.25
-"""The same for numbers from 0 to 1."""
+"""The same for values from 0 to 1."""
 _BLACK = 16
-"""The same for pictures of 8 bits, which are made for the eye: some of them are dark."""
+"""The same for 8-bit pictures, which are meant for viewing: some are dark on purpose."""
 _GREY_MODES = frozenset({"L", "I", "I;16", "I;16B", "I;16L"})
 _COARSE = 2
 """Palettes and bitmaps are first reduced to this many times the final size, without mixing colours:
@@ -36,12 +36,12 @@ converted to colours at full size they would take four to 32 times the memory.""
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """An encoded image that fits."""
+    """An encoded image that fits the budget."""
 
     data: bytes = field(repr=False)
     mime_type: str
     notes: tuple[str, ...] = ()
-    """Sentences about how it was changed."""
+    """Sentences about its changes."""
 
 
 def encode_image(
@@ -60,14 +60,14 @@ def encode_image(
         image: A PIL image.
         budget: Limits its sides and bytes.
         mime_type: The preferred format: for ``image/jpeg`` and ``image/webp`` no PNG is tried.
-        original_size: Of the picture, where the image is a smaller copy of it.
+        original_size: The size of the picture, if the image is a smaller copy.
 
     Raises:
-        Unshowable: It has no pixels, or there is no room for it.
+        Unshowable: It has no pixels, or does not fit.
     """
     width, height = image.size
     if min(width, height) < 1:
-        raise Unshowable(f"A picture of {width}x{height} pixels has nothing to show.")
+        raise Unshowable(f"A picture of {width}x{height} pixels is empty.")
     image_8bit, notes = _reduce_depth(image)
     factor = min(1.0, budget.picture_side / max(width, height))
     for _ in range(MAX_TRIES):
@@ -90,9 +90,9 @@ def encode_image(
 
 
 def looks_black(image: Any) -> bool:
-    """Tell whether the picture in a file has numbers, but all of them would look black.
+    """Tell whether a picture in a file has data, but would look all black.
 
-    Only of a grey one: to decode each coloured picture would take too long.
+    Checks grey pictures only: decoding every colour picture takes too long.
     """
     if image.mode not in _GREY_MODES:
         return False
@@ -113,7 +113,7 @@ def convert_for_png(image: Any) -> Any:
 
 
 def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
-    """Scale an image of more than 8 bits to 8, and one that would look black to all of them."""
+    """Scale an image of more than 8 bits to 8 bits, and one that would look black to full range."""
     if image.mode in {"L", "RGB"}:
         return _brighten(image)
     if image.mode not in _WIDE_MODES:
@@ -122,7 +122,7 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
     lowest, highest = image.getextrema()
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise Unshowable(
-            "A picture holds NaN or infinite values: replace them, for example with "
+            "The picture contains NaN or infinite values: replace them, for example with "
             "numpy.nan_to_num."
         )
     is_as_bytes = lowest >= 0 and (_DARKEST <= highest <= _BRIGHTEST or highest == 0)
@@ -130,7 +130,7 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
         return image.convert("L"), ()
     if lowest >= 0 and _DIM < highest <= 1:
         lowest, highest = 0.0, 1.0
-    # PIL and most viewers would show numbers above 255 as white, and those up to 1 as black.
+    # PIL and most viewers show values above 255 as white, and those up to 1 as black.
     scale = _BRIGHTEST / ((highest - lowest) or 1.0)
     grey = image.point(lambda value: value * scale - lowest * scale).convert("L")
     return grey, (_describe_range(lowest, highest),)
@@ -139,7 +139,9 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
 def _brighten(image: Any) -> tuple[Any, tuple[str, ...]]:
     ranges = image.getextrema() if image.mode == "RGB" else [image.getextrema()]
     highest = max(high for _, high in ranges)
-    if highest >= _BLACK or all(low == high for low, high in ranges):  # one dark colour is one
+    if highest >= _BLACK or all(
+        low == high for low, high in ranges
+    ):  # a single dark colour is intended
         return image, ()
     scale = _BRIGHTEST / highest
     return image.point(lambda value: value * scale), (_describe_range(0, highest),)
@@ -218,6 +220,6 @@ def _save_webp(image: Any, quality: int) -> bytes | None:
 
 def _save(image: Any, format_: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    # A colour profile may take a megabyte, and belong to colours that were converted since.
+    # A colour profile may take a megabyte, and no longer match the converted colours.
     image.save(buffer, format=format_, icc_profile=b"", **options)
     return buffer.getvalue()

@@ -1,8 +1,8 @@
-"""Turns encoded images, PIL images and arrays into images that clients show and models can take.
+"""Turns encoded images, PIL images and arrays into images that clients and models accept.
 
 Runs in the user's kernel, on the thread of the call. An encoded image that fits is passed on as it
 is; others are scaled down by `image_encoding`. PIL is imported when an image must be measured;
-without it everything works except scaling. numpy is never imported: wherever there is an array, it
+without it everything works except scaling. numpy is never imported: if there is an array, numpy
 is loaded.
 """
 
@@ -32,8 +32,8 @@ from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
 from mcp_notebook.kernel.safe.text import describe_error
 
 MAX_PIXELS = 64_000_000
-"""Pixels of the largest picture that is decoded: a quarter of a gigabyte. It is below the limit at
-which PIL shows a warning in the user's notebook."""
+"""Pixels of the largest picture that is decoded: a quarter of a gigabyte, and below the limit at
+which PIL warns in the user's notebook."""
 MAX_FRAME_PIXELS = 16_000_000
 """Pixels of all frames of the largest animation that is encoded."""
 
@@ -43,29 +43,29 @@ _ORIENTATION = 0x0112
 _ROTATED = range(5, 9)
 """The orientations of EXIF that swap width and height."""
 _TAIL_BYTES = 64
-"""Bytes at the end of a file in which the ending of its format is searched."""
+"""Bytes at the end of a file that are searched for the format's end marker."""
 _PIL_FILE_CLASSES = {
     "image/png": ("PIL.PngImagePlugin", "PngImageFile"),
     "image/jpeg": ("PIL.JpegImagePlugin", "JpegImageFile"),
     "image/gif": ("PIL.GifImagePlugin", "GifImageFile"),
     "image/webp": ("PIL.WebPImagePlugin", "WebPImageFile"),
 }
-"""The classes that read these files: ``PIL.Image.open`` would warn of large images first."""
+"""PIL's classes for these files; ``PIL.Image.open`` would warn of large images first."""
 
 _ARRAY_RULES = (
     "Image(array) takes height x width (grey) or height x width x 3 or 4 (RGB, RGBA), "
     "of uint8, of floats from 0 to 1, or of bool"
 )
 _CHUNK_ROWS = 256
-"""Rows of floats that are converted at a time, to avoid a second copy of the whole array."""
+"""Rows of floats converted at a time, to avoid copying the whole array."""
 _TOLERANCE = 1e-6
-"""How far rounding may take floats beyond 0 and 1."""
+"""Rounding error by which floats may exceed 0 and 1."""
 _CHANNELS = (3, 4)
 _GREY, _COLOUR = 2, 3
 
 
 def is_image(data: bytes) -> bool:
-    """Tell whether bytes are certainly an encoded image, though nobody says so."""
+    """Tell whether bytes without a declared type are certainly an encoded image."""
     if data.startswith(b"BM"):
         return len(data) == int.from_bytes(data[2:6], "little")
     return detect_image_type(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
@@ -75,7 +75,7 @@ def fit_image(data: bytes, budget: Budget) -> Piece:
     """Fit an encoded image into the budget: as it is, or scaled down.
 
     Raises:
-        Unshowable: The bytes are not an image, or one that is too large.
+        Unshowable: The bytes are not an image, or it is too large.
     """
     mime_type = detect_image_type(data)
     try:
@@ -91,7 +91,7 @@ def fit_image(data: bytes, budget: Budget) -> Piece:
     except PIL.UnidentifiedImageError:
         raise Unshowable(_explain_unknown_format(data)) from None
     except Exception as error:  # PIL raises anything on broken files
-        raise Unshowable(f"A picture cannot be read: {describe_error(error)}.") from error
+        raise Unshowable(f"The picture cannot be read: {describe_error(error)}.") from error
 
 
 def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -> Piece:
@@ -100,7 +100,7 @@ def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -
     Args:
         image: The image.
         budget: The limits of the image.
-        mime_type: The format that its author prefers; see `encode_image`.
+        mime_type: The author's preferred format; see `encode_image`.
 
     Raises:
         Unshowable: The image has no pixels, or cannot be encoded.
@@ -110,18 +110,18 @@ def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -
     except Unshowable:
         raise
     except Exception as error:  # PIL raises anything on broken or closed images
-        raise Unshowable(f"A PIL image cannot be encoded: {describe_error(error)}.") from error
+        raise Unshowable(f"The PIL image cannot be encoded: {describe_error(error)}.") from error
 
 
 def shrink_image(piece: Piece, budget: Budget) -> Piece:
-    """Scale down an image that fits by itself, but not together with others.
+    """Scale down an image that fits alone but not together with others.
 
     Args:
         piece: Holds an encoded image.
-        budget: What it may take, less than it does.
+        budget: A limit below its present size.
 
     Raises:
-        Unshowable: There is no room for it, or Pillow is not installed.
+        Unshowable: It does not fit, or Pillow is not installed.
     """
     before: Any = piece.block
     data = before.data
@@ -133,14 +133,16 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
     try:
         with _open(data, detect_image_type(data)) as image:
             size = image.size
-            # Not a PNG, which would have more bytes for these pixels.
+            # A PNG would take more bytes for these pixels.
             encoded = encode_image(image, budget, "image/jpeg")
             earlier = tuple(note for note in piece.notes if _COMPRESSED not in note)
             notes = (*earlier, *_describe_frame(image), *encoded.notes)
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
     except Exception as error:  # PIL raises anything on broken files
-        raise Unshowable(f"A picture cannot be read: {describe_error(error)}.", original) from error
+        raise Unshowable(
+            f"The picture cannot be read: {describe_error(error)}.", original
+        ) from error
     if not encoded.notes:
         notes += (_describe_compression(encoded, original.formats[0].size),)
     if original is not piece.original:
@@ -154,7 +156,7 @@ def _pass_unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Piec
     if len(data) > budget.picture_bytes:
         raise Unshowable(
             f"A picture of {len(data):,} bytes is too large to be shown: install Pillow "
-            "(`pip install pillow`), and it is scaled down.",
+            "(`pip install pillow`) to scale it down.",
             describe_encoded_original(data, mime_type),
         )
     return Piece(Image(data, mime_type))
@@ -223,7 +225,7 @@ def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
 
 
 def _encode_animation(image: Any, budget: Budget) -> Piece | None:
-    """Encode an animation from a file; return None if it is not one, or is too large."""
+    """Encode an animation from a file; return None if it is not animated or too large."""
     frames = getattr(image, "n_frames", 1)
     format_ = getattr(image, "format", None)
     if frames < 2 or format_ not in {"GIF", "WEBP", "PNG"}:  # noqa: PLR2004 - more than one
@@ -243,10 +245,10 @@ def _encode_animation(image: Any, budget: Budget) -> Piece | None:
 
 
 def _describe_pixels(image: Any) -> Original | None:
-    """Describe the original of an image, which is encoded when it is read.
+    """Describe the original of an image; it is encoded when a client reads it.
 
-    It is copied, since a tool may draw on the same image in its next call; that takes a small part
-    of the time of scaling it.
+    It is copied, since the next call may draw on the same image; copying is much faster than
+    scaling.
     """
     width, height = image.size
     if width * height > MAX_PIXELS:
@@ -308,7 +310,7 @@ def convert_array(value: Any) -> Any:
         import PIL.Image  # noqa: PLC0415 - only for pictures, and only if it is there
     except ImportError:
         raise Unshowable(
-            "An array is shown as a picture only where Pillow is installed: `pip install pillow`."
+            "Showing an array as a picture needs Pillow: `pip install pillow`."
         ) from None
     if numpy is None:
         raise Unshowable(f"{_ARRAY_RULES}, not an object of type {type(value).__name__}.")
@@ -323,7 +325,7 @@ def convert_array(value: Any) -> Any:
         array = array[:, :, 0]
     _check_shape(array)
     if not array.size:
-        raise Unshowable("An array without elements is not a picture.")
+        raise Unshowable("The array is empty, so there is no picture.")
     return PIL.Image.fromarray(_to_uint8(array, numpy))
 
 
@@ -353,7 +355,7 @@ def _to_uint8(array: Any, numpy: Any) -> Any:
         lowest, highest = float(rows.min()), float(rows.max())
         if not (math.isfinite(lowest) and math.isfinite(highest)):
             raise Unshowable(
-                "An array with NaN or infinite values is not a picture: replace them, for example "
+                "The array contains NaN or infinite values: replace them, for example "
                 "with numpy.nan_to_num(array)."
             )
         if lowest < -_TOLERANCE or highest > 1 + _TOLERANCE:

@@ -1,8 +1,8 @@
-"""A content block on its way into a result, with what only the result's last step can use.
+"""A content block on its way into a result, with data for the result's last step.
 
 Runs in the user's kernel, on the thread of the call. Each step of a conversion takes and returns
-pieces; `fit` turns them into the blocks that are sent. Only then is it known whether a text is cut
-or an image left out, and with that whether its original must be kept.
+pieces; `fit` turns them into the blocks that are sent. Only then is it known whether a text is
+cut or an image left out, and so whether its original must be kept.
 """
 
 import sys
@@ -14,49 +14,49 @@ from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.safe.text import clean_text
 
 CLEANED_WHOLE = 1_000_000
-"""Characters of a text that is cleaned before it is cut: codes may be most of it."""
+"""Characters of the longest text that is cleaned before it is cut: it may be mostly escapes."""
 
 
 NOT_KEPT = ", and too large to be kept"
-"""What is said where a text is cut that has no link to the whole."""
+"""Said in the gap of a cut text that has no link to the whole."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A content block, and what is known of it."""
+    """A content block, and what is known about it."""
 
     block: ContentBlock
     original: Original | None = field(default=None, repr=False)
-    """The whole of what the block shows only in part, or smaller than it is. A text without one
-    that is cut is its own original."""
+    """The whole of what the block shows in part or downsized. A cut text without one is its own
+    original."""
     notes: tuple[str, ...] = ()
-    """Sentences about what was done to an image."""
+    """Sentences about the changes to an image."""
     is_partial: bool = False
-    """The text is only a part: its original is kept even if it is not cut any further."""
+    """The text is only a part: its original is kept even if the text is not cut."""
     whole: str = ""
-    """What the text is a part of, in words, if it has more than the text has characters."""
+    """What the text is a part of, in words, unless the text is all there is to cut."""
     is_raw: bool = False
-    """The text has not been cleaned: what is sent and what is kept will be."""
+    """The text is not cleaned yet; what is sent or kept will be."""
     repeats_data: bool = False
-    """The text says what the structured content says."""
+    """The text has the same data as the structured content."""
     has_links: bool = False
-    """Links to the whole of the text follow, or nothing more of it can be read."""
+    """Links to the whole text follow, or no more of it can be read."""
     is_refusal: bool = False
-    """The text says why something may not be shown: the result is an error."""
+    """The text is a refusal: the result is an error."""
 
     @property
     def text(self) -> str:
-        """The text of the block; none if it is of another kind."""
+        """The text of the block; empty if it is of another kind."""
         return self.block.text if isinstance(self.block, Text) else ""
 
 
 def make_text_piece(text: str, extension: str = ".txt", mime_type: str = "text/plain") -> Piece:
-    """Make a text of any size fit to be sent, without a copy of one that will be cut anyway.
+    """Make a piece of a text of any size, without copying one that will be cut anyway.
 
     Args:
-        text: Not cleaned yet.
-        extension: Of the file that the whole of it would be.
-        mime_type: Of the same.
+        text: A text that is not cleaned yet.
+        extension: File extension of the whole text.
+        mime_type: MIME type of the whole text.
     """
     is_raw = str.__len__(text) > CLEANED_WHOLE
     text = str.__str__(text) if is_raw else clean_text(text)
@@ -67,7 +67,7 @@ def make_text_piece(text: str, extension: str = ".txt", mime_type: str = "text/p
 def describe_text_original(
     text: str, extension: str = ".txt", mime_type: str = "text/plain", what: str = "text"
 ) -> Original:
-    """Describe the whole of a text; it is not copied, and cleaned when it is read."""
+    """Describe the whole of a text; it is not copied, and is cleaned when a client reads it."""
     return Original(
         name=what.lower(),
         title=f"The whole {what}: {len(text):,} characters",
@@ -77,12 +77,12 @@ def describe_text_original(
 
 
 def join_texts(pieces: Iterable[Piece]) -> list[Piece]:
-    """Join plain neighbouring texts, so that a list of many words is one block."""
+    """Join consecutive plain texts, so that a list of words becomes one block."""
     joined: list[Piece] = []
     for piece in pieces:
         if joined and _is_plain_text(piece) and _is_plain_text(joined[-1]):
             last = joined[-1].text
-            gap = "\n\n" if "\n" in last else "\n"  # ends a Markdown table
+            gap = "\n\n" if "\n" in last else "\n"  # an empty line ends a Markdown table
             joined[-1] = make_text_piece(last + gap + piece.text)
         else:
             joined.append(piece)
@@ -90,7 +90,7 @@ def join_texts(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _is_plain_text(piece: Piece) -> bool:
-    """Tell whether a piece is nothing but its text."""
+    """Tell whether a piece is only its text."""
     block = piece.block
     return (
         isinstance(block, Text)

@@ -1,6 +1,6 @@
-"""Truncation of texts that are too long for a result: their ends, and a link to the whole.
+"""Truncates texts that are too long for a result: keeps both ends, and links to the whole.
 
-Of many texts that are cut, the longest have links of their own, and the others one together.
+Of many cut texts, the longest have a link each, and the others share one.
 
 Runs in the user's kernel, on the thread of the call, as the last step of a conversion.
 """
@@ -23,34 +23,34 @@ from mcp_notebook.kernel.results.blocks.piece import (
 from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
-"""Links to the whole of texts that one result has at most."""
+"""Maximum links to whole texts in a result."""
 MAX_REPEATED = 5_000
-"""Characters of a text for clients that get the same as structured content."""
+"""Characters of a text for clients that get the same data as structured content."""
 LINK = 200
-"""Characters of a link, about."""
+"""Approximate characters of a link."""
 _IN_DATA = ": the structured content has all of it"
 
 
 @dataclass(frozen=True)
 class _TextSize:
-    """What decides how much of a text is sent."""
+    """The properties that decide how much of a text is sent."""
 
     index: int
-    """Of its piece."""
+    """Position of its piece."""
     length: int
     is_partial: bool
     has_links: bool
 
     def needs_link(self, share: int) -> bool:
-        """Tell whether less than the whole is sent, and nothing else leads to the whole."""
+        """Tell whether less than the whole is sent and nothing else links to the whole."""
         return not self.has_links and (self.is_partial or self.length > share)
 
 
 def is_short_text(piece: Piece, chars: int) -> bool:
-    """Tell whether a piece is a whole text that `truncate_texts` would leave as it is.
+    """Tell whether a piece is a whole text that `truncate_texts` leaves unchanged.
 
     Args:
-        piece: The only one of a result.
+        piece: The only piece of a result.
         chars: Characters of the result's texts.
     """
     block = piece.block
@@ -63,16 +63,15 @@ def is_short_text(piece: Piece, chars: int) -> bool:
 
 
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:
-    """Cut the longest texts of a result, so that all of them keep to a number of characters.
+    """Cut the longest texts of a result, so that all texts together fit.
 
-    Links count. After each text that was cut, or was a part only, comes a link to the whole;
-    with too many of these, the link to the wholes of the others comes last.
+    Links count as text. A link to the whole follows each text that is cut or partial. With too many
+    of these, the last link leads to all others.
 
     Args:
-        pieces: Of the result.
-        chars: Characters of its texts and links; where they do not suffice for one link, the link
-            comes on top.
-        keep: Takes the originals.
+        pieces: The pieces of the result.
+        chars: Maximum characters of texts and links; one link is added even if it does not fit.
+        keep: Keeps the originals.
     """
     texts = [
         _TextSize(index, len(piece.block.text), piece.is_partial, piece.has_links)
@@ -96,14 +95,14 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
 
 
 def _link_together(pieces: Sequence[Piece], keep: OriginalSink) -> list[ContentBlock]:
-    """Keep the wholes of several texts as one, and return the link to it, or why there is none."""
+    """Keep several whole texts as one original; return the link to it, or a note why not."""
     originals = [piece.original or describe_text_original(piece.text) for piece in pieces]
 
     def write() -> str:
         wholes = (original.formats[0].content() for original in originals)
         return "\n\n".join(whole for whole in wholes if isinstance(whole, str))
 
-    what = f"{len(pieces):,} other texts that are shortened here"
+    what = f"{len(pieces):,} other shortened texts"
     cost = sum(original.cost for original in originals)
     form = FileFormat(".txt", "text/plain", write)
     links = keep(Original("texts", f"The whole of {what}", (form,), cost))
@@ -111,12 +110,12 @@ def _link_together(pieces: Sequence[Piece], keep: OriginalSink) -> list[ContentB
 
 
 def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[int, int]:
-    """Return to how many characters each text is cut, and how many texts get a link."""
+    """Return the characters that each text may have, and how many texts get a link."""
     lengths = [text.length for text in texts]
     share, count = compute_share(lengths, room), 0
     if can_link:
         most = min(MAX_LINKS, max(room // (2 * LINK), 1))
-        for _ in range(2):  # the room that links take may make more texts too long
+        for _ in range(2):  # links take room, which may make more texts too long
             count = min(sum(text.needs_link(share) for text in texts), most)
             share = compute_share(lengths, max(room - count * LINK, room // 2))
     return share, count
@@ -125,9 +124,9 @@ def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[in
 def _choose_linked(
     texts: Sequence[_TextSize], share: int, count: int
 ) -> tuple[set[int], list[int]]:
-    """Return which texts get a link each, and which one together, as one of so many links.
+    """Return which texts get their own link, and which share one of `count` links.
 
-    Those that are parts come first, then the longest.
+    Partial texts come first, then the longest.
     """
     candidates = [text for text in texts if text.needs_link(share)]
     ordered = sorted(candidates, key=lambda text: (not text.is_partial, -text.length))

@@ -82,11 +82,11 @@ def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
     usable = [reader for reader in readers if find_imported(reader.library) is not None]
     names = " or ".join(f"`import {reader.library}`" for reader in readers)
     if not usable:
-        return DataFile(note=f"With {names} in the notebook, {info.name} is shown as its data.")
+        return DataFile(note=f"After {names} in the notebook, {info.name} is shown as data.")
     note = ""
     for reader in usable:
         if info.size > reader.most:
-            note = f"{info.name} is too large to be shown as its data: return a part of it."
+            note = f"{info.name} is too large to be read as data: return a part of it."
             continue
         data = run_guarded(
             lambda reader=reader: _read(reader, file, info),  # type: ignore[misc]
@@ -111,7 +111,7 @@ def _read(reader: _Reader, file: BinaryIO, info: FileInfo) -> DataFile:
     value = run_bounded(read, io.BytesIO(content))
     note = ""
     if getattr(value, "shape", (0,))[:1] == (MAX_ROWS,) and reader.library != "numpy":
-        note = f"Of {info.name} the first {MAX_ROWS:,} rows were read."
+        note = f"Only the first {MAX_ROWS:,} rows of {info.name} were read."
     is_text = info.path.suffix.lower() in _TEXTS
     return DataFile(value, note, _detect_encoding(io.BytesIO(content), info) if is_text else None)
 
@@ -168,7 +168,7 @@ def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
     options = {"separator": delimiter, "n_rows": MAX_ROWS}
     table = polars.read_csv(io.BytesIO(data), infer_schema_length=10_000, **options)
     if b'"' in data and table.height < _count_rows(data.decode(), delimiter):
-        raise ValueError("some of its rows are lost between two quotes")
+        raise ValueError("an unclosed quote hides some of its rows")
     has_codes = _may_have_codes(data, "utf-8", delimiter)
     suspects = {}
     for name, dtype in table.schema.items():
@@ -217,7 +217,7 @@ def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     lines = io.TextIOWrapper(file, _detect_encoding(file, info))
     rows = list(islice((json.loads(line) for line in lines if line.strip()), MAX_ROWS))
     if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("not each of its lines is an object")
+        raise ValueError("some of its lines are not objects")
     names = dict.fromkeys(chain.from_iterable(rows))
     columns = {name: [row.get(name) for row in rows] for name in names}
     return pandas.DataFrame(

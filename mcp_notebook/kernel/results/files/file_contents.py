@@ -150,7 +150,7 @@ def _render_text(
             text = clean_text(text)
         pieces = [Piece(Text(text), has_links=not is_whole)]
         if not text.strip():
-            return [Piece(Text(f"[The file {info.name} holds nothing but white space.]"))]
+            return [Piece(Text(f"[The file {info.name} contains only white space.]"))]
     if is_whole:
         return pieces
     if info.size > MAX_READ:
@@ -185,7 +185,7 @@ def _render_binary(
 def _link_file(info: FileInfo, original: Original, budget: Budget) -> list[Piece]:
     if info.size > MAX_READ:
         limit = format_size(MAX_READ)
-        return [Piece(Text(f"[{original.title} is too large to be sent, at most {limit}.]"))]
+        return [Piece(Text(f"[{original.title} is too large to be sent: the limit is {limit}.]"))]
     return link_original(original.title, original, budget)
 
 

@@ -101,8 +101,7 @@ class Files:
                 raise Unreadable(f"{info.name} is not shown: it is a folder now.")
             if _describe(opened).identity != info.identity:
                 raise Unreadable(
-                    f"The file {info.name} has changed since the result that links to it: call "
-                    "the tool again."
+                    f"The file {info.name} has changed since it was linked: call the tool again."
                 )
             assert opened.descriptor is not None
             with os.fdopen(opened.descriptor, "rb", closefd=False) as file:

@@ -228,7 +228,7 @@ class SharedFolders:
             self._refuse_outside(name, absolute, real)
         place = _Place(name, real, max(roots, key=lambda root: len(root.parts)))
         if os.name == "posix" and any(real.is_relative_to(view) for view in _SYSTEM_VIEWS):
-            raise Unreadable(f"The file {name} is not shown: it is a view of the system's.")
+            raise Unreadable(f"The file {name} is not shown: it is a virtual file of the system.")
         hidden = [part for part in (real, *real.parents) if part.name.startswith(".")]
         if hidden and hidden[0] != place.root and hidden[0].is_relative_to(place.root):
             self._refuse_hidden(place, hidden[0])
@@ -241,7 +241,7 @@ class SharedFolders:
         folder = "the notebook's folder" + (
             f" ({clean_text(str(self._folder))})" if self._folder else ""
         )
-        reason = f"it{leads} is outside of {folder} and the allowed roots"
+        reason = f"it{leads} is outside {folder} and the allowed roots"
         self._refuse(name, f"{reason}. {self._explain_allowing(real.parent)}")
 
     def _refuse_hidden(self, place: _Place, hidden: Path) -> NoReturn:
@@ -251,7 +251,7 @@ class SharedFolders:
 
     def _refuse_private(self, place: _Place) -> NoReturn:
         target = clean_text(str(place.real))
-        self._refuse(place.name, f"{target} is mcp-notebook's own, which no setting shares.")
+        self._refuse(place.name, f"{target} belongs to mcp-notebook and is never shared.")
 
     def _explain_allowing(self, path: Path) -> str:
         if os.pathsep in str(path):
@@ -268,12 +268,12 @@ class SharedFolders:
         """Tell the notebook why a file is not shown, and the client no more than that."""
         self.refused.add(f"The file {name} is not shown: {reason}")
         raise Unreadable(
-            f"The file {name} is not shown: it is outside of what the notebook shares. "
+            f"The file {name} is not shown: it is outside the folders that the notebook shares. "
             "`%mcp status` in the notebook says why."
         )
 
     def _refuse_missing(self, place: _Place) -> NoReturn:
-        hint = " `.expanduser()` makes a path of `~`." if place.name.startswith("~") else ""
+        hint = " `.expanduser()` expands `~`." if place.name.startswith("~") else ""
         where = clean_text(str(place.real))
         self.refused.add(f"There is no file {place.name}; it would be {where}.{hint}")
         raise NoSuchFile(f"There is no file {place.name}.{hint}") from None
@@ -316,7 +316,7 @@ def _open_by_name(real: Path, check: _Check) -> int | None:
         if is_same and os.path.realpath(real) == str(real):
             return descriptor
     os.close(descriptor)
-    raise OSError(errno.ELOOP, "another file took its place while it was opened")
+    raise OSError(errno.ELOOP, "it was replaced while it was being opened")
 
 
 def _resolve(path: Path) -> Path:

@@ -60,8 +60,8 @@ _EMBEDDED_LETS_PLOT = re.compile(r"\bplotSpec\s*=\s*(?=\{)")
 _LETS_PLOT_NOISE = frozenset({"data_meta", "metainfo_list", "spec_id"})
 _MAX_CANDIDATES = 1_000
 """Places of a script at which the JSON of a plot is looked for."""
-_BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` makes it a picture, by selenium"
-_DOT_NOTE = "the program dot of Graphviz makes it a picture"
+_BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` draws it with selenium"
+_DOT_NOTE = "Graphviz, if installed, draws it"
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _make_lets_plot(spec: Mapping[str, Any]) -> Plot:
         FileFormat(".json", "application/json", lambda: write_json(spec)),
         estimate_memory(spec),
         lambda size: compact_json(content, size),
-        note="`return` it in place of `show()`, and vl-convert draws it",
+        note="`return` it instead of `show()`, and vl-convert draws it",
     )
 
 

@@ -16,8 +16,8 @@ MAX_PLOTLY = 5_000_000
 """Characters of the largest plotly figure that is drawn."""
 MAX_VEGA = 1_000_000
 """Characters of the largest chart that is drawn: 50,000 rows take 10 seconds."""
-_KALEIDO = "`pip install -U kaleido` and Chrome make it a picture"
-_VL_CONVERT = "`pip install vl-convert-python` makes it a picture"
+_KALEIDO = "`pip install -U kaleido` and Chrome draw it"
+_VL_CONVERT = "`pip install vl-convert-python` draws it"
 _PLOTLY_DEFAULT_SIZE = (700, 500)
 
 
@@ -83,7 +83,7 @@ def _write_limited(spec: Mapping[str, Any], size: int) -> str:
     try:
         text = write_json(spec, size)
     except TooLarge:
-        raise NotDrawn("it has more data than is drawn") from None
+        raise NotDrawn("it has too much data to draw") from None
     except TooDeep as error:
         raise NotDrawn(str(error)) from None
     if len(text) > size:

@@ -217,8 +217,8 @@ def _draw_smaller(
     if min(inches) * dpi < 1:
         raise ValueError(f"it is {inches[0]:g} x {inches[1]:g} inches, which are {size}")
     note = (
-        f"The figure, of {inches[0]:g} x {inches[1]:g} inches and {size}, was drawn with {dpi:.3g} "
-        f"dots per inch in place of {figure.dpi:g}: figure.savefig(path) saves it in full size."
+        f"The figure, of {inches[0]:g} x {inches[1]:g} inches and {size}, was drawn at {dpi:.3g} "
+        f"dpi instead of {figure.dpi:g}: figure.savefig(path) saves it in full size."
     )
     return {"image/png": _print_png(figure, dpi, tight=False)}, {NOTE: note}
 

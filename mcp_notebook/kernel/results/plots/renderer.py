@@ -84,15 +84,15 @@ class ProcessRenderer:
         failed_at = self._failure_times.get(key)
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
             minutes = f"{REST_SECONDS / 60:g} minutes"
-            raise NotDrawn(f"{name} failed at this a moment ago and is left alone for {minutes}")
+            raise NotDrawn(
+                f"{name} failed on this a moment ago and is not tried again for {minutes}"
+            )
         seconds_left = compute_drawing_time_left(RESULT_SECONDS)
         if seconds_left <= 0:
             limit = f"{RESULT_SECONDS:g} seconds"
-            raise NotDrawn(
-                f"the plots before it took the {limit} that those of one result may take"
-            )
+            raise NotDrawn(f"earlier plots took the {limit} that the plots of a result may take")
         if get_drawing_count() >= RESULT_DRAWINGS:
-            raise NotDrawn(f"{RESULT_DRAWINGS} plots before it are as many as one result may draw")
+            raise NotDrawn(f"a result has at most {RESULT_DRAWINGS} plots drawn")
         started = time.monotonic()
         try:
             seconds = min(self.seconds, seconds_left)

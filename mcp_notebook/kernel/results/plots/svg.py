@@ -170,7 +170,7 @@ def _make_harmless(root: ET.Element) -> bool:
         if address and name != "a" and not (is_picture or address.startswith("#")):
             raise NotDrawn(f"it refers to {address[:100]!r}, which is not read")
         if name == "style" and _OUTSIDE.search("".join(part.itertext())):
-            raise NotDrawn("its style sheet refers to something else, which is not read")
+            raise NotDrawn("its style sheet refers to another document, which is not read")
     _check_drawn_parts(root)
     return bool(unseen)
 

@@ -14,6 +14,6 @@ Threads: everything runs on the thread of the call, except `exports` and the fra
 which run on a thread of the resource store when a client reads the file.
 
 Left to other rooms: which values are data rather than tables (`results.values`), the character
-limit of a whole result (`results.blocks.truncation`), and the storage of originals (`link`). No
-table library is imported here but narwhals; the others are looked up in `sys.modules`.
+limit of a whole result (`results.blocks.truncation`), and the storage of originals (`link`). Only
+narwhals is imported here; table libraries are looked up in `sys.modules`.
 """

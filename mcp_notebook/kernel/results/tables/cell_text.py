@@ -1,4 +1,4 @@
-"""The short texts that a preview shows for the cells of a column, whatever their values are.
+"""Writes the cells of a column as the short texts of a preview, whatever their values are.
 
 Runs in the user's kernel, on the thread of the call. A missing value is an empty cell, and nothing
 else is: a text that looks like a missing value, or has spaces around it, is quoted (`QuotedText`).
@@ -31,15 +31,15 @@ MAX_CELL = 200
 """Characters of the text of one cell."""
 _CUT = re.compile(r" \[\+(?:[\d,]+|more)\]$")
 _MAX_ARRAY = 1_000
-"""Size up to which numpy prints an array without leaving elements out."""
+"""Elements up to which numpy prints an array in full."""
 _MIDNIGHT = " 00:00:00"
 _MAX_DECIMAL = 1e15
 """Above this, the decimals of a float are noise."""
 _MIN_DECIMAL = 1e-4
 _LARGEST_EXACT = 2**53
-"""Up to this, a float that is whole is that number."""
+"""Largest integer up to which floats are exact."""
 _PRECISION = 6
-"""Decimals of a float above 1, and digits of others, unless pandas' options say otherwise."""
+"""Decimals of a float above 1, and digits of smaller ones, unless pandas' options differ."""
 _MOST_DIGITS = 15
 """Significant digits of a float; the rest is rounding noise."""
 _LIKE_MISSING = frozenset(
@@ -54,7 +54,7 @@ _WRITTEN_BY_STR = frozenset({int, bool, Decimal, UUID, date, datetime, time, tim
 
 
 class QuotedText(str):
-    """A text that is written in quotes: it looks like a missing value, or has spaces around it."""
+    """A text that needs quotes: it looks like a missing value, or has spaces around it."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class QuotedText(str):
 def format_column(values: Sequence[Any], *, nan_is_missing: bool) -> list[str]:
     """Return the texts of the cells of a column.
 
-    What the cells have in common (their type, pandas' options) is looked up once for all of them.
+    What the cells share (their type, pandas' options) is looked up once.
 
     Args:
         values: The values of the cells.
@@ -77,7 +77,7 @@ def format_column(values: Sequence[Any], *, nan_is_missing: bool) -> list[str]:
 
 
 def find_missing(values: Sequence[Any], *, nan_is_missing: bool) -> list[bool]:
-    """Tell of each value of a column whether it stands for a missing one.
+    """Return for each value of a column whether it is a missing value.
 
     Args:
         values: The values of the column.
@@ -115,7 +115,7 @@ def _format_present(values: Sequence[Any]) -> list[str]:
 
 
 def _format_alike(values: Sequence[Any], kinds: set[type], timestamp: Any) -> list[str] | None:
-    """Return the texts of values of one simple type; None if each needs a look of its own."""
+    """Return the texts of values of one simple type; None for other columns."""
     try:
         if kinds == {str}:
             texts = _format_texts(values)
@@ -138,12 +138,12 @@ def _format_texts(values: Sequence[str]) -> list[str]:
 
 
 def mark_text(text: str) -> str:
-    """Return a text as a cell: a `QuotedText` if it needs the quotes."""
+    """Return a text as a cell: a `QuotedText` if it needs quotes."""
     return QuotedText(text) if looks_missing(text) or text != text.strip() else text
 
 
 def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
-    """Return the texts that need quotes, each with its `QuotedText`; fast enough for columns."""
+    """Return the texts that need quotes as `QuotedText`; fast enough for whole columns."""
     return {
         text: QuotedText(text)
         for text in texts
@@ -157,7 +157,7 @@ def looks_missing(text: str) -> bool:
 
 
 def quote_unclear(text: str) -> str:
-    """Return a text for a line of its own: as JSON if its ends or lines would not be seen."""
+    """Return a text for one line, as JSON if its line ends or outer spaces would be lost."""
     is_clear = (
         type(text) is str
         and text == text.strip()
@@ -175,7 +175,7 @@ def quote_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
 
 def format_cell(value: Any) -> str:
     """Return the text of a value, on one or more lines, shortened if it is long."""
-    # Not `run_guarded`, whose two closures take as long as most texts: this runs for each cell.
+    # Not `run_guarded`: its closures take as long as formatting a cell.
     try:
         if isinstance(value, float):
             return _make_float_format()(value)
@@ -195,7 +195,7 @@ def format_cell(value: Any) -> str:
 
 
 def has_cut_cells(texts: Iterable[str]) -> bool:
-    """Tell whether one of the texts of a column shows only a part of its value."""
+    """Tell whether a text of a column shows only a part of its value."""
     return any(text.endswith("]") and _CUT.search(text) is not None for text in texts)
 
 
@@ -222,7 +222,7 @@ def strip_midnights(values: Sequence[Any], texts: list[str]) -> list[str]:
 
 
 def separate_floats(values: Sequence[Any], texts: list[str]) -> list[str]:
-    """Give all their digits to the floats of a column that differ but would look the same."""
+    """Write floats of a column with all digits if they differ but would look the same."""
     alike: dict[str, set[float]] = {}
     for value, text in zip(values, texts, strict=True):
         if isinstance(value, float) and value == value:  # noqa: PLR0124 - not NaN
@@ -241,7 +241,7 @@ def _write_all(value: float) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """Return about as much of a value as a cell shows: the whole text could take minutes."""
+    """Shorten a value to about what a cell shows: its whole text could take minutes."""
     if type(value) in (str, list, tuple) and len(value) > MAX_CELL:
         return value[: MAX_CELL + 1]
     if type(value) is dict and len(value) > MAX_CELL:
@@ -250,7 +250,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _make_float_format() -> Callable[[float], str]:
-    """Return what writes floats: as pandas' options say, where pandas is imported."""
+    """Return the function that writes floats; it follows pandas' options if pandas is imported."""
     get_option = getattr(find_imported("pandas"), "get_option", None)
     if get_option is None:
         return partial(_format_float, precision=_PRECISION)
@@ -277,7 +277,7 @@ def _format_float(value: float, *, precision: int) -> str:
 
 
 def _has_own_format() -> bool:
-    """Tell whether the user chose how pandas shows floats."""
+    """Tell whether the user set how pandas shows floats."""
     get_option = getattr(find_imported("pandas"), "get_option", None)
     return get_option is not None and (
         get_option("display.precision") != _PRECISION

@@ -1,8 +1,8 @@
-"""CSV that reads back as what it was written from, whatever is in the cells.
+"""Writes CSV that reads back unchanged, whatever is in the cells.
 
 Pure functions; run in the user's kernel, on the thread of the call or one of the resource store. A
-missing value is nothing between two commas; a text is in quotes where it would not read back
-without them, and where it would be taken for a missing value (`cell_text.QuotedText`).
+missing value is empty. A text is quoted if it would not read back otherwise, or if it looks like a
+missing value (`cell_text.QuotedText`).
 """
 
 import csv
@@ -28,7 +28,7 @@ def format_csv_lines(rows: Iterable[Sequence[Any]]) -> list[str]:
 
 def _format_csv_line(cells: Sequence[Any]) -> str:
     line = ",".join(map(str, cells))
-    # One look at the line for all cells: most rows need no quotes.
+    # One check for the whole line: most rows need no quotes.
     is_plain = not _NEEDS_QUOTES.search(line) and line.count(",") == len(cells) - 1
     if not is_plain or QuotedText in set(map(type, cells)):
         line = ",".join(map(_format_csv_cell, cells))
@@ -38,8 +38,8 @@ def _format_csv_line(cells: Sequence[Any]) -> str:
 
 def format_csv_rows(rows: Sequence[Sequence[Any]]) -> str:
     """Return the lines of many rows, with a line end after each."""
-    # The csv module is several times faster. But it quotes no cell that it need not quote, nor,
-    # before Python 3.13, one with a lone carriage return, which ends the line.
+    # The csv module is several times faster. But it does not quote what looks missing, nor,
+    # before Python 3.13, a lone carriage return, which ends the line.
     if QuotedText not in set(map(type, chain.from_iterable(rows))):
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)

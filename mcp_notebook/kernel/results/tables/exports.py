@@ -1,8 +1,7 @@
-"""A whole table as a file: CSV, and Parquet where pyarrow is installed.
+"""Writes a whole table as a file: CSV, and Parquet if pyarrow is installed.
 
-Runs in the user's kernel, on a thread of the resource store, when a client reads the file: nothing
-is encoded that nobody reads. A cell that a format cannot hold becomes text, so that one odd column
-does not cost the whole file.
+Runs in the user's kernel, on a thread of the resource store, when a client reads the file. A cell
+that a format cannot hold becomes text, so that one odd column does not cost the whole file.
 """
 
 import io
@@ -37,9 +36,9 @@ PARQUET = "application/vnd.apache.parquet"
 NPY = "application/x-npy"
 CHUNK_ROWS = 10_000
 MAX_ELEMENTS = 2**24
-"""Elements and characters of an array that is written as JSON."""
+"""Maximum elements and characters of an array that is written as JSON."""
 MAX_NESTED = 5
-"""Levels of lists and dicts that a cell keeps in Parquet; a deeper cell becomes text."""
+"""Maximum nesting of a cell in Parquet; a deeper one becomes text."""
 _SCALARS = (str, bytes, int, float, Decimal, date, time, timedelta)
 _EXACT = frozenset({str, int, bool})
 _PLAIN = _EXACT | {float}
@@ -55,14 +54,14 @@ def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
 
 
 def describe_array(array: Any) -> Original:
-    """Describe a whole array that cannot be a table: its elements as JSON, and numpy's file."""
+    """Describe a whole array that is not a table: as JSON, and as numpy's file."""
     is_live = array.nbytes > MAX_COPY
     kept = array if is_live else array.copy()
     formats = [FileFormat(".json", "application/json", lambda: _write_elements(kept))]
     if not array.dtype.hasobject and not is_instance(array, "numpy.ma.MaskedArray"):
         formats.append(FileFormat(".npy", NPY, lambda: _write_npy(kept)))
     title = f"The whole array: {format_count(array.size, 'element')}"
-    title += ", as it is when it is read" if is_live else ""
+    title += ", as of when it is read" if is_live else ""
     return Original("array", title, tuple(formats), array.nbytes)
 
 
@@ -85,7 +84,7 @@ def _write_npy(array: Any) -> bytes:
 def write_csv(frame: Frame) -> str:
     """Write a table as CSV: its labels, then its columns.
 
-    A missing value is an empty cell; a text that would be taken for one is in quotes.
+    A missing value is an empty cell; a text that looks like one is quoted.
     """
     labels = ["" if name is None else format_name(name) for name, _ in frame.label_data()]
     names = [_column_name(frame, position) for position in range(frame.width)]
@@ -108,8 +107,8 @@ def _format_rows(frame: Frame, columns: list[list[Any]]) -> str:
 
 
 def _to_csv_cells(frame: Frame, values: list[Any]) -> list[Any]:
-    # A call for each cell would take long: values that are written well stay as they are, and each
-    # type and each text is examined once.
+    # A call for each cell is slow: each type and each text is examined once, and values that the
+    # csv module writes well stay as they are.
     examples = {type(value): value for value in values}
     quoted: dict[str, QuotedText] = {}
     if str in examples:
@@ -150,7 +149,7 @@ def _to_cell(value: Any) -> str:
 
 
 def write_parquet(frame: Frame) -> bytes:
-    """Write a table as Parquet; a name that occurs again gets a number."""
+    """Write a table as Parquet; repeated column names get a number."""
     import pyarrow as pa  # noqa: PLC0415 - only here, and only if it is installed
     from pyarrow import parquet  # noqa: PLC0415 - as above
 
@@ -171,7 +170,7 @@ def _iterate_columns(frame: Frame) -> Iterator[tuple[str, Any]]:
 
 
 def _to_arrow(arrow: Any, parquet: Any, data: Any) -> Any:
-    """Return a column as an Arrow array: of texts if Arrow or Parquet cannot hold its values."""
+    """Return a column as an Arrow array; as texts if Arrow or Parquet cannot hold its values."""
     for to_array in (_to_array, _to_dense_array) if _is_safe_for_arrow(data) else ():
         convert = partial(_convert_and_check, arrow, parquet, to_array, data)
         array = run_guarded(convert, lambda _error: None)
@@ -191,7 +190,7 @@ def _convert_and_check(arrow: Any, parquet: Any, to_array: Callable[..., Any], d
 
 
 def _is_safe_for_arrow(data: Any) -> bool:
-    """Tell whether Arrow can be given a column: a list that contains itself ends the process."""
+    """Tell whether a column is safe for Arrow: a list that contains itself crashes the process."""
     if type(data) is not list and str(getattr(data, "dtype", "")) != "object":
         return True
     return all(_is_shallow(value, MAX_NESTED) for value in data)
@@ -221,7 +220,7 @@ def _to_dense_array(arrow: Any, data: Any) -> Any:
 
 
 def _to_text(value: Any) -> str:
-    # Not `run_guarded`, whose two closures take as long as most texts: this runs for each cell.
+    # Not `run_guarded`: its closures take as long as formatting a cell.
     try:
         if is_instance(value, "numpy.ndarray"):  # whose own text leaves elements out
             return str(sys.modules["numpy"].array2string(value, threshold=value.size + 1))

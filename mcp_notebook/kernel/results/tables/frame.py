@@ -1,7 +1,7 @@
-"""`Frame`: one view of a table, whichever library made it.
+"""`Frame`: the same view of tables of all libraries.
 
 Runs in the user's kernel: on the thread of the call, and on a thread of the resource store when a
-client reads an export. A frame touches only the rows that it is asked for and copies none of them:
+client reads an export. A frame reads only the rows that it is asked for, without copying, so that
 a preview of ten million rows costs no more than one of fifty.
 """
 
@@ -19,11 +19,11 @@ from mcp_notebook.kernel.results.tables.cell_text import (
 from mcp_notebook.text.wording import count
 
 MAX_COLUMNS = 30
-"""Columns in a preview. Wider tables show their first and last columns and list the others."""
+"""Maximum columns of a preview. Wider tables show the first and last ones and list the rest."""
 MAX_COPY = 16 * 2**20
-"""Bytes of a table that is copied for a snapshot if its library has no cheaper way."""
+"""Bytes of the largest table that is copied for a snapshot, if its library has no cheaper way."""
 SAMPLE_ROWS = 50
-"""Rows whose objects are measured to estimate the size of all rows."""
+"""Rows that are measured to estimate the size of all."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Column:
 class Frame(ABC):
     """A table whose rows and columns are addressed by position, from 0.
 
-    Column names may be of any type and need not be unique. Labels are the columns that a table has
-    in front of its data: the levels of a pandas index.
+    Column names may be of any type and may repeat. Labels are columns in front of the data: the
+    levels of a pandas index.
     """
 
     kind: str
-    """The name that users know the table by: ``"DataFrame"``."""
+    """The name of its type for users: ``"DataFrame"``."""
     height: int
     """Number of rows."""
     width: int
@@ -52,9 +52,9 @@ class Frame(ABC):
     has_names: bool = True
     """Whether its columns have names. Numbers in their place would look like one more row."""
     nan_is_missing: bool = True
-    """Whether a float that is not a number is a missing value, as in pandas."""
+    """Whether a float NaN is a missing value, as in pandas."""
     is_live: bool = False
-    """Whether this snapshot changes when the user changes the original table."""
+    """Whether this snapshot changes with the user's table."""
 
     @abstractmethod
     def column_name(self, position: int) -> Any:
@@ -81,11 +81,11 @@ class Frame(ABC):
         """Return a frame to read later; see `is_live`."""
 
     def labels(self, start: int, stop: int) -> list[Column]:  # noqa: ARG002 - most have none
-        """Return some rows of the labels, unless these only count the rows."""
+        """Return some rows of the labels, unless they only count rows."""
         return []
 
     def label_data(self) -> list[tuple[Any, Any]]:
-        """Return the names of these labels with their whole columns, as `column_data` does."""
+        """Return the names of these labels and their whole columns, as from `column_data`."""
         return []
 
     def format_column(self, values: Sequence[Any]) -> list[str]:
@@ -93,7 +93,7 @@ class Frame(ABC):
         return format_column(values, nan_is_missing=self.nan_is_missing)
 
     def find_missing(self, values: Sequence[Any]) -> list[bool]:
-        """Tell of each value of a column whether it stands for a missing one."""
+        """Return for each value of a column whether it is a missing value."""
         return find_missing(values, nan_is_missing=self.nan_is_missing)
 
     @property
@@ -109,7 +109,7 @@ class Frame(ABC):
 
     @property
     def schema_text(self) -> str:
-        """The names and types of the columns in the preview, as far as `title` lacks them."""
+        """The names and types of the columns in the preview that `title` does not have."""
         positions = select_ends(self.width, MAX_COLUMNS)
         return ", ".join(
             f"{quote_unclear(format_name(self.column_name(p)))} {self.column_type(p)}"
@@ -123,7 +123,7 @@ class Frame(ABC):
 
 
 def select_ends(size: int, limit: int) -> Sequence[int]:
-    """Return the positions to show of `size`, half from the head and half from the tail."""
+    """Return the positions to show, half from the head and half from the tail."""
     if size <= limit:
         return range(size)
     return [*range(limit - limit // 2), *range(size - limit // 2, size)]

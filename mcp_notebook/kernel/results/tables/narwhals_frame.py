@@ -1,7 +1,7 @@
-"""The tables of polars, pyarrow, modin and cuDF as frames, by way of narwhals.
+"""Tables of polars, pyarrow, modin and cuDF as frames, read by narwhals.
 
-Runs in the user's kernel, on the threads of `Frame`. narwhals is imported with the first of these
-tables, the libraries themselves never. pandas has its own frames, in `tables.pandas_frame`:
+Runs in the user's kernel, on the threads of `Frame`. narwhals is imported with the first such
+table, the libraries themselves never. pandas has its own frames, in `tables.pandas_frame`:
 narwhals does not know its index.
 """
 
@@ -25,7 +25,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.text.wording import count
 
 MAX_SCHEMA = 2_000
-"""Characters of the schema of a LazyFrame."""
+"""Maximum characters of a LazyFrame's schema."""
 _TABLES = (
     *("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"),
     *("modin.pandas.DataFrame", "cudf.DataFrame"),
@@ -35,7 +35,7 @@ _SERIES = (
     *("modin.pandas.Series", "cudf.Series"),
 )
 _WITH_NULL = ("polars", "pyarrow")
-"""Libraries that tell a missing value from a float that is not a number."""
+"""Libraries that distinguish missing values from NaN."""
 
 
 def is_narwhals_table(value: Any) -> bool:
@@ -66,7 +66,7 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     columns = ", ".join(f"{format_name(name)} {dtype}" for name, dtype in schema.items())
     return (
         f"polars LazyFrame: {count(len(schema), 'column')}; {columns}\n"
-        "It is a query that has not run: return `.collect()` of it to see rows."
+        "This query has not run: return its `.collect()` to see rows."
     )
 
 
@@ -86,7 +86,7 @@ class NarwhalsFrame(Frame):
         self.is_single = is_single
         self.nan_is_missing = not kind.startswith(_WITH_NULL)
         self._names: list[str] | None = None
-        """The names of a pyarrow table that repeat, which narwhals refuses."""
+        """The original names of a pyarrow table with repeated names, which narwhals refuses."""
         if is_single:
             series = narwhals.from_native(_to_chunked_array(value), series_only=True)
             self.frame = series.alias(series.name or "value").to_frame()
@@ -120,7 +120,7 @@ class NarwhalsFrame(Frame):
     @override
     def column_data(self, position: int) -> Any:
         series = self.get_series(position)
-        # Python objects in polars: Arrow would get their addresses.
+        # Arrow would get the addresses of Python objects in polars.
         return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
 
     @override
@@ -131,7 +131,7 @@ class NarwhalsFrame(Frame):
     def snapshot(self) -> Self:
         snapshot = copy(self)
         if self.kind.startswith("polars"):
-            # Tables can change in place, but their columns cannot: a clone costs nothing.
+            # Only tables change in place, not their columns, so a clone is free.
             snapshot.frame = self.frame.clone()
         elif not self.kind.startswith("pyarrow"):  # which never changes
             snapshot.is_live = self.estimate_bytes() > MAX_COPY

@@ -1,7 +1,7 @@
-"""The tables of pandas as frames: DataFrame, Series, Index and Styler.
+"""Tables of pandas as frames: DataFrame, Series, Index and Styler.
 
-Runs in the user's kernel, on the threads of `Frame`. pandas is never imported here: wherever there
-is one of its tables, it is loaded.
+Runs in the user's kernel, on the threads of `Frame`. pandas is never imported here: if there is one
+of its tables, it is loaded.
 """
 
 import sys
@@ -25,9 +25,9 @@ from mcp_notebook.kernel.safe.tabular_data import shorten_floats
 from mcp_notebook.kernel.safe.text import clean_text
 
 MAX_CATEGORIES = 12
-"""Categories of a column that are named."""
+"""Maximum categories of a column that are named."""
 MAX_CATEGORY = 40
-"""Characters of the name of one, or of a coordinate system."""
+"""Maximum characters of the name of a category or a coordinate system."""
 
 
 def wrap_pandas_table(value: Any) -> Frame | None:
@@ -58,7 +58,7 @@ class PandasFrame(Frame):
         self.height = len(table.index)
         self.width = self._count_columns()
         self._columns: dict[int, Any] = {}
-        """Columns that were read, unless they may change or are many; pandas makes them slowly."""
+        """Cache of columns, which pandas makes slowly; unused if they may change or are many."""
 
     @property
     @override
@@ -79,7 +79,7 @@ class PandasFrame(Frame):
     def column_values(self, position: int, start: int, stop: int) -> list[Any]:
         column = self.column_data(position)
         if stop - start < self.height:
-            # A slice: to select by row numbers would copy the whole of an Arrow column.
+            # A slice: selecting by row numbers would copy a whole Arrow column.
             column = column.iloc[start:stop]
         return list(shorten_floats(column.tolist(), column.dtype))
 
@@ -108,7 +108,7 @@ class PandasFrame(Frame):
 
     @override
     def estimate_bytes(self) -> int:
-        # In a wide table the columns of the preview stand for all.
+        # The columns of the preview represent all columns.
         sample = select_ends(self.width, MAX_COLUMNS)
         size = sum(_estimate_series_bytes(self.column_data(position)) for position in sample)
         return int(self._index.nbytes) + size * self.width // max(len(sample), 1)
@@ -191,9 +191,8 @@ class MultiIndexFrame(IndexFrame):
 class StylerFrame(Frame):
     """The display of a Styler: formatted values, without the rows and columns that it hides.
 
-    A Styler renders from its first row on, so that the tail of a long table would cost its whole
-    length. Here the function that formats a cell is looked up instead, as the `StylerRenderer` of
-    pandas does.
+    A Styler renders from its first row on, so the tail of a long table would cost its whole length.
+    Instead, the function that formats a cell is looked up, as pandas' `StylerRenderer` does.
     """
 
     def __init__(self, styler: Any) -> None:
@@ -295,7 +294,7 @@ def _describe_type(column: Any) -> str:
         system = column.array.crs
         if system is None:
             return f"{dtype} (no CRS)"
-        name = str(system)  # what it was made of: a whole description in WKT, perhaps
+        name = str(system)  # which may be a long WKT definition
         return f"{dtype} ({name if len(name) <= MAX_CATEGORY else format_cell(system.name)})"
     return str(dtype)
 
@@ -333,7 +332,7 @@ def _list_visible_rows(styler: Any) -> list[tuple[Any, Sequence[int]]]:
 
 
 def _apply_format(format_: Any, value: Any) -> Any:
-    """Return a value as a Styler's function formats it; the function may be the author's."""
+    """Format a value with a Styler's function, which may be the author's."""
     if format_ is None:
         return value
     formatted = run_guarded(lambda: format_(value), lambda _error: value)
@@ -358,7 +357,7 @@ def _estimate_series_bytes(series: Any) -> int:
 
 
 def _snapshot_table(table: Any, size: int) -> Any:
-    """Return a copy that later changes do not reach; the table itself if it is too large."""
+    """Return a copy that later changes do not affect; the table itself if it is too large."""
     if _copies_on_write():
         return table.copy(deep=False)
     return table.copy() if size <= MAX_COPY else table

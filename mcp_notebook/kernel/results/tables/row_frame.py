@@ -1,7 +1,7 @@
-"""Tables that are made of rows, as frames: numpy arrays and lists of dicts.
+"""Tables made of rows as frames: numpy arrays and lists of dicts.
 
-Runs in the user's kernel, on the threads of `Frame`. numpy is never imported here. Elsewhere a list
-of dicts is rendered as JSON, and so are the values of its cells here.
+Runs in the user's kernel, on the threads of `Frame`. numpy is never imported here. The cells of a
+list of dicts are written as JSON, as other lists of dicts are.
 """
 
 import json
@@ -22,9 +22,9 @@ from mcp_notebook.kernel.safe.to_json import to_json_value
 
 MIN_RECORDS = 2
 MIN_FILLED = 0.5
-"""Share of the cells that must have a value for a list of dicts to be a table."""
+"""Minimum share of cells with a value for a list of dicts to be a table."""
 _WHOLE = 2**24
-"""Characters of a value that are read before its cell is cut."""
+"""Maximum characters of a value that are read before its cell is cut."""
 _VALUE_BYTES = 100
 """Estimated size of a value in a dict."""
 _SCALARS = (str, int, float, type(None), date, time, timedelta, Decimal, UUID)
@@ -44,7 +44,7 @@ def wrap_array(value: Any) -> Frame | None:
 def wrap_dicts(value: Any) -> Frame | None:
     """Return the frame of a list of dicts that are the rows of one table; None for other values.
 
-    Such dicts have mostly the same keys, and values that fit into a cell.
+    Such dicts have mostly the same keys, and scalar values.
     """
     if not isinstance(value, (list, tuple)) or len(value) < MIN_RECORDS:
         return None
@@ -230,5 +230,5 @@ def _is_scalar(kind: type) -> bool:
 
 
 def _to_list(values: Any) -> list[Any]:
-    # `tolist` turns nanoseconds into bare ints.
+    # `tolist` turns nanoseconds into ints.
     return list(values) if values.dtype.kind in "mM" else list(list_elements(values))

@@ -1,10 +1,10 @@
-"""A table as a model can read it: its shape, its schema, its head and tail, a link to the rest.
+"""Writes a table for a model: its shape, schema, head and tail, and a link to the rest.
 
 Runs in the user's kernel, on the thread of the call. A `Frame` reads the table, so that only the
 rows of the preview are touched. `Settings.table_format` chooses the layout; ``auto`` takes the one
 that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
-text that looks like one is quoted. Markdown also quotes, as JSON, a text whose lines or surrounding
-spaces would be lost. Characters stand for tokens, whose number depends on the model.
+text that looks like one is quoted. Markdown also quotes, as JSON, a text whose line ends or outer
+spaces would be lost. Length is counted in characters, since tokens depend on the model.
 """
 
 import sys
@@ -47,15 +47,15 @@ from mcp_notebook.text.wording import count
 
 GAP = "..."
 MAX_NAMES = 1_000
-"""Characters of the list of columns that are left out."""
+"""Maximum characters of the list of columns that are left out."""
 MAX_SCHEMA = 2_000
-"""Characters of the list of names and types."""
+"""Maximum characters of the list of names and types."""
 MAX_ELEMENTS = 1_000
-"""Elements of an array that are all shown; of a larger one, numpy shows the ends of each axis."""
+"""Elements of the largest array that is shown whole; else numpy shows the ends of each axis."""
 CUT_CELLS = "A cell that ends with [+N] has N more characters."
 """Said once above a table with such cells."""
 NOTE_CHARS = 300
-"""Characters reserved for the notes on a table that is shown in part."""
+"""Characters reserved for the notes on an incomplete table."""
 _TABLES = (
     *("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler"),
     "polars.LazyFrame",
@@ -70,16 +70,15 @@ class TableLines:
     rows: list[str]
     """Of a long table, half from its head and half from its tail."""
     gap: str
-    """The line that stands for the rows between head and tail."""
+    """The line in place of the rows between head and tail."""
 
     def count_fitting_rows(self, room: int, height: int, note_chars: int) -> int:
         """Return how many of the rows fit: at least one, if there is any.
 
-        Rows are taken out of the middle, so that half of the rest are from the head and half from
-        the tail.
+        Rows are removed from the middle, so that the rest is half head and half tail.
 
         Args:
-            room: Characters that the lines may have.
+            room: Maximum characters of the lines.
             height: Rows of the table.
             note_chars: Characters to reserve for the note on the rows that are left out.
         """
@@ -121,7 +120,7 @@ LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLi
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table of a known library, and so rendered as one anywhere."""
+    """Tell whether a value is a table of a known library."""
     return any(is_instance(value, path) for path in _TABLES) or is_narwhals_table(value)
 
 
@@ -130,8 +129,8 @@ def render_table(value: Any, budget: Budget) -> list[Piece]:
 
     Args:
         value: A value for which `is_table` is true.
-        budget: Limits the rows, half of which are from the head and half from the tail, and the
-            characters, for which more rows are left out; and keeps the whole table.
+        budget: Limits rows and characters; half of the rows are from the head, half from the tail.
+            It also keeps the whole table.
     """
     lazy_frame = describe_lazy_frame(value)
     if lazy_frame is not None:
@@ -178,7 +177,7 @@ def format_array(value: Any) -> str:
     numpy = sys.modules["numpy"]
     numbers, formatter = value, None
     if is_instance(value, "numpy.ma.MaskedArray"):
-        # numpy's own text of it leaves elements of long axes out without a word.
+        # numpy's own text omits elements of long axes without saying so.
         elements = value.ravel()
         numbers = numpy.arange(value.size).reshape(value.shape)
         formatter = {"int": lambda position: _format_element(elements[position])}
@@ -226,7 +225,7 @@ class _Preview:
 
     @property
     def has_empty_rows(self) -> bool:
-        """Whether there is one column only, and a missing value in it."""
+        """Whether there is only one column, and a missing value in it."""
         return len(self.names) == 1 and any(type(row[0]) is str and not row[0] for row in self.rows)
 
 
@@ -316,7 +315,7 @@ def _write_preview(preview: _Preview, budget: Budget, room: int, note: str = "")
         return "\n".join([*preview.notes, note]).rstrip(), 0
     names = list(LAYOUTS) if budget.table_format == "auto" else [budget.table_format]
     if budget.table_format == "auto" and preview.has_empty_rows:
-        names.remove("csv")  # where a row that is empty cannot be told from an empty text
+        names.remove("csv")  # in which an empty row looks like an empty text
     candidates = [
         _write_rows(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names
     ]
@@ -346,16 +345,16 @@ def _describe_original(frame: Frame) -> Original:
     title = f"The whole table: {snapshot.shape_text}"
     return Original(
         name="table",
-        title=title + (", as it is when it is read" if snapshot.is_live else ""),
+        title=title + (", as of when it is read" if snapshot.is_live else ""),
         formats=describe_exports(snapshot),
         cost=snapshot.estimate_bytes(),
     )
 
 
 def _describe_availability(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001
-    if is_kept or budget.keep is discard_original:  # the links say it, or nobody could read it
+    if is_kept or budget.keep is discard_original:  # the links say so, or no client could read it
         return ""
     return (
         f"The whole table cannot be read: it takes {original.cost / 2**20:,.0f} MiB, "
-        "more than the limit max_resource_bytes allows."
+        "more than max_resource_bytes allows."
     )

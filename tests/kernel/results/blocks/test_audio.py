@@ -73,7 +73,7 @@ def test_of_a_type_that_is_not_known_the_author_is_believed():
 @pytest.mark.parametrize("data", [b"RIFF", b"", b"not a sound"])
 def test_bytes_that_are_no_sound_are_a_sentence(data):
     text = only_text(Audio(data))
-    assert "are not a sound: give WAV, MP3, Ogg, FLAC or M4A" in text
+    assert "are not audio in a known format: give WAV, MP3, Ogg, FLAC or M4A" in text
 
 
 def test_floats_are_samples_from_minus_1_to_1():
@@ -121,7 +121,7 @@ def test_integers_are_as_loud_as_their_type_says(kind, given_, level):
 def test_samples_that_are_too_loud_are_made_quieter_and_it_is_said():
     [sound, note], _ = made(Audio([0.0, 2.0, math.nan, -1.0], rate=RATE, audience=["user"]))
     assert played(sound)[0][:, 0].tolist() == [0, 32_767, 0, -16_384]
-    assert note.text == "The sound was made quieter: its samples go to 2, and 1 is the loudest."
+    assert note.text == "The audio was made quieter: its samples reach 2, above the maximum of 1."
     assert sound.audience == note.audience == ("user",)
 
 
@@ -130,25 +130,25 @@ def test_samples_that_are_too_loud_are_made_quieter_and_it_is_said():
     [
         (
             Audio(TONE),
-            "`rate` of a sound's samples is missing: write `Audio(samples, rate=44_100)`",
+            "`rate` of audio samples is missing: write `Audio(samples, rate=44_100)`",
         ),
         (Audio(TONE, rate=0), "cannot be 0"),
         (Audio(TONE, rate=True), "cannot be True"),
         (Audio(TONE, rate="44100"), "cannot be 44100"),
         (Audio(TONE, rate=math.nan), "cannot be nan"),
         (Audio(TONE, rate=10**400), "cannot be 1000"),
-        (Audio(np.zeros((3, 3)), rate=8), "in the shape (3, 3): one channel or two"),
-        (Audio(np.zeros((2, 2, 2)), rate=8), "in the shape (2, 2, 2)"),
-        (Audio(np.float64(1), rate=8), "in the shape ()"),
-        (Audio([], rate=8), "without samples"),
-        (Audio(np.zeros((0, 2)), rate=8), "without samples"),
+        (Audio(np.zeros((3, 3)), rate=8), "of shape (3, 3) cannot be played"),
+        (Audio(np.zeros((2, 2, 2)), rate=8), "of shape (2, 2, 2)"),
+        (Audio(np.float64(1), rate=8), "of shape ()"),
+        (Audio([], rate=8), "has no samples"),
+        (Audio(np.zeros((0, 2)), rate=8), "has no samples"),
         (Audio([1j], rate=8), "a list of complex128"),
         (Audio([True], rate=8), "a list of bool"),
         (Audio([2**40], rate=8), "at most 32 bits"),
-        (Audio([[1], [2, 3]], rate=8), "No sound can be made of a list"),
-        (Audio(object(), rate=8), "No sound can be made of a object"),
-        (Audio(None), "No sound can be made of a NoneType"),
-        (Audio("a.mp3"), "does not take the name of a file: return a `Path`"),
+        (Audio([[1], [2, 3]], rate=8), "No audio can be made of a list"),
+        (Audio(object(), rate=8), "No audio can be made of a object"),
+        (Audio(None), "No audio can be made of a NoneType"),
+        (Audio("a.mp3"), "takes no file name: return a `Path`"),
     ],
 )
 def test_what_is_no_sound_is_a_sentence(block, said):
@@ -159,8 +159,8 @@ def test_a_sound_that_is_too_large_is_a_link():
     data = wav(np.tile(TONE, 3))
     [text, link], store = made(Audio(data, priority=1), limit=2_048)
     assert text.text == (
-        "[The sound (audio/wav, 48 kB) is too large to be part of the result: read it by the link "
-        "that follows.]"
+        "[The audio (audio/wav, 48 kB) is too large for the result: read it through the link "
+        "below.]"
     )
     assert isinstance(link, ResourceLink)
     assert (link.name, link.mime_type, link.size) == ("sound.wav", "audio/wav", len(data))
@@ -192,13 +192,13 @@ def test_a_long_sound_is_as_loud_everywhere():
     assert levels.shape == samples.shape
     assert levels[-1].tolist() == [16_384, -32_767]
     assert not levels[:-1].any()
-    assert "go to 4" in note
+    assert "reach 4" in note
 
 
 def test_what_cannot_be_kept_says_so():
     converter = Converter(DisplayFormatter().format, Settings(max_picture_bytes=2_048))
     [block] = converter.make_result(Audio(np.zeros(10**5), rate=RATE), ()).content
-    assert "too large to be kept for a client to read" in block.text
+    assert "too large to be kept" in block.text
 
 
 def test_ipythons_sounds_are_sounds_returned_displayed_or_wrapped():
@@ -208,7 +208,7 @@ def test_ipythons_sounds_are_sounds_returned_displayed_or_wrapped():
         [block], _ = made(value, outputs=outputs)
         assert block == Audio(shown.data, "audio/wav")
     [text, link], _ = made(shown, limit=2_048)
-    assert "too large to be part of the result" in text.text
+    assert "too large for the result" in text.text
     assert link.mime_type == "audio/wav"
 
 

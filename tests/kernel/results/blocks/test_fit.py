@@ -110,8 +110,8 @@ def test_sounds_and_documents_that_do_not_fit_become_links(store):
     made = fit_blocks(blocks, budget(store.keep))
     assert kinds(made) == ["Text", "ResourceLink", "Text", "ResourceLink", "Image"]
     assert made[0].text == (
-        "[The sound (audio/wav, 400 kB) is too large to be part of the result: read it by the "
-        "link that follows.]"
+        "[The audio (audio/wav, 400 kB) is too large for the result: read it through the "
+        "link below.]"
     )
     assert made[0].audience == made[1].audience == ("user",)
     assert store.find_format(made[1].uri).content() == sound

@@ -47,9 +47,7 @@ def test_of_too_many_pictures_links_stand_in_the_places_of_those_left_out(store)
     assert [made[3].title, made[5].title] == ["Picture 2 of 4", "Picture 3 of 4"]
     assert store.find_format(made[3].uri).content() == b"one"
     assert store.find_format(made[5].uri).content() == b"large 2"
-    assert made[-1].text == (
-        "[2 of 4 pictures are left out; links to the pictures stand in their places.]"
-    )
+    assert made[-1].text == ("[2 of 4 pictures are left out; links replace them.]")
 
 
 def test_where_nothing_is_kept_pictures_are_left_out_alone():

@@ -81,7 +81,7 @@ def test_a_photo_is_sent_as_jpeg_when_png_would_be_too_large():
 
 
 def test_a_picture_without_pixels_is_refused():
-    with pytest.raises(ValueError, match="nothing to show"):
+    with pytest.raises(ValueError, match="is empty"):
         encode_pil_image(pil.new("RGB", (0, 5)), BUDGET)
 
 
@@ -294,7 +294,7 @@ def test_all_rows_of_a_tall_array_are_converted():
         (np.array([["a", "b"]]), "of <U1"),
         (np.array([[-1.0, 2.0]]), "floats from -1 to 2: scale it"),
         (np.array([[np.nan, 2.0]]), "NaN or infinite"),
-        (np.zeros((0, 6)), "without elements"),
+        (np.zeros((0, 6)), "is empty"),
         (
             Tensor(RuntimeError("on the GPU")),
             "cannot read an object of type Tensor: RuntimeError: on the GPU",

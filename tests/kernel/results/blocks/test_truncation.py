@@ -119,7 +119,7 @@ def test_many_long_texts_have_a_bounded_number_of_links(store):
     wholes = [store.find_format(link.uri).content() for link in links]
     assert wholes[:-1] == [block.text for block in blocks[-MAX_LINKS + 1 :]]
     assert wholes[-1] == "\n\n".join(block.text for block in blocks[: -MAX_LINKS + 1])
-    assert links[-1].title == "The whole of 41 other texts that are shortened here"
+    assert links[-1].title == "The whole of 41 other shortened texts"
 
 
 @given(
@@ -240,7 +240,7 @@ def test_json_that_was_written_is_kept_as_it_was_a_larger_value_as_it_is_when_it
     assert json.loads(whole(store, results[0])["value.json"]) == list(range(20_000))
     assert json.loads(whole(store, results[1])["value.json"]) == []
     said = "The whole value as JSON"
-    assert titles == [said, f"{said}, as it is when it is read"]
+    assert titles == [said, f"{said}, as of when it is read"]
 
 
 def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store, monkeypatch):

@@ -127,8 +127,8 @@ def test_without_a_library_a_file_is_shown_as_any_other_with_a_hint(folder, conv
     else:
         assert isinstance(block, Resource)
     library = "numpy" if name == "a.npy" else "pandas"
-    assert note.text.startswith(f"[With `import {library}`")
-    assert note.text.endswith(" is shown as its data.]")
+    assert note.text.startswith(f"[After `import {library}`")
+    assert note.text.endswith(" is shown as data.]")
 
 
 @pytest.mark.parametrize("name", files("a.csv", "a.parquet", "a.xlsx", "a.npy", "a.jsonl"))
@@ -144,7 +144,7 @@ def test_a_file_that_is_too_large_is_not_read_as_data(folder, convert, monkeypat
     monkeypatch.setattr(data_files, "READERS", readers)
     block, note = convert(write_file(folder / "a.csv", "a,b\n1,2\n3,4\n"))
     assert block.text == "a,b\n1,2\n3,4\n"
-    assert note.text.endswith("is too large to be shown as its data: return a part of it.]")
+    assert note.text.endswith("is too large to be read as data: return a part of it.]")
 
 
 @pytest.mark.needs("pyarrow")
@@ -197,7 +197,7 @@ def test_of_very_many_rows_the_first_are_read_and_it_is_said(folder, convert, mo
     monkeypatch.setattr(data_files, "MAX_ROWS", 100)
     LONG.to_csv(folder / "a.csv", index=False)
     note, text, *_ = convert(folder / "a.csv")
-    assert note.text.endswith("the first 100 rows were read.]")
+    assert note.text.startswith("[Only the first 100 rows of ")
     assert text.text.startswith("DataFrame: 100 rows x 2 columns")
 
 

@@ -77,7 +77,7 @@ def test_html_is_shown_as_displays_are_with_a_link_to_its_source(folder, convert
 
 def test_a_page_that_is_too_large_to_be_read_is_a_link(folder, convert):
     [text, link] = convert(write_file(folder / "a.html", "<p>a" * 300_000))
-    assert "a.html (text/html, 1.2 MB) is too large to be part of the result" in text.text
+    assert "a.html (text/html, 1.2 MB) is too large for the result" in text.text
     assert link.name == "a.html"
 
 
@@ -102,8 +102,8 @@ def test_a_large_file_of_another_kind_is_a_link_that_holds_no_memory(folder, con
     path = write_file(folder / "report.pdf", content)
     [text, link] = convert(path, max_picture_bytes=2_048, max_resource_bytes=0)
     assert text.text == (
-        f"[The file {path} (application/pdf, 5.01 kB) is too large to be part of the result: read "
-        "it by the link that follows.]"
+        f"[The file {path} (application/pdf, 5.01 kB) is too large for the result: read "
+        "it through the link below.]"
     )
     assert (link.name, link.mime_type, link.size) == ("report.pdf", "application/pdf", 5_015)
     assert store.find_format(link.uri).content() == content
@@ -162,7 +162,7 @@ def test_a_long_text_may_be_cut_in_any_encoding(folder, convert, encoding):
 
 def test_empty_files_and_white_space_are_said_to_be_so(folder, to_text):
     assert to_text(write_file(folder / "a.txt", "")) == f"[The file {folder / 'a.txt'} is empty.]"
-    assert "nothing but white space" in to_text(write_file(folder / "a.txt", " \n "))
+    assert "only white space" in to_text(write_file(folder / "a.txt", " \n "))
 
 
 def test_binary_data_has_no_encoding():

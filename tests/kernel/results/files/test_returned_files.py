@@ -48,7 +48,7 @@ def test_a_linked_file_that_changed_or_went_says_so(folder, convert, store):
     [_, link] = convert(path, max_picture_bytes=2_048)
     read = store.find_format(link.uri).content
     path.write_bytes(bytes(5_001))
-    with pytest.raises(CallError, match="has changed since the result"):
+    with pytest.raises(CallError, match="has changed since it was linked"):
         read()
     path.unlink()
     with pytest.raises(CallError, match="There is no file"):
@@ -75,7 +75,7 @@ def test_a_file_of_ten_gigabytes_is_not_read(folder, convert, to_text, monkeypat
     with (path := folder / "huge.bin").open("wb") as file:
         file.truncate(10 * 10**9)
     assert to_text(path) == (
-        f"[The file {path} (application/octet-stream, 10 GB) is too large to be sent, at most "
+        f"[The file {path} (application/octet-stream, 10 GB) is too large to be sent: the limit is "
         "105 MB.]"
     )
 
@@ -131,7 +131,7 @@ def test_what_is_outside_is_not_shown(folder, tmp_path, to_text):
         Path("folder/secret.txt"),
         Path("folder"),
     ]:
-        assert f"The file {path} is not shown: it is outside of what the" in to_text(path)
+        assert f"The file {path} is not shown: it is outside the folders that the" in to_text(path)
 
 
 def test_a_folder_whose_name_begins_alike_is_outside(folder, to_text):
@@ -165,9 +165,9 @@ def test_the_folder_is_that_of_when_the_extension_was_loaded(folder, tmp_path, m
 def test_a_kernel_in_the_root_folder_allows_nothing(folder, monkeypatch, to_text):
     path = write_file(folder / "a.txt", "content")
     monkeypatch.chdir("/")
-    assert "is outside of what the notebook shares" in to_text(path)
+    assert "is outside the folders that the notebook shares" in to_text(path)
     assert to_text(path, allowed_roots=(folder,)) == "content"
-    assert "a view of the system's" in to_text(
+    assert "a virtual file of the system" in to_text(
         Path("/proc/self/environ"), allowed_roots=(Path("/"),)
     )
 
@@ -267,10 +267,10 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
         assert (both.is_error, text_of(both).count("# Notes")) == (True, 1)
         assert not link.call("later").is_error
     assert text == (
-        "[The file /etc/hosts is not shown: it is outside of what the notebook shares. "
+        "[The file /etc/hosts is not shown: it is outside the folders that the notebook shares. "
         "`%mcp status` in the notebook says why.]"
     )
-    explained = f"outside of the notebook's folder ({os.path.realpath(shared_kernel.home)})"
+    explained = f"outside the notebook's folder ({os.path.realpath(shared_kernel.home)})"
     assert explained in shared_kernel.ok("%mcp status").stdout
     called = shared_kernel.ok("%mcp call hosts")
     assert explained not in called.stdout

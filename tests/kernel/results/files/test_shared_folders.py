@@ -25,7 +25,7 @@ checked."""
 
 @pytest.fixture
 def secret(tmp_path):
-    """A file outside of the notebook's folder, in a folder of its own."""
+    """A file outside the notebook's folder, in a folder of its own."""
     (tmp_path / "outside").mkdir()
     return write_file(tmp_path / "outside" / "a.txt", SECRET)
 
@@ -79,14 +79,14 @@ def test_nothing_in_our_own_home_is_shown_even_if_it_is_allowed(folder, to_text)
     for path in paths:
         for allowed in [(), (own,), (token, record)]:
             text = to_text(path, home=own, allowed_roots=allowed)
-            assert "outside of what the notebook shares" in text
+            assert "outside the folders that the notebook shares" in text
     assert to_text(token, home=folder / "other") == SECRET
 
 
 def test_the_file_with_the_token_is_not_shown_wherever_it_is(folder, to_text):
     token = write_file(folder / "token.txt", SECRET)
     text = to_text(token, token_file=token, allowed_roots=(token,))
-    assert "outside of what the notebook shares" in text
+    assert "outside the folders that the notebook shares" in text
 
 
 def test_hidden_files_are_shown_only_if_a_root_names_them(folder, to_text):
@@ -96,16 +96,16 @@ def test_hidden_files_are_shown_only_if_a_root_names_them(folder, to_text):
     (folder / "link.txt").symlink_to(key)
     (folder / "keys").symlink_to(".ssh")
     for path in [key, environment, folder / ".ssh", folder / "link.txt", folder / "keys/id_rsa"]:
-        assert "outside of what the notebook shares" in to_text(path)
-        assert "outside of what" in to_text(path, allowed_roots=(folder,))
+        assert "outside the folders that the notebook shares" in to_text(path)
+        assert "outside the folders" in to_text(path, allowed_roots=(folder,))
     missing = to_text(Path(".none/a.txt"))
-    assert "outside of what the notebook shares" in missing  # not whether there is one
+    assert "outside the folders that the notebook shares" in missing  # not whether there is one
     assert to_text(environment, allowed_roots=(environment,)) == SECRET
     assert to_text(folder / "link.txt", allowed_roots=(folder / ".ssh",)) == SECRET
     deeper = folder / ".ssh" / ".old"
     deeper.mkdir()
     text = to_text(write_file(deeper / "id_rsa", SECRET), allowed_roots=(folder / ".ssh",))
-    assert "outside of what the notebook shares" in text
+    assert "outside the folders that the notebook shares" in text
 
 
 def test_a_notebook_in_a_hidden_folder_shows_its_files(tmp_path, monkeypatch, to_text):
@@ -120,7 +120,7 @@ def test_a_folder_that_the_system_hides_is_hidden(folder, to_text):
     (folder / "Library").mkdir()
     path = write_file(folder / "Library" / "a.txt", SECRET)
     os.chflags(folder / "Library", stat.UF_HIDDEN)
-    assert "outside of what the notebook shares" in to_text(path)
+    assert "outside the folders that the notebook shares" in to_text(path)
     assert to_text(path, allowed_roots=(folder / "Library",)) == SECRET
 
 
@@ -168,7 +168,7 @@ def test_a_linked_file_is_read_later_only_where_it_was(
     with pytest.raises(CallError, match="cannot be read"):
         store.find_format(link.uri).content()
     assert data.is_symlink()
-    with pytest.raises(CallError, match="outside of what the notebook shares") as raised:
+    with pytest.raises(CallError, match="outside the folders that the notebook shares") as raised:
         store.find_format(link.uri).content()
     assert str(secret.parent) not in str(raised.value)
 
@@ -203,7 +203,7 @@ def test_where_folders_cannot_be_opened_a_link_in_a_folders_place_is_noticed(
     assert to_text(data / "a.txt") == SHARED
     assert "is a folder with 1 entry" in to_text(data)
     swap_after_check(data, secret.parent)
-    assert "another file took its place" in to_text(data / "a.txt")
+    assert "it was replaced" in to_text(data / "a.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="such a folder cannot be opened here")
@@ -223,7 +223,7 @@ def test_a_client_hears_only_that_a_file_is_not_shared(folder, secret, to_text):
     names = [str(secret), "link.txt", ".env", "../none", "self/environ"]
     for name in names:
         assert to_text(Path(name)) == (
-            f"[The file {name} is not shown: it is outside of what the notebook shares. "
+            f"[The file {name} is not shown: it is outside the folders that the notebook shares. "
             "`%mcp status` in the notebook says why.]"
         )
     assert to_text(Path("none.txt")) == "[There is no file none.txt.]"
@@ -260,7 +260,7 @@ def test_the_notebook_hears_where_a_file_is_and_how_to_share_it(folder, tmp_path
             "set that variable before Jupyter starts."
         )
 
-    outside = f"is outside of the notebook's folder ({folder}) and the allowed roots. "
+    outside = f"is outside the notebook's folder ({folder}) and the allowed roots. "
     outside += how(secret.parent)
     assert explain(secret) == f"The file {secret} is not shown: it {outside}"
     name = Path("x/../../outside/a.txt")
@@ -277,7 +277,7 @@ def test_the_notebook_hears_where_a_file_is_and_how_to_share_it(folder, tmp_path
         f"{how(folder / '.ssh')}"
     )
     assert explain(token) == (
-        f"The file {token} is not shown: {token} is mcp-notebook's own, which no setting shares."
+        f"The file {token} is not shown: {token} belongs to mcp-notebook and is never shared."
     )
     assert explain(Path("none.txt")) == (
         f"There is no file none.txt; it would be {folder / 'none.txt'}."

@@ -50,7 +50,7 @@ def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     alt, converter, read_original, undrawn
 ):
     text, link = converter.make_result(bars(alt, 5_000), ()).content
-    assert "`pip install vl-convert-python` makes it a picture" in text.text
+    assert "`pip install vl-convert-python` draws it" in text.text
     assert '{"a": 4999, "b": 4999}' in text.text
     assert len(text.text) < 5_300
     [rows] = read_original(link)["datasets"].values()
@@ -70,7 +70,7 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     figure = px.scatter(x=np.arange(100_000), y=np.linspace(0, 1, 100_000), title="Growth")
     text, link = converter.make_result(figure, ()).content
     assert text.text.startswith(
-        "[a plotly figure, not drawn here: `pip install -U kaleido` and Chrome make it a picture."
+        "[a plotly figure, not drawn here: `pip install -U kaleido` and Chrome draw it."
     )
     for part in ('"x": [0, 1, 2, ', "99999]", "Growth", "of 100,000 items left out"):
         assert part in text.text

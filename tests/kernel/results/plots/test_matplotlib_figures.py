@@ -64,8 +64,8 @@ def test_a_figure_of_30_000_pixels_is_drawn_small_at_once(converter, plt):
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert max(size) == 1_568
     assert note == (
-        "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn with 5.23 dots "
-        "per inch in place of 100: figure.savefig(path) saves it in full size.]"
+        "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn at 5.23 dpi "
+        "instead of 100: figure.savefig(path) saves it in full size.]"
     )
     assert taken < 500_000  # KiB; 30,000 x 30,000 pixels have 3,600,000
     assert (figure.dpi, figure.get_size_inches().tolist()) == (100, [300, 300])

@@ -75,7 +75,7 @@ def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(prog
     assert not alive
     program("print('picture')")
     renderer.seconds = LIMIT
-    with pytest.raises(NotDrawn, match="kaleido failed at this a moment ago"):
+    with pytest.raises(NotDrawn, match="kaleido failed on this a moment ago"):
         renderer.draw("kaleido", "another")
     assert renderer.draw("cairosvg", "another") == b"picture\n"
 
@@ -85,7 +85,7 @@ def test_a_chart_that_takes_too_long_says_nothing_about_the_next_one(program):
         "import sys, time\ntime.sleep(600 if 'slow' in sys.stdin.read() else 0)\nprint('picture')"
     )
     renderer = ProcessRenderer(1, 0.5)
-    for message in ("did not draw it within 1 seconds", "failed at this a moment ago"):
+    for message in ("did not draw it within 1 seconds", "failed on this a moment ago"):
         with pytest.raises(NotDrawn, match=message):
             renderer.draw("vl_convert_vega", "slow")
     renderer.seconds = LIMIT
@@ -179,7 +179,7 @@ def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
     with deadline():
         with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
             renderer.draw("kaleido", "one")
-        with pytest.raises(NotDrawn, match=r"^the plots before it took the 0\.2 seconds"):
+        with pytest.raises(NotDrawn, match=r"^earlier plots took the 0\.2 seconds"):
             renderer.draw("cairosvg", "two")
     monkeypatch.setattr(module, "RESULT_SECONDS", LIMIT)
     with deadline():

@@ -93,7 +93,7 @@ def test_a_lazy_frame_is_described_and_not_run():
     lazy = pl.LazyFrame({"a": [1]}).map_batches(run, schema={"a": pl.Int64})
     assert text(lazy) == (
         "polars LazyFrame: 1 column; a Int64\n"
-        "It is a query that has not run: return `.collect()` of it to see rows."
+        "This query has not run: return its `.collect()` to see rows."
     )
     assert not ran
     assert text(pl.LazyFrame({"a": [1]}).select("b")).startswith(

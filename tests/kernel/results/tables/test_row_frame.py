@@ -52,7 +52,7 @@ def test_an_array_is_copied_if_it_is_small_and_says_so_if_not(store):
     small[0] = 1
     assert write_csv(kept) == "0\n0.0\n0.0\n"
     _, link, *_ = content(large, keep=store.keep)
-    assert link.title.endswith(", as it is when it is read")
+    assert link.title.endswith(", as of when it is read")
 
 
 def test_dicts_with_the_same_keys_are_a_table_with_values_as_in_json():
