@@ -18,7 +18,7 @@ pytest_plugins = ["missing_libraries", "run_folder"]
 
 # Other processes of the tests may take the time.
 settings.register_profile(
-    "tests", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+    "tests", deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "fresh", settings.get_profile("tests"), database=None, max_examples=100, print_blob=True
@@ -58,7 +58,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--any-values",
         type=int,
-        default=20,
+        default=10,
         help="how many made-up values tests/e2e/test_any_value.py sends",
     )
 
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     minutes = config.getoption("--sequences-minutes")
     for item in items:
-        if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 20:
+        if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 10:
             item.add_marker(pytest.mark.timeout(0))
         if minutes is not None and item.path.name == "test_sequences.py":
             item.add_marker(pytest.mark.timeout(60 * minutes + 600))

@@ -30,6 +30,7 @@ def start(home):
     return start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

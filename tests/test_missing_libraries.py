@@ -45,6 +45,7 @@ def run_pytest(folder, ci, *options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ci", "counts"),
     [("true", "1 failed, 1 passed, 3 skipped, 2 errors"), ("", "1 passed, 6 skipped")],
@@ -60,6 +61,7 @@ def test_a_library_of_the_extras_may_be_missing_anywhere_but_in_ci(tmp_path, ci,
         assert "CI has what the extras declare." in done.stdout
 
 
+@pytest.mark.slow
 def test_a_library_that_a_test_needs_may_not_be_missing_where_these_tests_are_asked_for(tmp_path):
     done = run_pytest(tmp_path, "", "-m", "needs", "test_needs.py")
     assert "1 passed, 1 error" in done.stdout.splitlines()[-1], done.stdout

@@ -108,6 +108,7 @@ def test_a_bridge_that_traces_nothing_loads_neither_sdk_nor_metrics():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_collector_that_never_answers_does_not_keep_the_process(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("NO_PROXY", "*")

@@ -101,6 +101,7 @@ def guest(home):
     return TokenStore(home / ".mcp-notebook" / "tokens.json").add("guest", EVERYTHING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "member",
     [
@@ -130,6 +131,7 @@ async def test_a_release_that_compares_no_callers_lets_nobody_into_anothers_sess
         await check_that_sessions_are_their_callers(here.url, guest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "member", ["_serialize", pytest.param("_connection", marks=pytest.mark.slow)]
 )

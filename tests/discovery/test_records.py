@@ -408,6 +408,7 @@ async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_pa
                 pass
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files that are not UTF-8")
 async def test_watching_goes_on_when_the_name_of_a_file_cannot_be_read(

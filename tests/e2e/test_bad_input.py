@@ -184,7 +184,7 @@ def take_answers(client, count):
     return answers
 
 
-@pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("era", ["modern", pytest.param("handshake", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("batches", COUNTS)
 def test_each_line_gets_its_answers_and_no_tool_what_its_schema_refuses(watch, batches, era):
     def check(seed):
@@ -495,6 +495,7 @@ async def sort_frames(made):
     return taken, answers, [frame for frame, message in read if not message]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", COUNTS)
 def test_each_frame_that_can_be_read_is_answered_once_and_others_end_their_link(watch, batches):
     record = record_of(watch.kernel)

@@ -90,6 +90,7 @@ async def test_modern_clients_call_through_any_balancer(ports):
     assert len(set(pids)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="others have one loopback address")
 async def test_older_clients_stay_with_their_bridge_if_the_balancer_keeps_them_there(ports):
     async with balanced(ports, affinity=True) as url:
@@ -102,6 +103,7 @@ async def test_older_clients_stay_with_their_bridge_if_the_balancer_keeps_them_t
     assert len(set(pids)) == 2
 
 
+@pytest.mark.slow
 async def test_each_bridge_says_that_it_is_up(ports):
     async with httpx2.AsyncClient() as http:
         for port in ports:

@@ -242,6 +242,7 @@ async def greet(home, answers):
     assert len(links) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", COUNTS)
 def test_whatever_comes_in_place_of_a_welcome_is_one_or_an_error_of_the_link(home, caplog, batches):
     def check(seed):

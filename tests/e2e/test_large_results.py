@@ -64,6 +64,7 @@ async def test_eight_pictures_of_a_megabyte_are_one_answer(url, era, steps):
     assert [link.title for link in links] == ["The original picture: 600x600 pixels"] * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.slow), "auto"])
 async def test_documents_of_more_than_an_event_takes_are_read(url, era):
     async with over_http(url, era) as client:

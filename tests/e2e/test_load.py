@@ -105,6 +105,7 @@ async def take_stock(served):
     return numbers | kept, process.memory_info().rss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "calls"),
     [

@@ -234,6 +234,7 @@ async def test_a_limit_from_one_place_is_widened_by_no_other(
                     assert is_unknown(await client.call_tool(name, {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["issuer", pytest.param("jupyterhub", marks=pytest.mark.slow)])
 def test_a_bridge_ends_while_it_waits_for_who_issues_tokens(home, issuer, kind):
     with socket.create_server(("127.0.0.1", 0)) as listener:

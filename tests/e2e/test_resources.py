@@ -80,6 +80,7 @@ async def refusal(client, uri):
     return caught.value.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_cached_result_is_given_again_until_its_links_expire(
     sales, connect, era, transport
@@ -252,6 +253,7 @@ async def test_pages_stay_right_while_originals_come_and_expire(sales, connect, 
             assert caught.value.error.code == INVALID_PARAMS
 
 
+@pytest.mark.slow
 async def test_two_notebooks_and_one_that_goes(sales, connect):
     costs = CELL.replace("def report", "def costs")
     with tool_kernel(sales.home, costs, name="costs") as other:

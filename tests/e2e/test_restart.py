@@ -197,6 +197,7 @@ def _start_again(kernel):
     kernel.ok(TOOLS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ONE_ERA)
 async def test_a_killed_bridge_hurts_no_kernel_and_a_new_one_finds_it(home, sales, era):
     # The client has its own way to tell that the bridge is gone.

@@ -351,7 +351,10 @@ async def test_a_client_that_leaves_while_its_calls_run(kernel, era):
         check_alike([await leave(*each, f"{era}-closes-{each[0].way[:3]}") for each in clients])
 
 
-@pytest.mark.parametrize("moment", [0, 1, 2, 3, 5, 10, 20, 40])
+@pytest.mark.parametrize(
+    "moment",
+    [0, 3, 40, *(pytest.param(moment, marks=pytest.mark.slow) for moment in (1, 2, 5, 10, 20))],
+)
 async def test_a_client_that_leaves_at_any_moment_gets_each_answer_once(kernel, era, moment):
     async def leave(side, pipes):
         for number in range(5):

@@ -283,6 +283,7 @@ def _cancel_while_it_waits(link):
     link.receive_until(lambda message: isinstance(message, Result))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [

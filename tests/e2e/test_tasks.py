@@ -321,6 +321,7 @@ async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(served):
             }
 
 
+@pytest.mark.slow
 async def test_more_tasks_than_there_is_room_for_are_refused_when_they_are_called(kernel, client):
     most, too_many = 64, 30
     async with client() as one:
@@ -472,6 +473,7 @@ async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(ho
                 await ask_task(second, "tasks/get", task.task_id)
 
 
+@pytest.mark.slow
 async def test_a_task_is_forgotten_some_time_after_its_end(home):
     with tool_kernel(home, TOOLS, env=set_limits(home, task_ttl=1)):
         async with _over_stdio(home) as one:
@@ -553,6 +555,7 @@ async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_a
         kernel.ok("assert kept_runs == [1999], kept_runs")
 
 
+@pytest.mark.slow
 async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
     kernel.ok("kept_go.clear(); kept_runs.clear()")
     env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3", "MCP_NOTEBOOK_KEEP_CALLS": "1"}

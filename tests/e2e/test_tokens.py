@@ -493,6 +493,7 @@ async def hold() -> str:
 PLACES = 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -125,6 +125,7 @@ def test_a_broken_database_trusts_nothing_says_why_and_stays_as_it_is(home, data
     assert files(data) == before
 
 
+@pytest.mark.slow
 def test_a_locked_database_trusts_nothing_says_why_and_stays_as_it_is(home, data):
     path = write(home, "1 + 1")
     sign(path, data)

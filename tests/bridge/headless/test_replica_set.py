@@ -179,6 +179,7 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
     assert said.count("is not trusted") <= 2  # when it is started, and if it was the first one
 
 
+@pytest.mark.slow
 async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_started(folder, home):
     path = notebook(folder, "open('tries', 'a').write('x')", "1 / 0", TOOLS)
     said = await fail_to_start(path, home, replicas=3)
@@ -344,6 +345,7 @@ async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_sa
         await here.catalog.wait_for("pid", "meet", "suicide")
 
 
+@pytest.mark.slow
 async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
     folder, home, capsys, monkeypatch
 ):

@@ -95,6 +95,7 @@ def request_of(name, caller=OWNER):
     )
 
 
+@pytest.mark.slow
 async def test_over_http_it_is_forgotten_some_time_after_its_last_request(told, monkeypatch):
     monkeypatch.setattr(connected_clients, "REMEMBERED", 0.5)
     clients = ConnectedClients(OWNER, told.send.send_nowait)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from call_reports import end_of, start_of
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.telemetry.audit_records import (
@@ -188,7 +188,6 @@ JSON = st.recursive(
     st.dictionaries(st.sampled_from(_WORDS), JSON),
     st.sampled_from(["full", "hash", "none"]),
 )
-@settings(max_examples=30)
 def test_every_call_has_a_line_whatever_its_arguments_and_schema_are(arguments, schema, mode):
     small = start_of(arguments=arguments, input_schema=schema)
     large = start_of(arguments=json.dumps(arguments).encode(), input_schema=schema)

@@ -103,6 +103,7 @@ def test_the_table_names_every_state_and_whatever_is_read_may_be_refused():
         assert MOVES[state][Move.REFUSE] is ReaderState.REFUSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "more", "megabytes"),
     [
@@ -629,6 +630,7 @@ async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeyp
     assert said.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, monkeypatch):
     monkeypatch.setattr(connections, "MOVE_LIMIT", 0.2)

@@ -50,6 +50,7 @@ async def test_a_session_lasts_an_hour_by_default():
     assert Settings().session_idle_minutes == 60
 
 
+@pytest.mark.slow
 async def test_an_open_stream_keeps_its_session(home):
     async with served(home, minutes=SOON) as here:
         kept, stream = await here.open_stream()
@@ -58,6 +59,7 @@ async def test_an_open_stream_keeps_its_session(home):
             assert (await here.ask(PING, Mcp_Session_Id=kept)).status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stays", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_a_running_call_keeps_its_session_although_its_client_hangs_up(home, stays):
     async with served(home, minutes=SOON) as here:

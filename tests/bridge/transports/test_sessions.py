@@ -160,6 +160,7 @@ def initialize_with(place, size):
     return message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
     [

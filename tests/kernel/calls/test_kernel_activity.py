@@ -207,6 +207,7 @@ def test_clients_that_wait_for_their_own_cell_pass_over_our_statuses(kernel, lin
     link.result()
 
 
+@pytest.mark.slow
 def test_a_tool_that_unloads_us_leaves_an_idle_kernel_and_no_hook(home):
     release = home / "release"
     with live_kernel(home) as kernel:

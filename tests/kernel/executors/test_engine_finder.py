@@ -24,6 +24,7 @@ def test_that_calls_of_a_tool_are_large_is_told_once():
         assert finder.find(one).begin_warning("orders")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("distributed")
 def test_a_client_of_dask_without_a_cluster_is_found_and_told_of():
     import distributed  # noqa: PLC0415

@@ -27,6 +27,7 @@ def lock_user():
 LOCK = threading.Lock()
 
 
+@pytest.mark.slow
 def test_the_pickle_needs_nothing_of_this_package_and_has_no_mark(tmp_path):
     code = """
 from typing import Annotated

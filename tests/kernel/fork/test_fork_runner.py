@@ -561,6 +561,7 @@ def allocate() -> int:
 OFTEN = pytest.mark.parametrize("times", [4, pytest.param(20, marks=pytest.mark.slow)])
 
 
+@pytest.mark.slow
 @OFTEN
 def test_a_copy_is_made_while_a_cell_allocates_memory_in_c(kernel, link, times):
     kernel.ok(COMPUTE_IN_SQL)
@@ -577,6 +578,7 @@ def test_a_copy_is_made_while_a_cell_allocates_memory_in_c(kernel, link, times):
         kernel.ok("del allocate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [

@@ -54,6 +54,7 @@ print(good, hooks)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [10, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_fork_beside_threads_that_compute_stops_neither_side(times):
     ran = subprocess.run(

@@ -120,6 +120,7 @@ def test_a_restarted_kernel_which_is_told_the_first_path_finds_the_renamed_noteb
     assert NotebookFile({}, lambda: [departure]).path == path
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_restarted_after_the_renaming_keeps_the_new_name(home):
     path = home / "Untitled.ipynb"
     path.write_text("{}")

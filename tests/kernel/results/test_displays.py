@@ -136,6 +136,7 @@ def test_a_table_in_latex_is_no_formula(budget):
     assert only_text(blocks_of({"text/latex": latex}, budget)) == latex
 
 
+@pytest.mark.slow
 @pytest.mark.needs("sympy")
 def test_a_formula_is_latex_and_text(converter):
     sympy = pytest.importorskip("sympy")

@@ -22,6 +22,7 @@ def displays(monkeypatch):
     InteractiveShell.clear_instance()
 
 
+@pytest.mark.slow
 @pytest.mark.needs("bokeh")
 def test_bokeh_loads_itself_and_then_shows_a_plot(displays):
     pytest.importorskip("bokeh")

@@ -150,6 +150,7 @@ def test_a_geometry_is_its_coordinates_and_by_itself_a_picture(convert, to_text)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.needs("networkx")
 def test_a_graph_is_its_edges_and_the_attributes_of_its_nodes(to_text):
     networkx = pytest.importorskip("networkx")
@@ -221,6 +222,7 @@ ANN = '{"id": 1, "name": "Ann", "friend_id": null}'
 BOTH = f'[{ANN}, {{"id": 2, "name": "Bob", "friend_id": 1}}]'
 
 
+@pytest.mark.slow
 def test_rows_of_sqlalchemy_keep_the_names_of_their_columns(to_text, people):
     session, person, sa = people
     query = sa.select(person.id, person.name, person.friend_id).order_by(person.id)

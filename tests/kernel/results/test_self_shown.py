@@ -151,6 +151,7 @@ def test_a_plain_text_alone_is_kept(value):
     assert leave_out_generated_repr(value, data) == data
 
 
+@pytest.mark.slow
 @pytest.mark.needs("xarray")
 def test_an_xarray_dataset_keeps_its_dimensions_and_attributes(to_text):
     xarray = pytest.importorskip("xarray")
@@ -161,6 +162,7 @@ def test_an_xarray_dataset_keeps_its_dimensions_and_attributes(to_text):
     assert len(text) < 500
 
 
+@pytest.mark.slow
 @pytest.mark.needs("great_tables")
 def test_a_table_of_great_tables_is_the_table(to_text):
     great_tables = pytest.importorskip("great_tables")

@@ -137,7 +137,7 @@ def shows(texts, word=str(NUMBER)):
     "leaf",
     [*LEAVES, *(pytest.param(leaf, marks=pytest.mark.needs("polars")) for leaf in OF_POLARS)],
 )
-@pytest.mark.parametrize("chars", [100, 25_000])
+@pytest.mark.parametrize("chars", [100, pytest.param(25_000, marks=pytest.mark.slow)])
 def test_what_is_not_shown_can_be_read(leaf, part, chars):
     value = PARTS[part]((LEAVES | OF_POLARS)[leaf](6_000))
     texts = list(read_all(value, chars))

@@ -31,7 +31,7 @@ from mcp_notebook.settings.settings import Settings
 
 SECONDS = 0.05
 LONG = 5
-ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
+ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300" if os.environ.get("CI") else "100"))
 
 
 class Loops:

@@ -21,7 +21,7 @@ from mcp_notebook.kernel.safe.interrupter import (
     raise_in,
 )
 
-ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300"))
+ROUNDS = int(os.environ.get("INTERRUPT_ROUNDS", "300" if os.environ.get("CI") else "100"))
 LIMIT = 30
 
 

@@ -76,6 +76,7 @@ def test_by_an_authors_schema_they_are_refused_too():
     assert schema.validate({"value": nest(5, "x")})
 
 
+@pytest.mark.slow
 def test_a_schema_that_offers_the_same_in_millions_of_ways_keeps_nobody_busy():
     names = [f"a{level}" for level in range(30)]
     definitions = {

@@ -348,6 +348,7 @@ for number in range(100):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_may_write_at_once(tmp_path):
     command = [sys.executable, "-c", FILL, tmp_path]
     running = [subprocess.Popen(command) for _ in range(2)]

@@ -270,6 +270,7 @@ def test_problems_that_are_too_many_to_list_are_counted_for_each_parameter():
     ]
 
 
+@pytest.mark.slow
 def test_the_time_to_tell_the_problems_of_a_list_grows_with_its_length():
     # By its square, it was minutes.
     lines = error_for(list[int], ["x"] * 50_000).splitlines()

@@ -46,6 +46,7 @@ async def test_only_the_owner_finds_a_task_and_no_id_can_be_guessed(store):
     assert len(first) == 32  # 128 bits
 
 
+@pytest.mark.slow
 async def test_a_task_is_forgotten_some_time_after_its_end():
     sizes = asyncio.Queue()
     store = TaskStore("k1", ttl=0.05, max_bytes=1_000, reserve=sizes.put_nowait)

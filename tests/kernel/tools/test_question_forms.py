@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types._v2026_07_28 import PrimitiveSchemaDefinition
 from pydantic import BaseModel, Field, Secret, SecretStr, TypeAdapter
@@ -249,7 +249,6 @@ values = st.recursive(
 FORMS = [make_form(kind) for kind in (Everything, Point, int, Region, list[Region], ["a"])]
 
 
-@settings(max_examples=40)
 @given(
     st.sampled_from(FORMS),
     st.dictionaries(st.sampled_from(["value", "x", "age", "plan", "regions"]) | st.text(), values),

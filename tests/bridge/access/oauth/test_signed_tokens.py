@@ -227,6 +227,7 @@ async def test_a_key_that_the_issuer_has_removed_is_good_until_its_keys_are_fetc
     assert await tokens.verify_token(token) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hanging", ["metadata", "keys"])
 @pytest.mark.parametrize("is_dripping", [False, True])
 async def test_an_issuer_that_never_ends_its_answer_is_given_up_once_for_all_who_wait(

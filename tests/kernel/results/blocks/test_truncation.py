@@ -139,6 +139,7 @@ def test_texts_and_links_keep_to_the_budget_together(blocks, chars, with_links):
     assert total > chars - MAX_LINKS * 200 or made == [block for block in blocks if block.text]
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_neither_copied_nor_searched(converter):
     text = "\x1b[31mred\x1b[0m line\n" * 5_000_000
     tracemalloc.start()

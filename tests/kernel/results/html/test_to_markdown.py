@@ -134,6 +134,7 @@ def test_scripts_of_megabytes_take_no_room():
     assert (made.text, made.converted_chars) == ("a", made.markup_chars)
 
 
+@pytest.mark.slow
 def test_of_what_is_left_the_beginning_is_read_and_the_rest_counted():
     made = convert_html("<p>word <b>bold</b></p>" * 200_000, ROOM)
     assert made.text.startswith("word **bold**\n\nword")
@@ -157,6 +158,7 @@ def test_ten_thousand_tags_within_each_other_are_text():
     assert markdown("<div>" * 10_000 + "deep" + "</div>" * 10_000) == "deep"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd", [pytest.param(odd, marks=pytest.mark.slow if odd in LONG else ()) for odd in ODD]
 )

@@ -45,8 +45,14 @@ def test_the_data_of_a_chart_is_not_fetched(alt, converter):
 
 
 @pytest.mark.needs("vl_convert")
-@pytest.mark.parametrize("language", ["vega", "vega-lite"])
-@pytest.mark.parametrize("at", ["file://{}", "{}", "http://127.0.0.1:9/red.png", "data:{}"])
+@pytest.mark.parametrize("language", ["vega-lite", pytest.param("vega", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "at",
+    [
+        *("file://{}", "data:{}"),
+        *(pytest.param(at, marks=pytest.mark.slow) for at in ("{}", "http://127.0.0.1:9/red.png")),
+    ],
+)
 def test_a_picture_within_a_chart_is_drawn_only_if_it_is_in_the_chart_itself(
     converter, tmp_path, language, at
 ):

@@ -80,6 +80,7 @@ def test_what_takes_too_long_is_ended_with_its_children_and_not_tried_again(prog
     assert renderer.draw("cairosvg", "another") == b"picture\n"
 
 
+@pytest.mark.slow
 def test_a_chart_that_takes_too_long_says_nothing_about_the_next_one(program):
     program(
         "import sys, time\ntime.sleep(600 if 'slow' in sys.stdin.read() else 0)\nprint('picture')"

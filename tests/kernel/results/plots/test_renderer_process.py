@@ -49,6 +49,7 @@ def test_the_program_loads_nothing_of_this_package():
     assert not {"mcp_notebook", "pydantic", "IPython"} & set(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="without alarms")
 def test_a_process_whose_kernel_was_killed_ends_by_itself():
     folder = PROGRAM.parent

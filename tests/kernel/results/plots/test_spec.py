@@ -34,6 +34,7 @@ def deep():
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "make"),
     [

@@ -757,6 +757,7 @@ def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
         assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("polars")
 def test_of_too_many_rows_of_any_library_the_first_are_sent():
     pl = pytest.importorskip("polars")

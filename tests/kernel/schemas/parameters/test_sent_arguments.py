@@ -104,6 +104,7 @@ def test_a_schema_by_hand_is_followed_in_the_same_way():
         schema.validate({"rows": "x"})
 
 
+@pytest.mark.slow
 def test_the_time_to_read_a_list_of_texts_grows_with_its_length():
     # By its square, it was minutes.
     sent = ["[1]"] * 50_000
