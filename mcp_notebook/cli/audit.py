@@ -17,9 +17,8 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem
+from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem, find_journals
 from mcp_notebook.bridge.telemetry.audit_records import Record, complete
-from mcp_notebook.bridge.telemetry.call_journal import find_journals
 from mcp_notebook.cli.help import Command
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import Settings

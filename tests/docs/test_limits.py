@@ -5,6 +5,11 @@ from documents import page
 from mcp_notebook.bridge.access import refusals
 from mcp_notebook.bridge.server.lists.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
+from mcp_notebook.bridge.transports.http_connection import (
+    MAX_HEAD,
+    MAX_HEADERS,
+    PROGRESS_TIMEOUT,
+)
 from mcp_notebook.kernel.results.files import data_files, file_contents, returned_files
 from mcp_notebook.kernel.safe.foreign_code import CONVERSION_SECONDS
 from mcp_notebook.settings.settings import Settings
@@ -52,12 +57,12 @@ def test_the_figures_for_results_and_calls_are_those_of_the_code():
 
 def test_the_figures_for_connections_are_those_of_the_code():
     check_page(
-        f"headers | {mebibytes(connections.MAX_HEAD)}, {connections.MAX_HEADERS} headers |",
-        f"of a body | {mebibytes(connections.MAX_HEAD)} in a row |",
-        f"has come over it | {connections.PROOF_LIMIT:g} seconds |",
-        f"such connections | {connections.MAX_STRANGERS}, but",
-        f"has begun | {connections.MOVE_LIMIT:g} seconds, and as many again for each 512 KiB of it",
-        f"does not read | {connections.MOVE_LIMIT:g} seconds in which",
+        f"headers | {mebibytes(MAX_HEAD)}, {MAX_HEADERS} headers |",
+        f"of a body | {mebibytes(MAX_HEAD)} in a row |",
+        f"has come over it | {connections.AUTH_TIMEOUT:g} seconds |",
+        f"such connections | {connections.MAX_UNAUTHENTICATED}, but",
+        f"has begun | {PROGRESS_TIMEOUT:g} seconds, and as many again for each 512 KiB of it",
+        f"does not read | {PROGRESS_TIMEOUT:g} seconds in which",
         f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
         f"refused requests | {refusals.MAX_REFUSALS_LOGGED} a minute |",
     )

@@ -14,11 +14,10 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import Address
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.bridge.connect.exchange import explain_reply
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import Remote, Reply
+from mcp_notebook.bridge.connect.remote import Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
 
 _ANSWER_LIMIT = 30.0

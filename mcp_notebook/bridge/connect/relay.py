@@ -19,14 +19,6 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import HEADER_MISMATCH, RequestId
 
 from mcp_notebook.bridge.connect.client_lines import ClientLines
-from mcp_notebook.bridge.connect.exchange import (
-    STEADY,
-    ask,
-    check_session,
-    exchange,
-    explain_reply,
-    list_pauses,
-)
 from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
@@ -37,7 +29,16 @@ from mcp_notebook.bridge.connect.messages import (
     read_line,
     replace_id,
 )
-from mcp_notebook.bridge.connect.remote import Remote, Reply
+from mcp_notebook.bridge.connect.remote import (
+    STEADY,
+    Remote,
+    Reply,
+    ask,
+    check_session,
+    exchange,
+    explain_reply,
+    list_pauses,
+)
 from mcp_notebook.bridge.connect.session import Session
 from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost, Unreachable
 

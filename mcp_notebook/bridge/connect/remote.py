@@ -1,37 +1,50 @@
-"""The remote endpoint: requests over HTTP, and what comes back.
+"""The remote endpoint: sends requests over HTTP, and reads the replies.
 
-Runs on the event loop of `mcp-notebook connect`. The door to httpx2 in this room, with `failures`,
-which says what went wrong. Whether to try again is the business of `relay`.
+Runs on the event loop of `mcp-notebook connect`. The door to httpx2 in this room, together with
+`failures`, which explains errors. Whether to retry is the business of `relay`.
 """
 
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urljoin
 
+import anyio
 import httpx2
 
 from mcp_notebook._version import __version__
+from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.bridge.connect.failures import explain_failure
-from mcp_notebook.bridge.connect.messages import Message, read_body
+from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
+from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
+from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost
 from mcp_notebook.outgoing_http import open_http_client
 
+SESSION_HEADER = "Mcp-Session-Id"
+Forward = Callable[[Message, "Reply"], Awaitable[None]]
+"""Takes a message and the reply that contains it."""
+STEADY = 30.0
+"""Seconds after which a stream counts as stable: when it ends, the back-off starts over."""
+_LONGEST_PAUSE = 10.0
+_HUBS_PAGE = "/hub/user/"
+"""Part of the URL of a JupyterHub's page for a stopped server."""
+_ENDED = "The connection to {} ended before the answer came."
 CONNECT_LIMIT = 10.0
-"""Seconds until a connection stands. A call may take hours then."""
+"""Seconds to connect. A call may then take hours."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _LONGEST_RETRY = 30.0
 _MAX_WORDS = 1_000
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
-"""A lost network is noticed after a minute, however long a call may take."""
+"""A lost network is noticed within a minute, however long a call takes."""
 
 
 def open_http() -> httpx2.AsyncClient:
-    """Return what makes requests, with the environment's certificates and proxies.
+    """Return an HTTP client with the environment's certificates and proxies.
 
     Raises:
         RemoteError: The environment names certificates that cannot be read.
@@ -44,11 +57,11 @@ def open_http() -> httpx2.AsyncClient:
 
 
 class Reply:
-    """What the remote server answers to one request over HTTP.
+    """The remote server's response to one HTTP request.
 
     Args:
-        response: With its body still to come.
-        url: What was asked.
+        response: The response; its body has not been read.
+        url: The URL of the request.
     """
 
     def __init__(self, response: httpx2.Response, url: str) -> None:
@@ -59,19 +72,19 @@ class Reply:
         self.kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         """The media type of the body."""
         self.location = urljoin(url, self.headers.get("location", ""))
-        """The address that it redirects to, or else its own."""
+        """The URL that it redirects to, or else its own."""
         self.words = ""
-        """What a body that is no message says, as mcp-notebook's bridges do."""
+        """The error text of a body that is not a message, as mcp-notebook's bridges send it."""
         self.retry = 1.0
-        """Seconds after which the server wants to be asked again."""
+        """Seconds to wait before reconnecting, as the server asks."""
         self.last_id = ""
-        """Of the last event, "" if the stream cannot be resumed."""
+        """The id of the last event, "" if the stream cannot be resumed."""
 
     async def read(self) -> AsyncIterator[Message]:
-        """Yield the messages in it as they come.
+        """Yield its messages as they arrive.
 
         Raises:
-            ConnectionLost: The connection ended before all of it had come.
+            ConnectionLost: The connection ended before the body was complete.
         """
         with _translate_errors(self._url):
             if self.kind == "text/event-stream":
@@ -91,17 +104,17 @@ class Reply:
                     self.words = _read_words(body)
 
     async def read_data(self) -> AsyncIterator[str]:
-        """Yield the data of a stream of events that are no messages.
+        """Yield the data of each event of a stream that is not MCP.
 
         Raises:
-            RemoteError: It is not such a stream, or the connection was lost.
+            RemoteError: It is not an event stream, or the connection was lost.
         """
         with _translate_errors(self._url):
             async for event in httpx2.EventSource(self._response, max_event_size=None):
                 yield event.data
 
     async def read_json(self) -> Any:
-        """Return the JSON in it, None if it is something else."""
+        """Return its body as JSON, None if it is not JSON."""
         with _translate_errors(self._url):
             await self._response.aread()
         try:
@@ -111,12 +124,12 @@ class Reply:
 
 
 class Remote:
-    """An endpoint of MCP.
+    """An MCP endpoint.
 
     Args:
         http: Makes the requests; its owner closes it.
-        url: The address of the endpoint.
-        credentials: Are sent with each request.
+        url: The endpoint's URL.
+        credentials: Sent with each request.
     """
 
     def __init__(self, http: httpx2.AsyncClient, url: str, credentials: Credentials) -> None:
@@ -126,10 +139,10 @@ class Remote:
 
     @asynccontextmanager
     async def post(self, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
-        """Send a message, for the block's time.
+        """Send a message, and keep its reply open for the block.
 
         Raises:
-            RemoteError: It did not arrive, or the connection was lost before the reply began.
+            RemoteError: It could not be sent, or the connection was lost before the reply began.
         """
         content = {"Content-Type": "application/json", **_ACCEPT}
         async with self._ask("POST", content | dict(headers), body) as reply:
@@ -137,7 +150,7 @@ class Remote:
 
     @asynccontextmanager
     async def listen(self, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
-        """Open the stream on which a session gets what belongs to no request.
+        """Open the stream for messages of a session that belong to no request.
 
         Raises:
             RemoteError: As for `post`.
@@ -146,7 +159,7 @@ class Remote:
             yield reply
 
     async def delete(self, headers: Mapping[str, str]) -> None:
-        """End a session, if the server lets its clients do so.
+        """End a session, if the server supports it.
 
         Raises:
             RemoteError: As for `post`.
@@ -191,11 +204,116 @@ def _translate_errors(url: str) -> Iterator[None]:
 
 
 async def _keep_alive(event: str, details: Mapping[str, Any]) -> None:
-    """Let the system notice a lost network on each new connection; httpx2 calls it."""
+    """Enable TCP keep-alive on each new connection; called by httpx2."""
     if event.endswith("connect_tcp.complete"):
         connection = details["return_value"].get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE.items():
-            option = getattr(socket, name, None)  # not everywhere
+            option = getattr(socket, name, None)  # depends on the system
             if option is not None:
                 connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+# -- exchanges -------------------------------------------------------------------------------------
+
+
+def list_pauses() -> Iterator[float]:
+    """Yield the seconds to wait between attempts, with exponential back-off."""
+    pause = 0.1
+    while True:
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def exchange(
+    remote: Remote, request: Message, headers: Mapping[str, str], forward: Forward
+) -> None:
+    """Send a request, and forward all messages up to its answer.
+
+    A stream that ends before the answer is resumed if the server supports it (up to 2025-11-25).
+
+    Args:
+        remote: The server.
+        request: The request.
+        headers: MCP's headers.
+        forward: Takes the messages; the answer has the id of the request.
+
+    Raises:
+        RemoteError: There is no answer.
+    """
+    async with remote.post(request.body, headers) as reply:
+        check_session(reply, headers, remote)
+        if await _forward_all(reply, request, forward):
+            return
+        if reply.status != HTTPStatus.OK:
+            raise await explain_reply(remote, reply)
+    while reply.last_id:
+        await anyio.sleep(reply.retry)
+        resumption = {**headers, "Last-Event-ID": reply.last_id}
+        async with remote.listen(resumption) as reply:
+            if reply.status != HTTPStatus.OK:
+                break
+            if await _forward_all(reply, request, forward):
+                return
+    raise ConnectionLost(_ENDED.format(remote.url))
+
+
+async def ask(
+    remote: Remote, request: Message, headers: Mapping[str, str]
+) -> tuple[Message, Reply]:
+    """Send a request of our own, and return its answer.
+
+    Raises:
+        RemoteError: There is no answer.
+    """
+    answers: list[tuple[Message, Reply]] = []
+
+    async def keep(message: Message, reply: Reply) -> None:
+        if message.is_answer:
+            answers.append((message, reply))
+
+    await exchange(remote, request, headers, keep)
+    return answers[-1]
+
+
+async def explain_reply(remote: Remote, reply: Reply) -> RemoteError:
+    """Return the error for a reply without an MCP message.
+
+    A JupyterHub that answers for a stopped server refuses every POST, whatever the token, and
+    redirects every GET to a page of its own.
+    """
+    status, location = reply.status, reply.location
+    if status == HTTPStatus.FORBIDDEN and find_hub(remote.url) is not None:
+        async with remote.listen({"Accept": "*/*"}) as page:
+            location = page.location
+    if _HUBS_PAGE in location:
+        status = HTTPStatus.FAILED_DEPENDENCY
+    return explain_status(status, remote.url, remote.credentials, reply.location, reply.words)
+
+
+def check_session(reply: Reply, headers: Mapping[str, str], remote: Remote) -> None:
+    """Check that the server accepts the session and the token.
+
+    Raises:
+        SessionLost: It does not know the session.
+        RemoteError: It does not accept the token.
+    """
+    if reply.status == HTTPStatus.NOT_FOUND and SESSION_HEADER in headers:
+        raise SessionLost(f"The server at {remote.url} no longer knows this session.")
+    if reply.status == HTTPStatus.UNAUTHORIZED:
+        raise explain_status(reply.status, remote.url, remote.credentials)
+
+
+async def _forward_all(reply: Reply, request: Message, forward: Forward) -> bool:
+    """Forward messages, and return whether the answer was among them."""
+    try:
+        async for message in reply.read():
+            if not message.is_answer:
+                await forward(message, reply)
+            elif message.is_answer_to(request):
+                await forward(replace_id(message, request.id), reply)
+                return True
+    except ConnectionLost:
+        if not reply.last_id:
+            raise
+    return False

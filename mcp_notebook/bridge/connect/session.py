@@ -13,15 +13,16 @@ from typing import Any
 
 import anyio
 
-from mcp_notebook.bridge.connect.exchange import (
+from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
+from mcp_notebook.bridge.connect.remote import (
     SESSION_HEADER,
     STEADY,
+    Remote,
+    Reply,
     ask,
     check_session,
     list_pauses,
 )
-from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
-from mcp_notebook.bridge.connect.remote import Remote, Reply
 from mcp_notebook.errors import RemoteError, SessionLost
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.access.rate_limits import Excess, RateLimits
+from mcp_notebook.bridge.access.caller_limits import Excess, RateLimits
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.settings.limits import Limits
 

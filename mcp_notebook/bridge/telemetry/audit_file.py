@@ -1,43 +1,53 @@
-"""The file of the audit log: lines are appended, it is rotated when it has grown, and it is read.
+"""The files of the audit log: the log, its rotated files, and a journal for each bridge.
 
-Writing runs on the thread that writes. All bridges of a user write to the same file: whoever writes
-holds a lock, so that no line is torn and no two bridges rotate at once. Only a regular file of the
-user is written to, whatever somebody has put in its place. Nothing here waits for more than
-`LOCK_LIMIT`, but a disk that hangs hangs the thread.
+Writing runs on the audit log's thread. All bridges of a user write to the same log: a writer holds
+a lock, so that no line is torn and no two bridges rotate at once. Only a regular file that belongs
+to the user is written to, whatever has been put in its place. Nothing here waits for more than
+`LOCK_TIMEOUT`, except for a disk that hangs.
 
-Reading (`AuditReader`) runs in the process of the command that shows the log, from the oldest line
-on, and then what is added, across rotations. It changes nothing, takes no lock and waits for
-nothing; bridges may write and rotate meanwhile.
+Reading (`AuditReader`) runs in the process of the command that shows the log: from the oldest line
+to the newest, then what is appended, across rotations. It changes nothing, takes no lock and never
+waits; bridges may write and rotate meanwhile.
 """
 
 import errno
 import json
 import os
+import secrets
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from mcp_notebook.bridge.telemetry.audit_records import Record
 from mcp_notebook.settings.private_files import READ_FLAGS, is_own, lock_file
 
-LOCK_LIMIT = 5.0
+LOCK_TIMEOUT = 5.0
 """Seconds to wait for other bridges, which hold the lock for microseconds."""
 _LOCK_INTERVAL = 0.001
 _OPEN_FLAGS = (READ_FLAGS & ~os.O_RDONLY) | os.O_RDWR | os.O_CREAT
-"""As for reading: waits for nothing, and follows no link."""
+"""As for reading: never blocks, and follows no symbolic link."""
+MAX_JOURNAL = 2**18
+"""Bytes from which a journal is rewritten without the calls that have ended."""
+_JOURNAL_MARK = ".running-"
+_NEW_FLAGS = _OPEN_FLAGS | os.O_EXCL
+_CHUNK = 2**16
+_MAX_LINE = 2**20
+"""Bytes of a line; bridges write shorter ones."""
 
 
 class AuditFile:
-    """The file of the audit log, and the old ones beside it.
+    """The audit log and its rotated files.
 
     Args:
-        path: Where it is, or will be.
-        max_bytes: Its greatest size; a single longer line is written nevertheless.
-        old_files: How many old files are kept.
+        path: The log's path; it need not exist.
+        max_bytes: The greatest size of a file; a single longer line is written nevertheless.
+        old_files: The number of rotated files to keep.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, old_files: int) -> None:
@@ -47,10 +57,10 @@ class AuditFile:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other bridges from writing for the length of the block.
+        """Keep other bridges from writing while the block runs.
 
         Raises:
-            OSError: The folder cannot be used, or another process keeps the lock.
+            OSError: The folder cannot be used, or another process holds the lock for too long.
         """
         path = self.path.with_name(f"{self.path.name}.lock")
         try:
@@ -65,10 +75,10 @@ class AuditFile:
             os.close(descriptor)
 
     def append(self, lines: deque[bytes]) -> None:
-        """Append lines, and take those that are written out of the queue; needs the lock.
+        """Append lines, and remove those that are written from the queue; needs the lock.
 
         Raises:
-            OSError: A line cannot be written; nothing of it is in the file.
+            OSError: A line cannot be written; no part of it is in the file.
         """
         while True:
             descriptor = open_own(self.path, _OPEN_FLAGS | os.O_APPEND)
@@ -87,7 +97,7 @@ class AuditFile:
             self._rotate()
 
     def read(self) -> bytes:
-        """Return what is in the file and in the newest old one.
+        """Return the content of the newest rotated file and the log.
 
         Raises:
             OSError: One of them cannot be read.
@@ -111,19 +121,22 @@ class AuditFile:
 
 
 def name_old_file(path: Path, number: int) -> Path:
-    """Return the path of an old file: 1 is the newest one, 0 the log itself."""
+    """Return the path of a rotated file: 1 is the newest, 0 the log itself."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a regular file of the user, which nobody else can read, and return its descriptor.
+    """Open a regular file that belongs to the user and only the user can read.
 
     Args:
         path: Its path.
         flags: As for `os.open`.
 
+    Returns:
+        The file descriptor.
+
     Raises:
-        OSError: It is something else, or cannot be opened.
+        OSError: The path is not such a file, or cannot be opened.
     """
     descriptor = os.open(path, flags, 0o600)
     try:
@@ -145,36 +158,36 @@ def _check_own(path: Path, status: os.stat_result) -> None:
 
 
 def explain_problem(error: OSError) -> str:
-    """Return what is wrong with a file, as the end of a sentence."""
+    """Return the problem with a file, as the end of a sentence."""
     if error.errno == errno.ELOOP:
-        return f"{error.filename} is a link"
+        return f"{error.filename} is a symbolic link"
     if error.filename is None or error.strerror is None:
         return error.strerror or str(error)
     return f"{error.filename}: {error.strerror}"
 
 
 def wait_for_lock(descriptor: int) -> None:
-    """Lock a file; does nothing if its disk has no locks.
+    """Lock a file; does nothing if its file system has no locks.
 
     Raises:
-        TimeoutError: Somebody else keeps the lock.
+        TimeoutError: Another process holds the lock.
     """
-    deadline = time.monotonic() + LOCK_LIMIT
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while not _try_lock(descriptor):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"another process has had its lock for {LOCK_LIMIT:g} s")
+            raise TimeoutError(f"another process has had its lock for {LOCK_TIMEOUT:g} s")
         time.sleep(_LOCK_INTERVAL)
 
 
 def _try_lock(descriptor: int) -> bool:
     try:
         return lock_file(descriptor)
-    except OSError:  # the disk has no locks: single appended writes are whole on most
+    except OSError:  # the file system has no locks; most append a single write as a whole
         return True
 
 
 def _take_group(lines: deque[bytes], room: int, *, at_least_one: bool) -> list[bytes]:
-    """Return the lines at the head of the queue for which there is room."""
+    """Return the lines at the head of the queue that fit."""
     group: list[bytes] = []
     for line in lines:
         room -= len(line)
@@ -185,7 +198,7 @@ def _take_group(lines: deque[bytes], room: int, *, at_least_one: bool) -> list[b
 
 
 def _append(descriptor: int, size: int, data: bytes) -> None:
-    """Append bytes in one write, as whole lines, or not at all."""
+    """Append whole lines, or nothing."""
     if size and not _ends_with_newline(descriptor, size):
         data = b"\n" + data  # a bridge was killed in the middle of a write
     try:
@@ -203,9 +216,125 @@ def _ends_with_newline(descriptor: int, size: int) -> bool:
     return os.read(descriptor, 1) == b"\n"
 
 
-_CHUNK = 2**16
-_MAX_LINE = 2**20
-"""Bytes of a line; bridges write less."""
+# -- the journals of calls -------------------------------------------------------------------------
+
+
+class CallJournal:
+    """The journal of this bridge: the calls that are not in the audit log yet.
+
+    A call's line is written to the log some time after the call has ended. Until then the call is
+    in the journal, a file beside the log that the bridge keeps locked and removes when it ends. A
+    journal without a lock belongs to a bridge that was killed: the next bridge writes its calls to
+    the log.
+
+    Each line is the record of a call that has begun or ended, or the id of a call that is in the
+    log.
+
+    Args:
+        log: The audit log. It must be locked while this is created: until the journal has its own
+            lock, it would be taken for one that was left behind.
+
+    Raises:
+        OSError: The journal cannot be created.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.path = log.with_name(f"{log.name}{_JOURNAL_MARK}{secrets.token_hex(4)}")
+        self._descriptor = open_own(self.path, _NEW_FLAGS)
+        try:
+            wait_for_lock(self._descriptor)  # the command that shows the log tries to lock it
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self._size = 0
+        self._is_behind = False
+
+    def update(
+        self, news: Mapping[str, bytes], ended: Collection[str], unwritten: Mapping[str, bytes]
+    ) -> None:
+        """Write what has changed.
+
+        Args:
+            news: The lines of calls that have begun or ended, by id.
+            ended: The ids of calls that are in the log now.
+            unwritten: The lines of all calls that are not, by id.
+
+        Raises:
+            OSError: The journal cannot be written; the next update rewrites it.
+        """
+        if not news and not ended and not self._is_behind:
+            return
+        if self._is_behind or self._size > MAX_JOURNAL:
+            self._write(0, b"".join(unwritten.values()))
+            os.ftruncate(self._descriptor, self._size)
+            return
+        ends = b"".join(b'"%b"\n' % identity.encode("ascii") for identity in ended)
+        self._write(self._size, b"".join(news.values()) + ends)
+
+    def _write(self, position: int, data: bytes) -> None:
+        self._is_behind = True
+        os.lseek(self._descriptor, position, os.SEEK_SET)
+        done = 0
+        while done < len(data):
+            done += os.write(self._descriptor, data[done:])
+        self._size = position + len(data)
+        self._is_behind = False
+
+    def close(self) -> None:
+        """Delete the journal."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+@dataclass(frozen=True)
+class FoundJournal:
+    """A journal beside the audit log."""
+
+    path: Path
+    is_left_behind: bool
+    """Whether its bridge was killed."""
+    calls: tuple[dict[str, Any], ...]
+    """The latest records of the calls that are not in the log."""
+
+
+def find_journals(log: Path) -> Iterator[FoundJournal]:
+    """Yield the journals of all bridges that write to an audit log.
+
+    A journal that was left behind stays locked until the next one is requested. Unreadable journals
+    are left out.
+    """
+    for path in sorted(log.parent.glob(f"{log.name}{_JOURNAL_MARK}*")):
+        try:
+            descriptor = open_own(path, READ_FLAGS)
+        except OSError:
+            continue
+        with os.fdopen(descriptor, "rb") as file:
+            try:
+                is_left_behind = lock_file(descriptor)
+            except OSError:  # the file system has no locks
+                is_left_behind = False
+            try:
+                calls = _read_calls(file.read())
+            except OSError:  # Windows: its bridge has locked it
+                continue
+            yield FoundJournal(path, is_left_behind, calls)
+
+
+def _read_calls(content: bytes) -> tuple[dict[str, Any], ...]:
+    calls: dict[str, dict[str, Any]] = {}
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:  # the bridge was killed in the middle of a write
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+            calls[entry["id"]] = entry
+        elif isinstance(entry, str):
+            calls.pop(entry, None)
+    return tuple(calls.values())
+
+
+# -- reading ---------------------------------------------------------------------------------------
 
 
 class AuditReader:
@@ -220,22 +349,22 @@ class AuditReader:
         self._descriptor: int | None = None
         """The file that is read now, oldest first."""
         self._rest = b""
-        """What was read of a line that has not ended."""
+        """The beginning of a line whose end has not been read."""
         self.damaged = 0
-        """Lines that were skipped because they are not records."""
+        """The number of lines that were skipped because they are not records."""
         self.has_gap = False
-        """Old files went before they were read."""
+        """Whether rotated files were deleted before they were read."""
 
     def read(self) -> Iterator[Record]:
-        """Yield all that was written since the last time.
+        """Yield all records that were written since the last call.
 
         Raises:
-            OSError: A file cannot be read, or is not one of the user.
+            OSError: A file cannot be read, or belongs to another user.
         """
         while True:
             if self._descriptor is not None:
                 yield from self._read_file()
-            # Nobody writes to a rotated file, so it is complete.
+            # Nothing is written to a rotated file, so it is complete.
             following = self._open_following()
             if following is None:
                 return
@@ -256,7 +385,7 @@ class AuditReader:
         assert self._descriptor is not None
         while chunk := os.read(self._descriptor, _CHUNK):
             *lines, rest = (self._rest + chunk).split(b"\n")
-            # The end of a line that is too long is damaged by itself.
+            # The rest of a line that is too long counts as damaged.
             self._rest = rest if len(rest) <= _MAX_LINE else b"?"
             for line in lines:
                 record = _parse(line)
@@ -266,7 +395,7 @@ class AuditReader:
                     yield record
 
     def _open_following(self) -> int | None:
-        """Open the file after the one that is read, at first the oldest; None if there is none."""
+        """Open the next newer file, at first the oldest; None if there is none."""
         while True:
             inodes = list(self._list_inodes())
             while inodes and not inodes[-1]:
@@ -283,7 +412,7 @@ class AuditReader:
             try:
                 descriptor = open_own(name_old_file(self._path, number), READ_FLAGS)
             except FileNotFoundError:
-                continue  # the files were rotated meanwhile
+                continue  # rotated meanwhile
             if os.fstat(descriptor).st_ino == inodes[number]:
                 return descriptor
             os.close(descriptor)
@@ -291,7 +420,7 @@ class AuditReader:
     def _list_inodes(self) -> Iterator[int]:
         """Yield the inodes of the files, the newest first; 0 for a missing file.
 
-        A rotation renames the oldest first: one may be missing meanwhile, and none is overlooked.
+        A rotation renames the oldest first, so at most one is missing at a time.
         """
         is_missing = False
         for number in count():

@@ -20,7 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
+from mcp_notebook.bridge.telemetry.audit_file import (
+    AuditFile,
+    CallJournal,
+    explain_problem,
+    find_journals,
+)
 from mcp_notebook.bridge.telemetry.audit_records import (
     PlainSchemas,
     Record,
@@ -33,7 +38,6 @@ from mcp_notebook.bridge.telemetry.audit_records import (
     encode,
 )
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
-from mcp_notebook.bridge.telemetry.call_journal import CallJournal, find_journals
 from mcp_notebook.settings.settings import ArgumentsInAudit, Settings
 
 logger = logging.getLogger(__name__)

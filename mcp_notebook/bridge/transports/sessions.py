@@ -46,7 +46,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
-from mcp_notebook.bridge.access.shares import limit_guests
+from mcp_notebook.bridge.access.caller_limits import limit_guests
 from mcp_notebook.settings.limits import Limits
 
 logger = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.access import rate_limits
+from mcp_notebook.bridge.access import caller_limits
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.rate_limits import RateLimits
+from mcp_notebook.bridge.access.caller_limits import RateLimits
 
 PAUSES = st.lists(
     st.sampled_from([0.0, 0.001, 1.0, 30.0]) | st.floats(0, 90), min_size=1, max_size=80
@@ -89,10 +89,10 @@ def test_callers_do_not_use_up_each_others_share_but_that_of_all():
         False,
     ]
     assert limits.take(user("a")).reason == (
-        "Too many calls: one caller may make 2 a minute. Try again in 30 seconds."
+        "Too many calls: one caller may make 2 per minute. Try again in 30 seconds."
     )
     assert limits.take(user("b")).reason == (
-        "Too many calls: all callers together may make 3 a minute. Try again in 20 seconds."
+        "Too many calls: all callers together may make 3 per minute. Try again in 20 seconds."
     )
     clock.now += 19.5
     assert limits.take(user("c")).reason.endswith("Try again in 1 second.")
@@ -104,7 +104,7 @@ def test_guests_leave_a_quarter_to_the_user():
     guests = [Caller(name=f"guest {number}") for number in range(80)]
     assert [limits.take(guest) is None for guest in guests] == [True] * 60 + [False] * 20
     assert limits.take(guests[0]).reason == (
-        "Too many calls: all who have tokens of their own together may make 60 a minute. "
+        "Too many calls: all who have tokens of their own together may make 60 per minute. "
         "Try again in 1 second."
     )
     assert [limits.take(user("a")) is None for _ in range(21)] == [True] * 20 + [False]
@@ -119,7 +119,7 @@ def test_what_is_refused_does_not_count():
 
 
 def test_only_so_many_callers_are_remembered_and_those_with_an_empty_bucket_last(monkeypatch):
-    monkeypatch.setattr(rate_limits, "MAX_CALLERS", 3)
+    monkeypatch.setattr(caller_limits, "MAX_CALLERS", 3)
     clock = Clock()
     limits = limit(clock, per_caller=2)
     for caller in "aab":

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.shares import Shares, limit_guests
+from mcp_notebook.bridge.access.caller_limits import Shares, limit_guests
 
 MOVES = st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=60)
 

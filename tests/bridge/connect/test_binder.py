@@ -15,9 +15,8 @@ from web_stand_ins import web_server
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.bridge.connect.exchange import ask
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.bridge.connect.remote import ask, open_http
 from mcp_notebook.errors import RemoteError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]

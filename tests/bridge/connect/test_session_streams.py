@@ -8,9 +8,8 @@ from live import TIMEOUT
 from web_stand_ins import web_server
 
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.bridge.connect.exchange import ask, exchange
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import Remote, open_http
+from mcp_notebook.bridge.connect.remote import Remote, ask, exchange, open_http
 from mcp_notebook.bridge.connect.session import Session
 from mcp_notebook.errors import ConnectionLost, RemoteError
 

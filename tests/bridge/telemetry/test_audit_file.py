@@ -136,7 +136,7 @@ def test_whoever_has_the_lock_is_waited_for_but_not_for_ever(tmp_path, monkeypat
         file.append(deque([LINE % 1]))
     waiter.join()
     assert _numbers(file.path) == [1, 2]
-    monkeypatch.setattr("mcp_notebook.bridge.telemetry.audit_file.LOCK_LIMIT", 0.01)
+    monkeypatch.setattr("mcp_notebook.bridge.telemetry.audit_file.LOCK_TIMEOUT", 0.01)
     with file.lock(), pytest.raises(TimeoutError, match="another process"):
         _append(other, LINE % 3)
 

@@ -16,8 +16,8 @@ from held_items import count_items
 from limits_files import set_limits
 from live import TIMEOUT, live_kernel
 
+from mcp_notebook.bridge.telemetry.audit_file import find_journals
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
-from mcp_notebook.bridge.telemetry.call_journal import find_journals
 from mcp_notebook.settings.settings import Settings
 
 TOOLS = """%%mcp_tool

@@ -9,9 +9,8 @@ import pytest
 from live import TIMEOUT
 
 from mcp_notebook.bridge.telemetry import audit_log
-from mcp_notebook.bridge.telemetry.audit_file import AuditFile
+from mcp_notebook.bridge.telemetry.audit_file import AuditFile, CallJournal, find_journals
 from mcp_notebook.bridge.telemetry.audit_log import AuditItem, AuditWriter
-from mcp_notebook.bridge.telemetry.call_journal import CallJournal, find_journals
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_a_link_in_the_place_of_the_log_is_named(file, caplog):
     file.path.symlink_to("elsewhere")
     with writing(file):
         _wait_until(lambda: caplog.messages)
-    assert "audit.jsonl is a link" in caplog.messages[0]
+    assert "audit.jsonl is a symbolic link" in caplog.messages[0]
 
 
 def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeypatch):

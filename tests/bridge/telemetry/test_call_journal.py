@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from mcp_notebook.bridge.telemetry import call_journal
-from mcp_notebook.bridge.telemetry.call_journal import CallJournal, find_journals
+from mcp_notebook.bridge.telemetry import audit_file
+from mcp_notebook.bridge.telemetry.audit_file import CallJournal, find_journals
 
 OWNER = """
 import sys
 from pathlib import Path
-from mcp_notebook.bridge.telemetry.call_journal import CallJournal
+from mcp_notebook.bridge.telemetry.audit_file import CallJournal
 
 journal = CallJournal(Path(sys.argv[1]))
 line = b'{"id":"a-1"}\\n'
@@ -64,7 +64,7 @@ def test_a_journal_is_left_behind_once_its_bridge_is_gone(log):
 
 
 def test_a_journal_stays_small_while_calls_come_and_go_without_a_pause(log, monkeypatch):
-    monkeypatch.setattr(call_journal, "MAX_SIZE", 200)
+    monkeypatch.setattr(audit_file, "MAX_JOURNAL", 200)
     journal = CallJournal(log)
     running = {}
     for number in range(1000):

@@ -24,12 +24,12 @@ from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
 from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.access.tokens import NamedTokens, OwnToken
 from mcp_notebook.bridge.telemetry.metrics import Metrics
-from mcp_notebook.bridge.transports import connections
-from mcp_notebook.bridge.transports.connections import (
+from mcp_notebook.bridge.transports import connections, http_connection
+from mcp_notebook.bridge.transports.http_connection import (
     MAX_HEAD,
     MAX_HEADERS,
-    MOVES,
-    Move,
+    TRANSITIONS,
+    ParserEvent,
     ReaderState,
 )
 from mcp_notebook.wire import messages
@@ -97,10 +97,10 @@ def _most_memory(process):
 
 
 def test_the_table_names_every_state_and_whatever_is_read_may_be_refused():
-    assert set(MOVES) == set(ReaderState)
-    assert not MOVES[ReaderState.REFUSED]
+    assert set(TRANSITIONS) == set(ReaderState)
+    assert not TRANSITIONS[ReaderState.REFUSED]
     for state in set(ReaderState) - {ReaderState.REFUSED}:
-        assert MOVES[state][Move.REFUSE] is ReaderState.REFUSED
+        assert TRANSITIONS[state][ParserEvent.REFUSE] is ReaderState.REFUSED
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_whoever_has_the_token_connects_and_is_served_among_half_open_connection
 
 @pytest.mark.anyio
 async def test_the_oldest_connection_without_the_token_makes_room(home, monkeypatch):
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(connections, "MAX_UNAUTHENTICATED", 2)
     async with served(home) as here:
         _, stream = await here.open_stream()
         silent, begun, newer, newest = [_connect(here.url) for _ in range(4)]
@@ -279,11 +279,11 @@ class _Slow(OwnToken):
 async def test_a_connection_that_makes_room_while_its_token_is_looked_at_is_not_cut_off_later(
     home, monkeypatch
 ):
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 1)
+    monkeypatch.setattr(connections, "MAX_UNAUTHENTICATED", 1)
     slow = _Slow()
     async with served(home, authenticators=[slow]) as here:
         session = await here.open_session()
-        monkeypatch.setattr(connections, "_CLOSE_LIMIT", 0.2)
+        monkeypatch.setattr(connections, "CLOSE_TIMEOUT", 0.2)
 
         async def begin_stream():
             slow.stop()
@@ -590,20 +590,20 @@ async def test_few_requests_of_guests_begin_in_one_turn_of_the_loop(home, monkey
 @pytest.fixture
 def made(monkeypatch):
     """The connections of endpoints of this process."""
-    connections_made, make = [], connections._Connection.__init__
+    connections_made, make = [], http_connection.HttpConnection.__init__
 
     def note(self, *arguments):
         make(self, *arguments)
         connections_made.append(self)
 
-    monkeypatch.setattr(connections._Connection, "__init__", note)
+    monkeypatch.setattr(http_connection.HttpConnection, "__init__", note)
     return connections_made
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", ["a head", "a blank line", "a body", "a body in chunks"])
 async def test_a_request_that_does_not_come_whole_ends_its_connection(home, monkeypatch, way):
-    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.1)
+    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.1)
     async with served(home) as here:
         with await anyio.to_thread.run_sync(Guest(here.url, TOKEN).hold, way) as client:
             said = await anyio.to_thread.run_sync(_read, client)
@@ -612,19 +612,19 @@ async def test_a_request_that_does_not_come_whole_ends_its_connection(home, monk
 
 @pytest.mark.anyio
 async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeypatch):
-    monkeypatch.setattr(connections, "MOVE", 10)
+    monkeypatch.setattr(http_connection, "MIN_PROGRESS", 10)
     async with served(home) as here:
         with here.connect("POST /mcp HTTP/1.1", WHOLE[:-1], length=len(WHOLE) + 30) as client:
             while not made or made[0]._since is None:
                 await anyio.lowlevel.checkpoint()
             for _ in range(3):
                 client.sendall(b" " * 10)
-                while made[0]._came < 10:
+                while made[0]._received < 10:
                     await anyio.lowlevel.checkpoint()
-                made[0]._since -= connections.MOVE_LIMIT  # as if its time were over
+                made[0]._since -= http_connection.PROGRESS_TIMEOUT  # as if its time were over
                 made[0]._check_request()
                 assert not made[0].transport.is_closing()
-            made[0]._since -= connections.MOVE_LIMIT
+            made[0]._since -= http_connection.PROGRESS_TIMEOUT
             made[0]._check_request()
             said = await anyio.to_thread.run_sync(_read, client)
     assert said.startswith(b"HTTP/1.1 408 ")
@@ -633,7 +633,7 @@ async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeyp
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, monkeypatch):
-    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.2)
+    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.2)
     size = 2**25
     async with served(home, schema={"type": "object", "description": "x" * size}) as here:
         request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
@@ -651,7 +651,7 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, 
 @pytest.mark.skipif(sys.platform == "win32", reason="its sockets do not say what they hold")
 async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home, monkeypatch):
     """Also while what it takes is less than the systems' buffers, which empty by megabytes."""
-    monkeypatch.setattr(connections, "MOVE_LIMIT", 0.25)
+    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.25)
     size = 2**24
     async with served(home, schema={"type": "object", "description": "x" * size}) as here:
         request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
@@ -672,7 +672,7 @@ async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home, monkey
 @pytest.fixture
 def hurried(monkeypatch):
     """Let strangers have a tenth of a second."""
-    monkeypatch.setattr(connections, "PROOF_LIMIT", 0.1)
+    monkeypatch.setattr(connections, "AUTH_TIMEOUT", 0.1)
 
 
 def _drip(url):
@@ -697,7 +697,7 @@ async def test_a_head_that_comes_slowly_is_refused_in_time(home, hurried, caplog
     async with served(home) as here:
         said = await anyio.to_thread.run_sync(_drip, here.url, abandon_on_cancel=True)
     assert said.startswith(b"HTTP/1.1 408 ")
-    assert caplog.messages[-1].endswith("it has not come within 0.1 s")
+    assert caplog.messages[-1].endswith("no request with a valid token came within 0.1 s")
 
 
 @pytest.mark.anyio
@@ -723,7 +723,7 @@ async def test_a_client_that_has_shown_the_token_may_take_its_time(home, monkeyp
     """An open stream and a body that comes slowly outlast a stranger who came after them."""
     async with served(home) as here:
         _, stream = await here.open_stream()
-        monkeypatch.setattr(connections, "PROOF_LIMIT", 0.1)
+        monkeypatch.setattr(connections, "AUTH_TIMEOUT", 0.1)
         with stream:
             client = await _begin_body(here)
             with client, _connect(here.url) as stranger:
@@ -792,7 +792,7 @@ def transport():
 
 @pytest.mark.anyio
 async def test_a_head_and_a_body_leave_together(transport):
-    held = connections._HeldHeads(transport)
+    held = http_connection._HeldHeads(transport)
     held.write(RESPONSE)
     held.write(CONTENT)
     held.write(CONTENT)
@@ -803,14 +803,14 @@ async def test_a_head_and_a_body_leave_together(transport):
 
 @pytest.mark.anyio
 async def test_a_head_of_a_silent_stream_leaves_alone(transport):
-    connections._HeldHeads(transport).write(RESPONSE)
+    http_connection._HeldHeads(transport).write(RESPONSE)
     await anyio.wait_all_tasks_blocked()
     assert transport.done == [RESPONSE]
 
 
 @pytest.mark.anyio
 async def test_a_head_leaves_before_the_connection_closes(transport):
-    held = connections._HeldHeads(transport)
+    held = http_connection._HeldHeads(transport)
     held.write(RESPONSE)
     held.close()
     await anyio.wait_all_tasks_blocked()
@@ -825,7 +825,7 @@ async def test_a_response_without_a_body_leaves_nothing_that_waits():
         theirs.setblocking(False)
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.create_connection(_Protocol, sock=ours)
-        held = connections._HeldHeads(transport)
+        held = http_connection._HeldHeads(transport)
         held.write(RESPONSE)
         held.write(b"")
         held.close()

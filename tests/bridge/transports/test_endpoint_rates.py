@@ -28,7 +28,7 @@ async def test_a_client_tells_its_user_when_to_try_again(home, era):
                 await client.list_tools()
             except MCPError as error:
                 refusal = str(error)
-    assert "one caller may make 10 a minute. Try again in" in refusal
+    assert "one caller may make 10 per minute. Try again in" in refusal
 
 
 async def test_each_token_has_a_share_of_its_own(home):

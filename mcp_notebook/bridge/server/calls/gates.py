@@ -12,9 +12,8 @@ import anyio
 import mcp_types as types
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.caller_limits import RateLimits, Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
-from mcp_notebook.bridge.access.rate_limits import RateLimits
-from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.tool_call import ToolCall

@@ -21,7 +21,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.content import Result, Text

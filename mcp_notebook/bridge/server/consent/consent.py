@@ -17,8 +17,8 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook import meta_keys
+from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
-from mcp_notebook.bridge.access.shares import Shares
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links

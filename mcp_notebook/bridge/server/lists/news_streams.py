@@ -23,7 +23,7 @@ from mcp_types import (
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.server.protocol.client_request import find_caller
 from mcp_notebook.settings.limits import Limits
 

@@ -24,7 +24,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.access.shares import Shares
+from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage

@@ -221,7 +221,7 @@ async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(su
     refusals = [note for note in notes if isinstance(note, CallRefusal)]
     assert [result.content[0].text for result in results] == [note.reason for note in refusals]
     assert "one caller can have 1 at a time" in refusals[0].reason
-    assert "one caller may make 2 a minute" in refusals[1].reason
+    assert "one caller may make 2 per minute" in refusals[1].reason
     assert (refusals[0].kernel, refusals[1].kernel) == (record_of(sums).id, None)
 
 
