@@ -1,7 +1,7 @@
 """Who makes a request, and what that caller may call.
 
-Runs on the bridge's event loop; no I/O. The gate puts the caller of an HTTP request into its scope;
-over stdio, there is one caller for the whole process.
+Runs on the bridge's event loop; no I/O. The gate stores the caller of an HTTP request in its ASGI
+scope; over stdio, the whole process has one caller.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,47 +15,47 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.settings.settings import Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
-"""Where the ASGI scope of an HTTP request has its `Caller`."""
+"""Key of the `Caller` in the ASGI scope of an HTTP request."""
 CURRENT_CALLER: ContextVar["Caller | None"] = ContextVar("caller", default=None)
-"""Whose HTTP request this task serves, for those of the SDK's hooks that get no request."""
+"""The caller of the HTTP request that this task serves, for SDK hooks without a request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permissions:
-    """Which tools may be called; the default allows all of them.
+    """Which tools may be called; the default allows all.
 
-    A tool has to satisfy every condition that is set.
+    A tool must satisfy every condition that is set.
     """
 
     tools: tuple[str, ...] = ()
-    """Shell patterns, one of which matches the tool's own name or its full name,
-    ``<notebook>.<tool>``; empty: any name. Under which name it is served does not matter: that may
-    change when another notebook is opened."""
+    """Shell patterns; one of them must match the tool's own name or its full name,
+    ``<notebook>.<tool>``. Empty: any name. The served name is not matched: it may change when
+    another notebook is opened."""
     tags: frozenset[str] = frozenset()
-    """The tool needs at least one of these tags; empty: any tags or none."""
+    """The tool must have at least one of these tags; empty: any tags or none."""
     read_only: bool = False
-    """Whether the tool's annotations have to say that it changes nothing (``readOnlyHint``)."""
+    """Whether the tool's annotations must say that it is read-only (``readOnlyHint``)."""
     hidden: tuple[str, ...] = ()
-    """Shell patterns, none of which matches the tool's name or its full name."""
+    """Shell patterns; none of them may match the tool's name or its full name."""
     within: "Permissions | None" = None
     """Permissions that must also allow the tool."""
     one_of: tuple["Permissions", ...] = ()
-    """Permissions, one of which has to allow the tool; empty: none need to."""
+    """Permissions, at least one of which must allow the tool; empty: no condition."""
 
     @classmethod
     def allow_any(cls, permissions: Sequence["Permissions"]) -> "Permissions":
-        """Return permissions that allow what one of these allows."""
+        """Return permissions that allow a tool if any of these does."""
         if EVERYTHING in permissions:
             return EVERYTHING
         return permissions[0] if len(permissions) == 1 else cls(one_of=tuple(permissions))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Permissions":
-        """Return what the settings let every caller do at most."""
+        """Return the permissions that the settings set for all callers."""
         limits = cls(
             tools=settings.tools, tags=frozenset(settings.tags), read_only=settings.read_only
         )
-        return EVERYTHING if limits == EVERYTHING else limits  # the one is told quickly
+        return EVERYTHING if limits == EVERYTHING else limits  # compared by identity
 
     def is_everything(self) -> bool:
         """Return whether all tools are allowed."""
@@ -66,7 +66,7 @@ class Permissions:
         return self.tools == NOTHING.tools
 
     def limit_to(self, others: "Permissions") -> "Permissions":
-        """Return permissions that allow what both allow."""
+        """Return permissions that allow a tool if both do."""
         if others.is_everything():
             return self
         if self.is_everything():
@@ -85,7 +85,7 @@ class Permissions:
         )
 
     def allow_name(self, *names: str) -> bool:
-        """Return whether a tool with these names may be called, whatever else is true of it."""
+        """Return whether the names allow a tool, regardless of the other conditions."""
         return (not self.tools or _match(names, self.tools)) and not _match(names, self.hidden)
 
 
@@ -100,24 +100,24 @@ class Caller:
     """Who makes a request."""
 
     name: str
-    """Identifies the caller in the log, in questions and where its requests are counted; nobody can
-    choose theirs. "owner" has the endpoint's own token, "stdio" started the bridge."""
+    """Identifies the caller in the log, in questions and for limits; callers cannot choose it.
+    "owner" has the endpoint's own token, "stdio" started the bridge."""
     alias: str = ""
-    """What people call it, to be shown beside its name: it may have chosen that itself."""
+    """A display name to show beside `name`; the caller may have chosen it."""
     permissions: Permissions = field(default=EVERYTHING)
     identity: str = ""
-    """What the caller's sessions, waiting calls and results belong to; if empty, its name. No other
-    caller has the same, also after a token of the same name."""
+    """Owner of the caller's sessions, waiting calls and results; if empty, its name. It is unique,
+    even among tokens that had the same name one after the other."""
 
     is_user: bool = False
-    """Whether it is the user: the endpoint's own token, or whoever started the bridge over stdio.
-    All others are guests."""
+    """Whether it is the user: whoever has the endpoint's own token or started the bridge over
+    stdio. All other callers are guests."""
     may_read_metrics: bool = False
-    """Whether it sees the bridge's numbers even if it may not call every tool."""
+    """Whether it may read the metrics even if it may not call every tool."""
 
     @cached_property
     def owns(self) -> str:
-        """What the caller's sessions, waiting calls and results belong to."""
+        """Owner of the caller's sessions, waiting calls and results."""
         return self.identity or self.name
 
 

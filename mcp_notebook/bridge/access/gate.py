@@ -1,8 +1,8 @@
-"""Who may use the HTTP endpoint: the gate in front of everything else.
+"""The gate in front of the HTTP endpoint: checks Host, Origin and the bearer token.
 
-Runs on the bridge's event loop. The gate checks Host and Origin first (403: a web page may reach
-local servers by DNS rebinding), then the bearer token (401). The token never appears in a log, a
-response or a URL; whose it is, an `Authenticator` knows. What is refused is one line in the log
+Runs on the bridge's event loop. The gate checks Host and Origin first (403: a web page can reach
+local servers by DNS rebinding), then the bearer token (401). An `Authenticator` finds the token's
+caller; the token never appears in a log, a response or a URL. Each refusal is a line in the log
 (`refusals`).
 """
 
@@ -24,61 +24,61 @@ from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
 
 GUESTS_AT_ONCE = 4
-"""Requests of guests that begin in one turn of the event loop, so that all others have theirs."""
+"""Requests of guests that may begin in one turn of the event loop; the user's are not limited."""
 WATCH_INTERVAL = 1.0
-"""Seconds between two checks whether what callers have open has to end."""
+"""Seconds between two checks whether callers with open requests still have access."""
 _MESSAGES = {
     401: "The bearer token is missing or wrong.",
-    403: "This access token allows nothing here.",
-    503: "The issuer of this access token cannot be asked now. Try again later.",
+    403: "This access token does not allow any tool.",
+    503: "The issuer of this access token cannot be reached. Try again later.",
 }
 _MAX_ADDRESS = 512
-"""Characters of a Host or an Origin; names of hosts have 253 at most."""
+"""Characters of a Host or an Origin; host names have at most 253."""
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A token that was good once, or would be elsewhere."""
+    """Why a token is refused that an authenticator recognises."""
 
     reason: str
-    """For the log, after "refused a request ...:". It quotes nothing of the request."""
+    """For the log, after "refused a request ...:". Quotes nothing of the request."""
     status: int = 401
-    """The status of the answer: 401 (get another token), 403 (this one allows nothing here), or 503
-    (nobody can tell now)."""
+    """The status of the answer: 401 (get another token), 403 (this token allows nothing here), or
+    503 (the issuer cannot be reached)."""
     challenge: str | None = None
-    """What ``WWW-Authenticate`` says in place of the authenticator's own challenge."""
+    """The ``WWW-Authenticate`` header, if it is not the authenticator's own challenge."""
 
 
 class Authenticator(Protocol):
-    """Tells whose a bearer token is."""
+    """Finds the caller of a bearer token."""
 
     @property
     def challenge(self) -> str:
-        """What ``WWW-Authenticate`` says to those who have no right token."""
+        """The ``WWW-Authenticate`` header for requests without a valid token."""
 
     async def authenticate(self, token: str) -> Caller | Refusal | None:
-        """Return whose token this is, why it is refused, or None if another may know it.
+        """Return the token's caller, why it is refused, or None to ask the next authenticator.
 
         Called once for each request.
         """
 
     def has_ended(self, caller: Caller) -> bool:
-        """Return whether a caller of this authenticator has lost its right.
+        """Return whether a caller of this authenticator no longer has access.
 
-        Asked once a second for each caller with an open request, such as a stream or a long call.
-        That request and the caller's sessions then end. A token that expires after its request has
-        begun need not count.
+        Called once a second for each caller with an open request, such as a stream or a long call.
+        If so, the request and the caller's sessions end. A token that expires during its request
+        may be ignored.
         """
 
 
 _NO_TOKEN = Refusal("the bearer token is missing")
 _WRONG_TOKEN = Refusal("the bearer token is wrong")
-_TOKEN_ENDED = Refusal("the bearer token has become void meanwhile")
+_TOKEN_ENDED = Refusal("the bearer token is no longer valid")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only."""
+    """Return whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -88,20 +88,20 @@ def is_loopback(host: str) -> bool:
 
 
 class Gate:
-    """ASGI middleware that lets a request through if its origin is allowed and its token right.
+    """ASGI middleware that admits requests with an allowed origin and a valid token.
 
     Args:
         app: The application behind the gate.
-        authenticators: Tell whose a bearer token is; the first one that knows it decides, and
-            the challenge of the last one is what others get.
+        authenticators: Find the caller of a bearer token; the first one that recognises it decides.
+            Requests without a valid token get the challenge of the last one.
         host: The address that the endpoint listens on, allowed as Host besides the local names.
-            If it is not a loopback address, any Host is allowed: the endpoint cannot know the names
-            that it is reached by, and the token protects it.
-        allowed_hosts: Other names that are allowed as Host, without port: of a proxy in front.
-        allowed_origins: Origins whose pages are allowed, whatever the Host.
-        refusals: Gets a line about each refused request.
-        on_admission: Called with the scope and the caller of each request that is to be let in;
-            returns why its caller cannot have its connection, or None.
+            If it is not a loopback address, any Host is allowed: the endpoint cannot know its own
+            public names, and the token protects it.
+        allowed_hosts: Other host names to allow, without port, such as that of a proxy.
+        allowed_origins: Origins to allow, whatever the Host.
+        refusals: The log of refused requests.
+        on_admission: Called with the scope and the caller of each request before it is admitted;
+            returns why the caller cannot have the connection, or None.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -124,12 +124,12 @@ class Gate:
         self._on_admission = on_admission
         self._turns = asyncio.Semaphore(GUESTS_AT_ONCE)
         self._open: dict[asyncio.Task[object], Caller] = {}
-        """The open requests, by the tasks that serve them."""
+        """The callers of open requests, by the task that serves the request."""
         self._ended: set[asyncio.Task[object]] = set()
-        """Those of them whose callers have lost their right."""
+        """The tasks that are being cancelled because their callers lost access."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request; whatever is not HTTP, such as a WebSocket, is closed."""
+        """Handle one request; close anything that is not HTTP, such as a WebSocket."""
         if scope["type"] != "http":
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
@@ -160,10 +160,10 @@ class Gate:
         await self._let_in(caller, scope, receive, send)
 
     async def watch(self, on_end: Callable[[Caller], Awaitable[None]]) -> None:
-        """End the open requests of callers who have lost their right; runs forever.
+        """End the open requests of callers who have lost access; runs forever.
 
         Args:
-            on_end: Ends what else such a caller has.
+            on_end: Ends the sessions of such a caller.
         """
         while True:
             await anyio.sleep(WATCH_INTERVAL)
@@ -192,7 +192,7 @@ class Gate:
             inner_scope = {**scope, SCOPE_KEY: caller, "user": user}
             await self._app(inner_scope, receive, note_beginning)
         except asyncio.CancelledError:
-            if task not in self._ended or task.uncancel():  # or cancelled from outside, too
+            if task not in self._ended or task.uncancel():  # cancelled from outside as well
                 raise
         else:
             return
@@ -213,10 +213,10 @@ class Gate:
             self._any_host or _parse_host_name(f"//{hosts[0]}") in self._hosts
         ):
             return False
-        if self._origins.issuperset(map(str.lower, origins)):  # also if there is none
+        if self._origins.issuperset(map(str.lower, origins)):  # true if there is none
             return True
         if self._any_host:
-            # A page may only call the server that served it.
+            # A page may only call the server that it was loaded from.
             own_origins = (f"http://{hosts[0]}", f"https://{hosts[0]}")
             return all(origin in own_origins for origin in origins)
         return all(
@@ -233,7 +233,7 @@ class Gate:
 
 
 def _read_headers(scope: Scope) -> tuple[list[str], list[str], list[str]]:
-    """Return all that a request says as Host, as Origin, and as Authorization."""
+    """Return all values of a request's Host, Origin and Authorization headers."""
     values: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"authorization": []}
     for name, value in scope["headers"]:
         if name in values:
@@ -242,19 +242,19 @@ def _read_headers(scope: Scope) -> tuple[list[str], list[str], list[str]]:
 
 
 def _read_token(values: Sequence[str]) -> str:
-    """Return the token that a request presents, or nothing if that is not clear."""
+    """Return a request's bearer token, "" if there is not exactly one."""
     scheme, _, token = values[0].partition(" ")
     return token.strip() if len(values) == 1 and scheme.lower() == "bearer" else ""
 
 
 @lru_cache(maxsize=256)
 def _make_user(name: str) -> AuthenticatedUser:
-    """Return whom the SDK compares with the user that opened the session of a request."""
+    """Return the user that the SDK compares with the one that opened the session."""
     return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
 
 
 def _parse_host_name(address: str) -> str | None:
-    """Return the host name in an address of a host and perhaps a port; None if it has more."""
+    """Return the name in ``//HOST[:PORT]``; None if the address has other parts."""
     return _parse_short_address(address) if len(address) <= _MAX_ADDRESS else None
 
 

@@ -12,9 +12,9 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.errors import AmbiguousTool, CallError, KernelGone, ToolGone, UnknownTool
 
 MAX_LISTS = 64
-"""Lists that are kept, one for each kind of permissions; the least recently used ones go."""
+"""Size of the LRU cache of lists, one for each set of permissions."""
 MAX_PAST_NAMES = 5_000
-"""Names of tools, gone ones included, that are remembered for each kind of permissions."""
+"""Names of tools, including removed ones, remembered for each set of permissions."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class _List:
     source: tuple[CatalogEntry, ...]
     """The catalogue's list."""
     allowed: tuple[CatalogEntry, ...]
-    """What of it is allowed."""
+    """The allowed tools in it."""
     names: frozenset[str]
-    """The names of these."""
+    """Their names."""
     past_names: frozenset[str]
-    """These names, long and full names, also of tools that have gone since."""
+    """All their names, including long and full names, and those of tools removed since."""
 
     def unknown(self, name: str) -> UnknownTool:
-        """Return the error for a tool that does not exist, as far as the caller can see."""
+        """Return the error for a tool that does not exist for the caller."""
         return UnknownTool(name, tuple(entry.name for entry in self.allowed))
 
 
@@ -47,7 +47,7 @@ class PermittedTools:
     def list_entries(self, caller: Caller) -> tuple[CatalogEntry, ...]:
         """Return the tools that a caller sees, in the catalogue's order.
 
-        The result is the same object until something changes that the caller sees.
+        Returns the same object until the caller's list changes.
         """
         if caller.permissions.is_everything():
             return self._catalog.entries()
@@ -59,8 +59,8 @@ class PermittedTools:
         Raises:
             AmbiguousTool: Several tools that the caller may call have this name.
             KernelGone: Its kernel is away.
-            ToolGone: There was a tool of this name some minutes ago.
-            UnknownTool: There is none that the caller may call.
+            ToolGone: A tool of this name was removed some minutes ago.
+            UnknownTool: The caller may not call any tool of this name.
         """
         permissions = caller.permissions
         if permissions.is_everything():
@@ -102,7 +102,7 @@ def _make_list(
 
 
 def _narrow(error: CallError, name: str, tools: _List) -> CallError:
-    """Return an error that tells nothing of the tools that are not allowed."""
+    """Return an error that does not reveal tools that are not allowed."""
     match error:
         case UnknownTool():
             return UnknownTool(error.name, tuple(n for n in error.names if n in tools.names))
@@ -112,13 +112,13 @@ def _narrow(error: CallError, name: str, tools: _List) -> CallError:
         case KernelGone() if name in tools.past_names:
             return error
         case ToolGone() if name in tools.past_names:
-            # What became of it may have to do with tools that the caller does not see.
+            # The reason may name tools that the caller does not see.
             return ToolGone(error.name, "List the tools again.")
     return tools.unknown(name)
 
 
 def _hide_related(entry: CatalogEntry, names: frozenset[str]) -> CatalogEntry:
-    """Return a tool that tells only of those of its related tools that have these names."""
+    """Return a tool that refers only to related tools with these names."""
     meta = dict(entry.tool.meta or {})
     related = meta.pop(meta_keys.RELATED, None)
     if not isinstance(related, list) or names.issuperset(related):

@@ -1,7 +1,7 @@
-"""The lines about refused requests and connections: one each, but only so many a minute.
+"""The log of refused requests and connections: one line each, with a limit per minute.
 
-Runs on the bridge's event loop. The gate (`gate`) and the connections below it
-(`transports.connections`) write here, on stderr, which the background bridge has in its log.
+Runs on the bridge's event loop. The gate and the connections below it (`transports.connections`)
+write here. The lines go to stderr, which a background bridge writes to its log.
 """
 
 import logging
@@ -11,29 +11,29 @@ from collections.abc import Callable, Sequence
 logger = logging.getLogger(__name__)
 
 MAX_REFUSALS_LOGGED = 20
-"""Refusals in `_REFUSALS_SECONDS` that have a line of their own; the rest are counted."""
+"""Refusals in `_REFUSALS_SECONDS` with a line of their own; the others are only counted."""
 _REFUSALS_SECONDS = 60.0
 
 
 class RefusalLog:
-    """Writes the lines of one endpoint.
+    """The log of one endpoint.
 
-    Nothing that a client says is in them: not its token, and nothing for the reader's terminal.
+    Its lines quote nothing that a client sends: no token, and no escape sequence for a terminal.
 
     Args:
-        observers: Also get the lines: the address, the reason, and how many refusals it stands for.
+        observers: Called with the address, the reason and the number of refusals for each line.
     """
 
     def __init__(self, observers: Sequence[Callable[[str, str, int], None]] = ()) -> None:
         self._observers = tuple(observers)
         self._began = -_REFUSALS_SECONDS
         self._count = 0
-        """Refusals since then."""
+        """Refusals since `_began`."""
         self.total = 0
         """Refusals since the start."""
 
     def note(self, client: tuple[str, int] | None, reason: str) -> None:
-        """Write the line about a client at an address, or count it."""
+        """Write a line about a refusal, or only count it."""
         self.total += 1
         now = time.monotonic()
         if now - self._began >= _REFUSALS_SECONDS:

@@ -1,11 +1,11 @@
-"""The tokens that the user has given names and permissions, in a file: read, add, remove, rotate.
+"""The file of named tokens: read, add, remove and rotate them.
 
-Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`tokens`).
-The file has no token but the SHA-256 of each. A slow hash is for passwords, which can be guessed:
-a token is 256 random bits. Write access to the file grants access to the tools, so a file that
-others can read or write is rejected. Writers take turns, and readers see all of a change or
-nothing. When a token was last used is the time of an empty file of its own, which costs bridges
-less and locks nothing.
+Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`tokens`). The file
+holds the SHA-256 of each token, not the token. A slow hash would protect passwords, which can be
+guessed; a token is 256 random bits. Write access to the file grants access to the tools, so a file
+that others can read or write is rejected. A lock serialises writers, and a change is atomic for
+readers. A token's last use is the modification time of an empty file of its own: updating that
+needs no lock.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ from mcp_notebook.settings.private_files import (
 from mcp_notebook.text.wording import suggest
 
 MAX_TOKENS = 1_000
-"""Tokens in the file: each wrong token that somebody presents is compared with all of them."""
+"""Tokens in the file; each wrong token is compared with all of them."""
 MAX_FILE = 2**22
-"""Bytes of the file."""
+"""Size limit of the file in bytes."""
 RESERVED = ("owner", "stdio")
-"""Names by which the log calls those who need no such token."""
+"""Names that the log uses for callers without a named token."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _Time = Annotated[FiniteFloat, Field(ge=0, le=2e11)]
 """Seconds since the epoch; calendars end not long after."""
@@ -48,7 +48,7 @@ _Texts = Annotated[tuple[str, ...], Field(default=())]
 
 
 class TokenRecord(BaseModel):
-    """What the file says about one token. An unknown field may be a limit, and is an error."""
+    """A token in the file. An unknown field is an error, because it may be a restriction."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,11 +61,11 @@ class TokenRecord(BaseModel):
     tags: _Texts
     read_only: bool = False
     exclusive: bool = False
-    """Whether `tools` are hidden from all other tokens of the file."""
+    """Whether `tools` are hidden from all other tokens in the file."""
     metrics: bool = False
-    """Whether it is for reading the bridge's numbers, and for no tool."""
+    """Whether it allows reading the metrics, and no tool."""
     is_void: bool = False
-    """Whether another user may have got hold of it."""
+    """Whether it was voided because another user may know it."""
 
     @model_validator(mode="after")
     def _check_exclusive(self) -> Self:
@@ -75,13 +75,13 @@ class TokenRecord(BaseModel):
 
     @property
     def permissions(self) -> Permissions:
-        """What its caller may call, were there no other tokens."""
+        """The tools that its caller may call, regardless of exclusive tokens."""
         if self.metrics:
             return NOTHING
         return Permissions(tools=self.tools, tags=frozenset(self.tags), read_only=self.read_only)
 
     def has_expired(self, now: float | None = None) -> bool:
-        """Return whether it is not valid any more."""
+        """Return whether it is no longer valid."""
         return self.expires is not None and self.expires <= (time.time() if now is None else now)
 
 
@@ -103,10 +103,10 @@ class TokenStore:
         self.path = path
 
     def read(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens, in the order of their names.
+        """Return all tokens, sorted by name.
 
         Raises:
-            TokenError: The file cannot be used, or cannot be trusted.
+            TokenError: The file cannot be read, or other users have access to it.
         """
         try:
             status = self.path.lstat()
@@ -147,14 +147,14 @@ class TokenStore:
         exclusive: bool = False,
         metrics: bool = False,
     ) -> str:
-        """Add a token, and return it: it is nowhere else.
+        """Add a token, and return it; only its hash is stored.
 
         Args:
-            name: Of the token.
-            permissions: What its caller may call.
+            name: The token's name.
+            permissions: The tools that its caller may call.
             seconds: How long it is valid; None: forever.
             exclusive: Whether the tools are hidden from all other tokens.
-            metrics: Whether it is for reading the bridge's numbers, and for no tool.
+            metrics: Whether it allows reading the metrics, and no tool.
 
         Raises:
             TokenError: The name is taken or not allowed, or the file cannot be used.
@@ -190,10 +190,10 @@ class TokenStore:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove a token; it is void at once.
+        """Remove a token; it is void immediately.
 
         Raises:
-            TokenError: There is none of this name, or the file cannot be used.
+            TokenError: There is no token of this name, or the file cannot be used.
         """
         with self._change() as records:
             record = _find(records, name)
@@ -201,14 +201,14 @@ class TokenStore:
         self._find_use_file(record).unlink(missing_ok=True)
 
     def rotate(self, name: str, *, seconds: float | None = None) -> str:
-        """Put a new token in the place of one, and return it; the old one is void at once.
+        """Replace a token with a new one, and return it; the old one is void immediately.
 
         Args:
-            name: Of the token.
+            name: The token's name.
             seconds: How long the new one is valid; None: as long as the old one was.
 
         Raises:
-            TokenError: There is none of this name, or the file cannot be used.
+            TokenError: There is no token of this name, or the file cannot be used.
         """
         token, now = _make_token(), time.time()
         with self._change() as records:
@@ -239,7 +239,7 @@ class TokenStore:
         return [record.name for record in valid if not record.has_expired()]
 
     def note_use(self, record: TokenRecord) -> None:
-        """Note that a token is used now, as far as the disk allows."""
+        """Update a token's last use; does nothing if that cannot be written."""
         with contextlib.suppress(OSError):
             file = self._find_use_file(record)
             make_private_folder(file.parent)
@@ -257,7 +257,7 @@ class TokenStore:
 
     @contextmanager
     def _change(self) -> Iterator[list[TokenRecord]]:
-        """Yield the tokens for changes, which are written at the end; others wait meanwhile."""
+        """Lock the file, yield its tokens as a list to change, and write them back."""
         try:
             with lock_private(self.path.with_suffix(".lock")):
                 records = list(self.read())
@@ -268,11 +268,11 @@ class TokenStore:
         except OSError as error:
             raise TokenError(
                 f"The file of tokens {self.path} cannot be written: {error.strerror or error}. "
-                "Correct that, or set MCP_NOTEBOOK_HOME to another folder, here and for the server."
+                "Fix that, or set MCP_NOTEBOOK_HOME to another folder, here and for the server."
             ) from None
 
     def stat(self) -> tuple[int, ...] | None:
-        """Return what changes whenever the file does; None if there is no file."""
+        """Return a value that changes whenever the file does; None if there is no file."""
         try:
             status = os.lstat(self.path)
         except OSError:
@@ -288,7 +288,7 @@ class TokenStore:
 
 
 def hash_token(token: str) -> str:
-    """Return what the file has in place of a token."""
+    """Return the hash of a token, as the file has it."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Whose a bearer token is: the owner's, a named one of the file, or one that OAuth knows.
+"""Finds the caller of a bearer token: the owner, the holder of a named token, or an OAuth user.
 
 Runs on the bridge's event loop. The gate asks each `Authenticator` of `list_authenticators` in
-turn. The file of named tokens is looked at for each request, which costs microseconds, and read
-when it has changed: a token that was added, removed or rotated counts at once. The files themselves
-are the business of `own_token_file` and `token_store`.
+turn. The file of named tokens is checked for each request, which takes microseconds, and read when
+it has changed: tokens that are added, removed or rotated take effect immediately. The files
+themselves are the business of `own_token_file` and `token_store`.
 """
 
 import hmac
@@ -23,13 +23,13 @@ from mcp_notebook.settings.settings import Settings
 logger = logging.getLogger(__name__)
 
 NOTE_INTERVAL = 60.0
-"""Seconds between two notes that a token is in use."""
+"""Seconds between two updates of a token's last use."""
 _NAMED = "token:"
-"""The identity of a caller with a named token begins with this; the token's hash follows."""
+"""Prefix of the identity of a caller with a named token, before the token's hash."""
 
 
 class OwnToken:
-    """The endpoint's own token, with which its owner may do everything.
+    """The endpoint's own token, which allows everything.
 
     Args:
         token: The token.
@@ -41,10 +41,10 @@ class OwnToken:
         self._token = token.encode()
 
     async def authenticate(self, token: str) -> Caller | None:
-        """Return the owner if this is the token; takes as long for every wrong one."""
+        """Return the owner if this is the token; compares in constant time."""
         return OWNER if hmac.compare_digest(token.encode("utf-8", "replace"), self._token) else None
 
-    def has_ended(self, caller: Caller) -> bool:  # noqa: ARG002 - the token stays
+    def has_ended(self, caller: Caller) -> bool:  # noqa: ARG002 - the token never expires
         """Return False."""
         return False
 
@@ -61,18 +61,18 @@ class NamedTokens:
     def __init__(self, store: TokenStore) -> None:
         self._store = store
         self._state: object = ...
-        """Of the file when it was read."""
+        """The file's state when it was read."""
         self._records: dict[str, TokenRecord] = {}
-        """By the token's hash."""
+        """The tokens of the file, by their hash."""
         self._next_notes: dict[str, float] = {}
-        """When the next use of a token is to be noted, by its hash."""
+        """When a token's last use is to be updated next, by its hash."""
         self._hidden: tuple[str, ...] = ("*",)
-        """Patterns of the tools that only the owner and the holders of exclusive tokens see. Until
-        the file has been read, these are all tools."""
+        """Patterns of the tools that are hidden from everyone except the owner and the holders of
+        exclusive tokens. Until the file has been read, all tools are hidden."""
         self.update()
 
     async def authenticate(self, token: str) -> Caller | Refusal | None:
-        """Return whose token this is; takes as long for every wrong one."""
+        """Return the token's caller; takes equally long for every wrong token."""
         self.update()
         presented = hash_token(token)
         owner: TokenRecord | None = None
@@ -94,7 +94,7 @@ class NamedTokens:
         )
 
     def limit_others(self) -> Permissions:
-        """Return the most that callers other than the owner may do without a token of the file."""
+        """Return the limits for callers with neither the owner's token nor a named one."""
         self.update()
         return self._hide(EVERYTHING)
 
@@ -108,7 +108,7 @@ class NamedTokens:
             self._store.note_use(record)
 
     def has_ended(self, caller: Caller) -> bool:
-        """Return whether the token of a caller was removed or rotated, or has expired."""
+        """Return whether a caller's token was removed or rotated, or has expired."""
         self.update()
         if not caller.identity.startswith(_NAMED):
             return False
@@ -124,7 +124,7 @@ class NamedTokens:
         try:
             records = self._store.read()
         except TokenError as error:
-            # Hidden tools stay hidden: callers may have tokens from elsewhere.
+            # Hidden tools stay hidden from callers with other tokens, such as OAuth users.
             self._records = {}
             logger.warning("%s Until then, its tokens are refused.", error)
         else:
@@ -135,11 +135,11 @@ class NamedTokens:
 
 
 class Limited:
-    """An authenticator whose callers may do no more than certain permissions allow.
+    """An authenticator that limits the permissions of another one's callers.
 
     Args:
-        authenticator: Tells whose a token is.
-        find_limits: Returns the permissions that apply now.
+        authenticator: Finds the caller of a token.
+        find_limits: Returns the current limits.
     """
 
     def __init__(
@@ -169,15 +169,15 @@ class Limited:
 def list_authenticators(
     settings: Settings, token: str, url: str
 ) -> tuple[list[Authenticator], Callable[[ASGIApp], ASGIApp]]:
-    """Return the authenticators of an endpoint, and what wraps its app in pages for everybody.
+    """Return the authenticators of an endpoint, and a wrapper that adds public pages to its app.
 
     Args:
-        settings: The files of tokens, the one that turns OAuth on, and what callers may do at most.
+        settings: The file of named tokens, the OAuth file, and the limits for all callers.
         token: The owner's token.
-        url: The endpoint's address.
+        url: The endpoint's URL.
 
     Raises:
-        SettingsError: The file that turns OAuth on cannot be used.
+        SettingsError: The OAuth file cannot be used.
     """
     tokens = NamedTokens(TokenStore(settings.tokens_file))
     authenticators: list[Authenticator] = [OwnToken(token), tokens]

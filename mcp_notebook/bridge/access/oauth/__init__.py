@@ -1,11 +1,11 @@
-"""The HTTP endpoint as an OAuth 2.1 resource server, for teams: others say who a caller is.
+"""The HTTP endpoint as an OAuth 2.1 resource server, for teams.
 
 Face: `resource_server` (`activate_oauth`, `OAuth`).
 
 Threads: everything runs on the bridge's event loop; signatures are checked and keys are fetched in
 worker threads.
 
-Off unless there is a file that turns it on (`configuration`). Users log in at an issuer
+OAuth is off unless a file turns it on (`configuration`). Users log in at an issuer
 (`signed_tokens`) or at a JupyterHub (`hub_tokens`), never here: this room issues nothing and stores
 nothing. The endpoint's own tokens are the business of `access`.
 """

@@ -17,7 +17,7 @@ from mcp_notebook.errors import SettingsError
 from mcp_notebook.text.wording import suggest
 
 MAX_FILE = 2**20
-"""Bytes of the file."""
+"""Size limit of the file in bytes."""
 
 
 def _check_url(url: str) -> str:
@@ -30,7 +30,7 @@ def _check_url(url: str) -> str:
 
 
 def is_protected(url: str) -> bool:
-    """Return whether nobody on the way can change what this address answers.
+    """Return whether the connection to a URL cannot be tampered with.
 
     Raises:
         ValueError: It is not a URL.
@@ -45,7 +45,7 @@ Url = Annotated[str, AfterValidator(_check_url)]
 
 
 class ScopeGrant(BaseModel):
-    """What a scope allows; the default is every tool."""
+    """The tools that a scope allows; all by default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,7 +54,7 @@ class ScopeGrant(BaseModel):
     read_only: bool = False
 
     def to_permissions(self) -> Permissions:
-        """Return it as permissions."""
+        """Return the grant as permissions."""
         return Permissions(tools=self.tools, tags=self.tags, read_only=self.read_only)
 
 
@@ -64,19 +64,19 @@ class OAuthConfiguration(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     issuer: Url | None = None
-    """The issuer of signed access tokens (JWT), as it writes itself in ``iss``."""
+    """The issuer of signed access tokens (JWT), exactly as in their ``iss`` claim."""
     jupyterhub: Url | None = None
-    """The address of a JupyterHub's API, such as ``https://hub.example.com/hub/api``."""
+    """The URL of a JupyterHub's API, such as ``https://hub.example.com/hub/api``."""
     resource: Url | None = None
-    """The endpoint's address, as clients write it; tokens must be issued for it (``aud``). If not
-    set, it is the address that the bridge prints."""
+    """The endpoint's URL as clients write it; tokens must be issued for it (``aud``). By default,
+    the URL that the bridge prints."""
     audience: str | None = None
-    """What ``aud`` has to name if the issuer does not know the endpoint by its address."""
+    """The expected ``aud`` claim, if the issuer does not use the endpoint's URL."""
     users: frozenset[str] = frozenset()
-    """The only users to let in, by ``sub``, which nobody can choose (JupyterHub: by name); if
-    empty, everyone who has one of the scopes."""
+    """The only users to admit, by ``sub``, which users cannot choose (JupyterHub: by name). If
+    empty, everyone with one of the scopes."""
     scopes: dict[str, ScopeGrant] = Field(min_length=1)
-    """What each scope allows. A caller may do what any of its scopes allows."""
+    """The tools that each scope allows. A caller may call the tools of all its scopes."""
 
     @model_validator(mode="after")
     def _check_issuer(self) -> "OAuthConfiguration":
@@ -88,7 +88,7 @@ class OAuthConfiguration(BaseModel):
 
 
 def read_configuration(path: Path) -> OAuthConfiguration:
-    """Return what the file says.
+    """Read the file.
 
     Raises:
         SettingsError: It cannot be used.
@@ -107,11 +107,11 @@ def read_configuration(path: Path) -> OAuthConfiguration:
 
 
 def _explain(problem: ErrorDetails) -> str:
-    """Return what is wrong, and where."""
+    """Describe a validation error and its place."""
     places = [str(place) for place in problem["loc"]]
     place = ".".join(places)
     if problem["type"] == "missing":
-        return f"{place}: it is missing."
+        return f"{place}: it is required."
     if problem["type"] == "extra_forbidden":
         model = OAuthConfiguration if len(places) == 1 else ScopeGrant
         close = suggest(places[-1], model.model_fields)

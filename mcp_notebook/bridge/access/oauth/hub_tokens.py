@@ -1,8 +1,7 @@
-"""Tokens of a JupyterHub, which its API tells about.
+"""Verifies JupyterHub tokens with the Hub's API.
 
-Runs on the bridge's event loop. A hub's tokens are not signed: the hub is asked whose a token is
-and which scopes it has, and the answer is used for `LIFESPAN`. The SDK's ``TokenVerifier`` is the
-interface.
+Runs on the bridge's event loop. The Hub's tokens are not signed, so the Hub is asked for a token's
+user and scopes, and its answer is used for `LIFESPAN`. Implements the SDK's ``TokenVerifier``.
 """
 
 import re
@@ -16,22 +15,22 @@ from mcp_notebook.errors import IssuerUnreachable, RemoteError
 from mcp_notebook.outgoing_http import open_http_client
 
 ASK_LIMIT = 5.0
-"""Seconds for the hub to answer."""
+"""Seconds that the Hub has to answer."""
 LIFESPAN = 60
-"""Seconds after which the hub is asked again: for so long a token may be good that the hub has
-revoked."""
+"""Seconds for which an answer is used. A token that the Hub revokes may be accepted for as
+long."""
 _MAX_QUESTIONS = 4
-"""Questions at a time: a flood of wrong tokens must not become one of the hub."""
+"""Concurrent requests to the Hub, so that a flood of wrong tokens does not flood the Hub."""
 _TOKEN = re.compile(r"[\w.~+/-]+=*", re.ASCII)
-"""What a bearer token consists of (RFC 6750, section 2.1)."""
+"""The syntax of a bearer token (RFC 6750, section 2.1)."""
 _REFUSED = (401, 403, 404)
 
 
 class HubTokens(TokenVerifier):
-    """Asks a JupyterHub whose tokens are.
+    """Verifies the tokens of a JupyterHub.
 
     Args:
-        api: The address of its API.
+        api: The URL of its API.
     """
 
     def __init__(self, api: str) -> None:
@@ -40,16 +39,16 @@ class HubTokens(TokenVerifier):
         self._turn = anyio.CapacityLimiter(_MAX_QUESTIONS)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whose a token is if the hub knows it as a user's, else None.
+        """Return the user and scopes of a token, or None if the Hub knows no user for it.
 
         Raises:
-            IssuerUnreachable: The hub does not answer, or not as a hub does.
+            IssuerUnreachable: The Hub does not answer, or its answer is not valid.
         """
         if not _TOKEN.fullmatch(token):
             return None
         headers = {"Authorization": f"Bearer {token}"}
         try:
-            with anyio.fail_after(ASK_LIMIT):  # httpx2's limit is for each piece of an answer
+            with anyio.fail_after(ASK_LIMIT):  # httpx2's timeout is for each read
                 async with self._turn, open_http_client(timeout=ASK_LIMIT) as client:
                     answer = await client.get(self._user, headers=headers)
             if answer.status_code in _REFUSED:

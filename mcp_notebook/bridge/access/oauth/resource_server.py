@@ -1,12 +1,12 @@
-"""The endpoint as an OAuth resource server: what its file turns on, and what a token allows.
+"""The endpoint as an OAuth resource server: access tokens become callers with permissions.
 
 Runs on the bridge's event loop; `activate_oauth` runs before it serves anything. The bridge imports
-this only if there is such a file, as PyJWT and an HTTP client come with it.
+this module only if OAuth is on, because it loads PyJWT and an HTTP client.
 
-A verifier (`signed_tokens`, `hub_tokens`) says whose an access token is; here it becomes a caller
-that may do what any of the token's scopes allows. Good tokens are remembered until they expire,
-because clients send them with every request. Clients without a token learn where to get one from
-the protected resource metadata (RFC 9728), which everybody may read.
+A verifier (`signed_tokens`, `hub_tokens`) verifies an access token; here it becomes a caller that
+may call the tools of all its scopes. Valid tokens are cached until they expire, because clients
+send them with every request. Clients without a token learn where to get one from the protected
+resource metadata (RFC 9728), which is public.
 """
 
 import hashlib
@@ -33,22 +33,22 @@ from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
 from mcp_notebook.errors import IssuerUnreachable, MissingLibrary
 
 MAX_TOKENS = 1_000
-"""Good tokens that are remembered; the least recently used ones are checked again."""
+"""Size of the LRU cache of valid tokens."""
 _LEAST_PYJWT = "2.15"
-"""The extra `oauth` installs it; mcp alone also accepts older versions."""
+"""The extra `oauth` requires it; mcp itself also accepts older versions."""
 MAX_NAME = 200
 """Characters of a caller's name, as in the audit log."""
 _FORBIDDEN, _UNAVAILABLE = 403, 503
 
 
 class AccessTokens:
-    """Tells whose an access token is; an `Authenticator`.
+    """Finds the callers of access tokens; an `Authenticator`.
 
     Args:
-        verifier: Checks tokens.
-        configuration: What each scope allows, and who may come in.
-        challenge: What ``WWW-Authenticate`` says to those who have no right token: the scheme and
-            its parameters, the scopes among them.
+        verifier: Verifies tokens.
+        configuration: The tools of each scope, and the users to admit.
+        challenge: The ``WWW-Authenticate`` header for requests without a valid token: the scheme
+            and its parameters, including the scopes.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class AccessTokens:
         self._configuration = configuration
         self.challenge = challenge
         self._callers: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
-        """By the token's hash, with the time at which the token expires."""
+        """The callers and expiry times of valid tokens, by the token's hash."""
 
     async def authenticate(self, token: str) -> Caller | Refusal | None:
-        """Return whose this token is, why it is refused, or None if the issuer does not know it."""
+        """Return the token's caller, why it is refused, or None if it is not valid."""
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         caller, expiry = self._callers.get(digest, (None, 0.0))
         if caller is not None:
@@ -92,7 +92,9 @@ class AccessTokens:
         subject = access.subject or ""
         users = self._configuration.users
         if users and subject not in users:
-            return Refusal("its user is not among those to let in", status=_FORBIDDEN)
+            return Refusal(
+                "its user is not one of the `users` in the OAuth file", status=_FORBIDDEN
+            )
         grants = self._configuration.scopes
         allowed = [grants[scope].to_permissions() for scope in access.scopes if scope in grants]
         if not allowed:
@@ -110,7 +112,7 @@ class AccessTokens:
 
 
 def _make_name(issuer: str, subject: str) -> str:
-    """Return what identifies a user: only the issuer chooses it, and no two users share it."""
+    """Return the caller's name of a user; it is unique, and users cannot choose it."""
     name = f"oauth:{issuer}#{subject}"  # an issuer's address has no "#"
     if len(name) <= MAX_NAME:
         return name
@@ -123,13 +125,13 @@ class OAuth:
     """What OAuth adds to the HTTP endpoint."""
 
     authenticator: AccessTokens
-    """For the gate."""
+    """Finds the callers of access tokens, for the gate."""
     publish: Callable[[ASGIApp], ASGIApp]
-    """Adds what is outside the gate."""
+    """Adds the public metadata in front of the gate."""
 
 
 def _check_library() -> None:
-    """Refuse a library that fetches an issuer's keys for each id that a client makes up.
+    """Refuse a PyJWT that fetches the issuer's keys for every unknown key id.
 
     Raises:
         MissingLibrary: It is too old, or not installed.
@@ -144,21 +146,21 @@ def _check_library() -> None:
 
 
 def activate_oauth(path: Path, url: str) -> OAuth:
-    """Return what the file turns on.
+    """Return what an OAuth file configures.
 
     Args:
         path: The file.
-        url: The endpoint's address, if the file does not say how clients write it.
+        url: The endpoint's URL, unless the file has `resource`.
 
     Raises:
         SettingsError: The file cannot be used.
-        MissingLibrary: It names an issuer, whose tokens nothing here can check.
+        MissingLibrary: Verifying its issuer's tokens needs a newer PyJWT.
     """
     configuration = read_configuration(path)
     scopes = tuple(configuration.scopes)
     if configuration.issuer is None:
         assert configuration.jupyterhub is not None
-        # A hub has no metadata that clients could follow: users copy a token from its page.
+        # A JupyterHub has no such metadata: users copy a token from its page.
         challenge = f'Bearer scope="{" ".join(scopes)}"'
         verifier = HubTokens(configuration.jupyterhub)
         return OAuth(AccessTokens(verifier, configuration, challenge), lambda app: app)
@@ -183,22 +185,22 @@ def activate_oauth(path: Path, url: str) -> OAuth:
 
 
 def _format_challenge(resource: str, scopes: Iterable[str]) -> str:
-    """Return what ``WWW-Authenticate`` says to clients without a right token."""
+    """Return the ``WWW-Authenticate`` header for requests without a valid token."""
     return f'Bearer resource_metadata="{_find_address(resource)}", scope="{" ".join(scopes)}"'
 
 
 def _publish_metadata(
     app: ASGIApp, *, resource: str, issuer: str, scopes: Iterable[str]
 ) -> ASGIApp:
-    """Answer requests for the metadata; everything else goes to the application.
+    """Serve the metadata, and pass all other requests to the application.
 
     Args:
-        app: The application, which begins with the gate.
-        resource: The endpoint's address, as clients write it.
-        issuer: Who issues tokens.
-        scopes: The scopes that allow anything.
+        app: The application behind the gate, with the gate.
+        resource: The endpoint's URL, as clients write it.
+        issuer: The issuer of tokens.
+        scopes: The configured scopes.
     """
-    # From texts: a URL object would add a slash to an issuer without a path, and clients compare.
+    # As strings: a URL object adds a slash to an issuer without a path, and clients compare them.
     metadata = ProtectedResourceMetadata.model_validate(
         {
             "resource": resource,

@@ -1,7 +1,7 @@
-"""Access tokens that an issuer has signed (JWT, RFC 9068), checked with its published keys.
+"""Verifies signed access tokens (JWT, RFC 9068) with the issuer's published keys.
 
-Runs on the bridge's event loop, so that whoever cancels a check also ends what it fetches. PyJWT
-checks signatures and claims. The SDK's ``TokenVerifier`` is the interface.
+Runs on the bridge's event loop, so that cancelling a verification also cancels its requests. PyJWT
+checks signatures and claims. Implements the SDK's ``TokenVerifier``.
 """
 
 import time
@@ -21,14 +21,14 @@ from mcp_notebook.outgoing_http import open_http_client
 FETCH_LIMIT = 5.0
 """Seconds to fetch the issuer's metadata, or its keys."""
 KEYS_LIFESPAN = 300.0
-"""Seconds after which the issuer's keys are fetched again. For so long, a token may be good whose
-key the issuer has removed."""
+"""Seconds for which the issuer's keys are cached. A token whose key the issuer removes may be
+accepted for as long."""
 KEYS_PAUSE = 30.0
-"""Seconds until the keys are fetched again for a key that is not among them."""
+"""Seconds between two fetches because of an unknown key."""
 FAILURE_PAUSE = 5.0
-"""Seconds until an issuer that could not be asked is asked again."""
+"""Seconds between two attempts to reach the issuer."""
 LEEWAY = 30.0
-"""Seconds by which the clocks of this machine and of the issuer may differ."""
+"""Seconds that this machine's clock may differ from the issuer's."""
 ALGORITHMS = (
     "RS256",
     "RS384",
@@ -41,17 +41,18 @@ ALGORITHMS = (
     "ES512",
     "EdDSA",
 )
-"""Signatures with a public key. Others would let whoever knows the key sign, or nobody at all."""
+"""Signatures with a public key. With others, anyone who can verify a token could also sign one, or
+tokens are not signed at all."""
 _OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
-"""Claims of ID tokens (OpenID Connect), which tell a client who has logged in and open nothing."""
+"""Claims of ID tokens (OpenID Connect), which identify a user and grant no access."""
 
 
 class SignedTokens(TokenVerifier):
-    """Checks the access tokens of one issuer.
+    """Verifies the access tokens of one issuer.
 
     Args:
-        issuer: As it writes itself.
-        audience: What the tokens must be issued for.
+        issuer: The expected ``iss`` claim.
+        audience: The expected ``aud`` claim.
     """
 
     def __init__(self, issuer: str, audience: str) -> None:
@@ -60,10 +61,10 @@ class SignedTokens(TokenVerifier):
         self._keys = _IssuerKeys(issuer)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token says if the issuer has signed it for this endpoint, else None.
+        """Return the content of a token that the issuer signed for this endpoint, else None.
 
-        It is to be checked again when it expires, or when the issuer's keys have to be fetched
-        again, if that is sooner: ``expires_at``.
+        Its ``expires_at`` is when the token expires or the issuer's keys must be fetched again,
+        whichever is sooner.
 
         Raises:
             IssuerUnreachable: The issuer's keys cannot be fetched.
@@ -99,10 +100,10 @@ class SignedTokens(TokenVerifier):
 
 
 class _IssuerKeys:
-    """The issuer's keys, fetched when they are needed, and once for all who wait for them.
+    """The issuer's keys, fetched when needed, and only once for concurrent requests.
 
     Args:
-        issuer: As it writes itself.
+        issuer: The issuer's URL.
     """
 
     def __init__(self, issuer: str) -> None:
@@ -119,10 +120,10 @@ class _IssuerKeys:
         return self._fetched_at + KEYS_LIFESPAN - time.monotonic()
 
     async def find(self, key_id: object) -> jwt.PyJWK | None:
-        """Return the key of this id, None if the issuer has no such key.
+        """Return the key with an id, None if the issuer has no such key.
 
         Raises:
-            IssuerUnreachable: They cannot be fetched.
+            IssuerUnreachable: The keys cannot be fetched.
         """
         if not isinstance(key_id, str):
             return None
@@ -153,10 +154,10 @@ class _IssuerKeys:
         }
 
     async def _find_keys(self, http: httpx2.AsyncClient) -> str:
-        """Return where the issuer publishes its keys, which its metadata says.
+        """Return the URL of the issuer's keys, from its metadata.
 
         Raises:
-            ValueError: There is no such metadata.
+            ValueError: There is no usable metadata.
         """
         parts = urlsplit(self._issuer)
         path = parts.path.rstrip("/")
@@ -185,7 +186,7 @@ _FETCH_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, RemoteError, OSError, Valu
 
 
 async def _get_object(http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
-    """Return the JSON object at an address; a redirection is not followed."""
+    """Return the JSON object at a URL, without following redirects."""
     with anyio.fail_after(FETCH_LIMIT):  # httpx2's limit is for each piece of an answer
         answer = await http.get(url)
     content = answer.raise_for_status().json()
@@ -201,10 +202,10 @@ def _describe(error: Exception) -> str:
 
 
 def _is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bool:
-    """Return whether a token with these claims is meant to open anything.
+    """Return whether a token is an access token.
 
-    RFC 9068 says so in the header, Keycloak in the claim ``typ``, Cognito in ``token_use``. Other
-    issuers say nothing, and only ID tokens can be told by what else is in them.
+    RFC 9068 declares it in the header, Keycloak in the claim ``typ``, Cognito in ``token_use``. For
+    other issuers, ID tokens are recognised by their claims.
     """
     written = str(header.get("typ", "JWT")).lower().removeprefix("application/")
     kind = str(claims.get("typ", claims.get("token_use", ""))).lower()
@@ -215,7 +216,7 @@ def _is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bo
 
 
 def _list_scopes(value: object) -> list[str]:
-    """Return the scopes of a claim: a text with spaces between them, or a list."""
+    """Return the scopes in a claim: a string with spaces between them, or a list."""
     if isinstance(value, str):
         return value.split()
     return [str(scope) for scope in value] if isinstance(value, list) else []
