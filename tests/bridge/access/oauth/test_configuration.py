@@ -40,7 +40,7 @@ def test_a_scope_is_some_permissions_and_an_empty_one_is_all_of_them(tmp_path):
     [
         (SCOPES, "either `issuer` or `jupyterhub`"),
         (f'{ISSUER}jupyterhub = "https://hub.example.com/hub/api"{SCOPES}', "either `issuer` or"),
-        (ISSUER, r"scopes: it is missing\.$"),
+        (ISSUER, r"scopes: it is required\.$"),
         (f"{ISSUER}[scopes]", "scopes: .* at least 1"),
         (f"issuer = 3{SCOPES}", "issuer: it must be a valid string"),
         (f'issuer = "http://login.example.com"{SCOPES}', "issuer: it must begin with https://"),
