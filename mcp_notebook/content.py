@@ -1,4 +1,4 @@
-"""Content blocks and ``Result``: what a tool returns if its author wants full control.
+"""Content blocks and ``Result``, for tools that control exactly what they return.
 
 Pure data, in every process. The kernel converts all other values to these, and the bridge turns
 them into MCP content. A block's annotations are validated when it is created, its data when it is
@@ -36,8 +36,8 @@ class Annotated:
 
     def __post_init__(self) -> None:
         if self.audience is _EVERYBODY and self.priority is None and self.last_modified is None:
-            return  # as nearly all blocks
-        # A frozen dataclass can normalise its fields in no other way.
+            return  # the common case
+        # The way to normalise fields of a frozen dataclass.
         object.__setattr__(self, "audience", _normalize_audience(self.audience))
         object.__setattr__(self, "priority", _normalize_priority(self.priority))
         object.__setattr__(self, "last_modified", _normalize_time(self.last_modified))
@@ -49,7 +49,7 @@ class Text(Annotated):
 
     text: str
     brief: str | None = field(default=None, kw_only=True)
-    """The text for clients that also get the same information as structured content."""
+    """A shorter text for clients that also get the data as structured content."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class Result:
     """Structured content: a JSON value for programs; None for none."""
     is_error: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """The result's ``_meta``; its keys are those of a client, or have a reversed domain of yours
-    before them."""
+    """The result's ``_meta``; its keys are defined by a client, or begin with your reversed domain
+    name."""
 
 
 def _normalize_audience(value: Any) -> tuple[Audience, ...]:

@@ -467,8 +467,8 @@ def _make_bytes_piece(data: bytes) -> Piece:
 
 def find_figures(value: Any) -> list[Any] | None:
     """Return the matplotlib figures that a value is or stands for; None for other values."""
-    if "matplotlib" not in sys.modules:
+    if "matplotlib" not in sys.modules or type(value) in PLAIN_TYPES:
         return None
-    if matplotlib_figures.can_draw(value):
+    if type(value) not in _COLLECTIONS and matplotlib_figures.can_draw(value):
         return [value]
     return matplotlib_figures.find_figures(value)

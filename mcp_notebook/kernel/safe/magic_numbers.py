@@ -1,4 +1,4 @@
-"""The formats of encoded images and sounds, recognized by the bytes that they begin with.
+"""Recognizes the formats of encoded images and audio by their first bytes.
 
 Pure functions, on any thread.
 """
@@ -21,7 +21,7 @@ def detect_image_type(data: bytes) -> str | None:
 
 
 def detect_audio_type(data: bytes) -> str | None:
-    """Return the MIME type of an encoded sound, or None if its format is unknown."""
+    """Return the MIME type of encoded audio, or None if its format is unknown."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return "audio/wav"
     if data.startswith(_MP3):

@@ -1,4 +1,4 @@
-"""Moments, durations and times of day with nanoseconds, which Python's own types do not have.
+"""Datetimes, timedeltas and times with nanoseconds, which Python's own types lack.
 
 Runs in the user's kernel, wherever values are read or written. Pure. pandas' `Timestamp` and
 `Timedelta` have nanoseconds; polars and numpy give Python's types for theirs, without them. The
@@ -16,7 +16,7 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 class _ShownByText:
-    """Shows itself by its text, also within lists: Python's repr has no nanoseconds."""
+    """Its repr is its text, since Python's repr has no nanoseconds."""
 
     @override
     def __repr__(self) -> str:
@@ -24,7 +24,7 @@ class _ShownByText:
 
 
 class Moment(_ShownByText, dt.datetime):
-    """A moment with nanoseconds."""
+    """A datetime with nanoseconds."""
 
     nanosecond = 0
 
@@ -40,7 +40,7 @@ class Moment(_ShownByText, dt.datetime):
 
 
 class Duration(_ShownByText, dt.timedelta):
-    """A duration with nanoseconds, 0 to 999 also in one that is negative."""
+    """A timedelta with nanoseconds, from 0 to 999 even if it is negative."""
 
     nanoseconds = 0
 
@@ -61,13 +61,13 @@ class TimeOfDay(_ShownByText, dt.time):
 
 
 def read_nanosecond(value: Any) -> int:
-    """Return the nanoseconds that a moment, a duration or a time has beside its microseconds."""
+    """Return the nanoseconds of a datetime, timedelta or time that exceed its microseconds."""
     name = "nanoseconds" if isinstance(value, dt.timedelta) else "nanosecond"
     return int(getattr(value, name, 0))
 
 
 def count_nanoseconds(value: dt.datetime | dt.timedelta) -> int:
-    """Return the nanoseconds of a duration, or of a moment since 1970; without a zone as in UTC."""
+    """Return the nanoseconds of a timedelta, or of a datetime since 1970; naive ones are UTC."""
     duration = value
     if isinstance(value, dt.datetime):
         moment = dt.datetime.combine(value.date(), value.time())
@@ -78,11 +78,11 @@ def count_nanoseconds(value: dt.datetime | dt.timedelta) -> int:
 
 
 def restore_nanoseconds(count: int | None, value: Any) -> Any:
-    """Return a value with the nanoseconds that a library dropped when it made one of Python's.
+    """Return a value with the nanoseconds that a library dropped in converting it to Python's.
 
     Args:
-        count: All of its nanoseconds: since 1970 in UTC, or since midnight; None: it is missing.
-        value: What the library made.
+        count: Its total nanoseconds, since 1970 in UTC or since midnight; None: missing.
+        value: The converted value.
     """
     nanosecond = 0 if count is None else count % 1000
     if count is None or not nanosecond:
@@ -99,7 +99,7 @@ def restore_nanoseconds(count: int | None, value: Any) -> Any:
 
 
 def add_nanosecond(value: Any, nanosecond: int) -> Any:
-    """Return a moment, a duration or a time with some nanoseconds more, 0 to 999."""
+    """Return a datetime, timedelta or time with additional nanoseconds, 0 to 999."""
     if isinstance(value, dt.timedelta):
         duration = Duration(value.days, value.seconds, value.microseconds)
         duration.nanoseconds = nanosecond
@@ -115,7 +115,7 @@ def add_nanosecond(value: Any, nanosecond: int) -> Any:
 
 
 def format_nanoseconds(value: Any) -> str | None:
-    """Return a value in ISO 8601 with nine digits; None if its microseconds say all."""
+    """Return a value in ISO 8601 with nine digits; None if it has no nanoseconds."""
     nanosecond = read_nanosecond(value)
     if not nanosecond:
         return None
@@ -128,7 +128,7 @@ def format_nanoseconds(value: Any) -> str | None:
 
 
 def write_nanoseconds(value: Any) -> Any:
-    """Return a value in which moments with nanoseconds are texts, in lists and objects too."""
+    """Replace datetimes with nanoseconds by texts, also within lists and objects."""
     if isinstance(value, dt.datetime | dt.timedelta | dt.time):
         return format_nanoseconds(value) or value
     if type(value) in (list, tuple):
@@ -139,7 +139,7 @@ def write_nanoseconds(value: Any) -> Any:
 
 
 def _add_digits(text: str, end: int, nanosecond: int) -> str:
-    """Return a text with three digits more, after its microseconds."""
+    """Add three digits to a text after its microseconds."""
     return f"{text[:end]}{nanosecond:03}{text[end:]}"
 
 

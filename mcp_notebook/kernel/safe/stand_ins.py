@@ -1,9 +1,9 @@
-"""What stands in for an object that is read as data: its fields, or a text that means the same.
+"""Replaces objects that are read as data by their fields or by an equivalent text.
 
 Runs in the user's kernel, on the thread of the call. A record (a dataclass, a named tuple, an attrs
-class, a msgspec struct) becomes its fields. `_READERS` is a table of libraries' objects that would
-otherwise be read as their names; a further class is a line in it. No library is imported: where
-there is an object of one, it is loaded. The caller bounds the time that a reader takes.
+class, a msgspec struct) becomes its fields. `_READERS` lists library objects whose repr is only
+a name; add a line for another class. No library is imported: if there is an object of one, it is
+loaded. The caller limits the time of a reader.
 """
 
 import sys
@@ -18,7 +18,7 @@ from mcp_notebook.kernel.safe.tabular_data import find_free_name, name_fields
 from mcp_notebook.kernel.safe.text import find_member, is_written
 
 MAX_ALIGNMENTS = 10
-"""Alignments of a pair of sequences that are written out; there may be millions."""
+"""Maximum alignments of a pair of sequences; there may be millions."""
 Reader: TypeAlias = Callable[[Any], Any]
 
 # -- records ---------------------------------------------------------------------------------------
@@ -27,15 +27,15 @@ Reader: TypeAlias = Callable[[Any], Any]
 def list_fields(value: Any) -> list[tuple[str, Any]] | None:
     """Return the fields of a record by name; None for other values.
 
-    An object that keeps its state in private fields, and whose class wrote a ``__repr__`` or
-    ``__str__``, is not a record: that text says what it is.
+    An object with private fields and a hand-written ``__repr__`` or ``__str__`` is not a record:
+    its text describes it.
     """
     names = _list_names(value)
     if names is None:
         return None
     if not isinstance(value, tuple):
         return [(name, getattr(value, name)) for name in names]
-    # Results of scipy have more fields than their tuples have items: `TtestResult.df`.
+    # scipy's results have fields beyond their tuple's items: `TtestResult.df`.
     attributes = getattr(value, "__dict__", {})
     extra = {name: item for name, item in attributes.items() if not name.startswith("_")}
     return [*zip(names, value, strict=False), *extra.items()]
@@ -73,7 +73,7 @@ def _list_declared_names(value: Any, kind: type) -> list[str] | None:
 
 
 def find_reader(value: Any) -> Reader | None:
-    """Return the function that makes an object's stand-in; None if nothing stands in for it."""
+    """Return the function that makes an object's stand-in; None if it has none."""
     kind = type(value)
     if "sqlalchemy" in sys.modules and find_member(kind, "__mapper__") is not None:
         return _read_mapped
@@ -85,7 +85,7 @@ def find_reader(value: Any) -> Reader | None:
 
 
 def has_stand_in(value: Any) -> bool:
-    """Tell whether to show an object's stand-in also where the object could show itself."""
+    """Tell whether to prefer an object's stand-in to its own display."""
     return find_reader(value) not in (None, _read_display)
 
 
@@ -102,7 +102,7 @@ def name_parts(value: Any) -> dict[str, Any] | None:
 
 
 def format_object(value: Any) -> str:
-    """Return ``str`` of an object, or what stands in for one that only says its name."""
+    """Return ``str`` of an object, or its stand-in if that is only a name."""
     text = str.__str__(str(value))
     if not (text.startswith("<") and text.endswith(">")):
         return text
@@ -111,7 +111,7 @@ def format_object(value: Any) -> str:
 
 
 def prints_itself(array: Any) -> bool:
-    """Tell whether a library's subclass of numpy's array says how it is written: with its unit."""
+    """Tell whether a subclass of numpy's array has its own text, such as one with a unit."""
     for parent in get_mro(type(array)):
         if parent.__module__.partition(".")[0] == "numpy":
             return False
@@ -121,18 +121,18 @@ def prints_itself(array: Any) -> bool:
 
 
 def holds_rows(value: Any) -> bool:
-    """Tell whether a value is a list of nothing but rows of a database."""
+    """Tell whether a value is a list of only database rows."""
     is_list = isinstance(value, list) and len(value) > 0
     return is_list and all(find_reader(row) in _ROW_READERS for row in value)
 
 
 def read_rows(rows: list[Any]) -> list[Any]:
-    """Return the rows of a list for which `holds_rows` is true as dicts."""
+    """Return the rows of a list, for which `holds_rows` is true, as dicts."""
     return [reader(row) for row in rows if (reader := find_reader(row)) is not None]
 
 
 def _name_row(row: Any) -> dict[str, Any]:
-    """Return a row of SQLAlchemy by its columns; one that comes a second time gets a number."""
+    """Return a SQLAlchemy row as a dict; repeated columns get a number."""
     named: dict[str, Any] = {}
     for name, value in zip(row._fields, row, strict=True):
         named[find_free_name(name, named)] = value
@@ -140,9 +140,9 @@ def _name_row(row: Any) -> dict[str, Any]:
 
 
 def _read_mapped(value: Any) -> Any:
-    """Return the columns of an object that SQLAlchemy maps, without loading its relationships.
+    """Return the columns of a SQLAlchemy-mapped object, without loading its relationships.
 
-    Columns that a commit has expired are loaded again, as they would be for the notebook's code.
+    Columns that a commit has expired are loaded again, as for the notebook's own code.
     """
     state = value._sa_instance_state  # noqa: SLF001 - as `sqlalchemy.inspect` finds it
     loaded, expired = state.dict, state.expired_attributes if state.session is not None else ()
@@ -157,7 +157,7 @@ def _read_mapped(value: Any) -> Any:
 
 
 def _read_display(value: Any) -> Any:
-    """Return the source of what IPython displays, where only its text is shown."""
+    """Return the source of an IPython display object, for places that show only text."""
     source = next((item for item in (value.data, value.url, value.filename) if item), "")
     return source if isinstance(source, (str, bytes)) else str(source)
 
@@ -200,7 +200,7 @@ _READERS: Mapping[str, Reader] = {
     "statsmodels.iolib.summary.Summary": str,
     "statsmodels.iolib.summary2.Summary": str,
 }
-"""By class, what reads its objects: as a dict of names, or as the text that they mean."""
+"""Readers by class, which return a dict of fields or an equivalent text."""
 _DISPLAYS: Mapping[str, Reader] = {"IPython.core.display.DisplayObject": _read_display}
 _ROW_READERS: frozenset[Reader | None] = frozenset({name_fields, _name_row, dict, _read_mapped})
 

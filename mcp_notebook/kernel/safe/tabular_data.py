@@ -1,7 +1,7 @@
-"""Tables, series and arrays of the data libraries as plain lists and dicts.
+"""Converts tables, series and arrays of data libraries to plain lists and dicts.
 
-Runs in the user's kernel, on the thread of the call. Pure functions. No library is imported: a
-value of one can only exist where the user has imported it.
+Runs in the user's kernel, on the thread of the call. Pure functions. No library is imported:
+a value of one exists only where the user imported it.
 """
 
 import math
@@ -23,43 +23,43 @@ _MISSING = (
 _PANDAS_ARRAYS = ("pandas.Index", "pandas.api.extensions.ExtensionArray")
 _RELATION = "duckdb.DuckDBPyRelation"
 _FLOAT_CODES = {2: "e", 4: "f"}
-"""The letter of `struct` by the bytes of a float."""
+"""Format characters of `struct` by the size of a float in bytes."""
 _DIGITS = {"e": (3, 5), "f": (6, 9)}
-"""Digits that each of them keeps, and that tell any two apart."""
+"""For each format, the digits that it keeps, and those that distinguish any two values."""
 _MANY = 50
-"""Floats of a list from which numpy is faster."""
+"""Length of a list of floats from which numpy is faster."""
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value is a mark of a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
-    # Before the look-ups, as most elements of a long list are of these types.
+    """Tell whether a value marks a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
+    # Most elements of a long list are of these types and need no lookup.
     return type(value) not in _BUILT_IN and any(is_instance(value, path) for path in _MISSING)
 
 
 def is_pandas_text(value: Any) -> bool:
-    """Tell whether a value of pandas is best said by its text: a ``Period`` or an ``Interval``."""
+    """Tell whether a pandas value is best written as text: a ``Period`` or an ``Interval``."""
     return is_instance(value, "pandas.Period") or is_instance(value, "pandas.Interval")
 
 
 def is_plain_table(value: Any) -> bool:
-    """Tell whether a value is a table without an index, which `list_records` turns into rows."""
+    """Tell whether a value is a table without an index."""
     paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch", _RELATION)
     is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
     return bool(is_structured) or any(is_instance(value, path) for path in paths)
 
 
 def is_plain_series(value: Any) -> bool:
-    """Tell whether a value is a series without an index, which `list_elements` makes a list."""
+    """Tell whether a value is a series without an index."""
     paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
     return any(is_instance(value, path) for path in (*paths, *_PANDAS_ARRAYS))
 
 
 def list_elements(array: Any) -> Any:
-    """Return the nested lists of an array or series; moments and durations are Python's.
+    """Return an array or series as nested lists; datetimes and timedeltas are Python's.
 
-    Moments keep their nanoseconds (`safe.moments`), which the libraries' own lists drop or turn
-    into bare ints, and floats keep only the digits of their type (`shorten_floats`).
+    Datetimes keep their nanoseconds (`safe.moments`), which the libraries' own lists drop or turn
+    into ints, and floats have only the digits of their type (`shorten_floats`).
     """
     if is_instance(array, "polars.Series"):
         return shorten_floats(_list_polars(array), array.dtype)
@@ -74,20 +74,20 @@ def list_elements(array: Any) -> Any:
 
 
 def shorten_floats(values: Any, dtype: Any) -> Any:
-    """Return floats of 16 or 32 bits with the digits that they have: 0.1, not 0.10000000149011612.
+    """Return 16- and 32-bit floats with their own digits: 0.1, not 0.10000000149011612.
 
     Args:
-        values: What a column or array of a library is as a list, or one of its values.
-        dtype: Its type, of numpy, pandas, polars or Arrow.
+        values: A column or array as a list, or one of its values.
+        dtype: Its dtype in numpy, pandas, polars or Arrow.
     """
     code = _find_float_code(dtype)
     return values if code is None else _shorten(values, code)
 
 
 def _find_float_code(dtype: Any) -> str | None:
-    """Return the letter of `struct` for the floats of a type, None if they are of 64 bits or none.
+    """Return the format character of `struct` for a dtype; None unless it is of short floats.
 
-    Lists of vectors count as such a type as well, unless other floats stand beside them.
+    Lists of short floats count, unless the dtype also has 64-bit floats.
     """
     kind = getattr(dtype, "kind", None)  # of numpy and pandas
     if kind is not None:
@@ -102,7 +102,7 @@ def _shorten(value: Any, code: str) -> Any:
     if isinstance(value, list):
         numpy = find_imported("numpy")
         if numpy is not None and len(value) > _MANY and set(map(type, value)) == {float}:
-            texts = numpy.array(value, code).astype("S32")  # which it shortens at once
+            texts = numpy.array(value, code).astype("S32")  # numpy shortens them all at once
             return texts.astype("d").tolist()
         return [_shorten(item, code) for item in value]
     if isinstance(value, dict):
@@ -112,7 +112,7 @@ def _shorten(value: Any, code: str) -> Any:
     plain = float(value)
     fewest, most = _DIGITS[code]
     for digits in range(fewest, most + 1):
-        with suppress(OverflowError):  # the largest ones, rounded up
+        with suppress(OverflowError):  # the largest floats, rounded up
             short = float(f"{plain:.{digits}g}")
             if struct.unpack(code, struct.pack(code, short))[0] == plain:
                 return short
@@ -120,16 +120,16 @@ def _shorten(value: Any, code: str) -> Any:
 
 
 def list_records(table: Any) -> list[dict[Any, Any]]:
-    """Return the rows of a table, pandas' index among their fields unless it only counts.
+    """Return the rows of a table; a pandas index is included unless it only counts rows.
 
-    A name that comes a second time gets a number, so that no field is lost.
+    Repeated names get a number, so that no field is lost.
     """
     columns = _read_columns(table) if is_plain_table(table) else _read_pandas_columns(table)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def find_free_name(name: Any, names: Mapping[Any, Any]) -> Any:
-    """Return a name, with a number if it is among these names already."""
+    """Return a name, with a number if it is taken."""
     number, free = 1, name
     while free in names:
         number += 1
@@ -138,7 +138,7 @@ def find_free_name(name: Any, names: Mapping[Any, Any]) -> Any:
 
 
 def name_fields(row: Any) -> dict[Any, Any]:
-    """Return a row of SQLite as a dict; a column that comes a second time gets a number."""
+    """Return a SQLite row as a dict; repeated columns get a number."""
     fields: dict[Any, Any] = {}
     for name, value in zip(row.keys(), tuple(row), strict=True):
         fields[find_free_name(name, fields)] = value
@@ -173,7 +173,7 @@ def _has_nanoseconds(dtype: Any) -> bool:
 
 
 def _restore_part(dtype: Any, counts: Any, value: Any) -> Any:
-    """Return a value of polars, or one within lists and structs, with its nanoseconds."""
+    """Restore the nanoseconds of a polars value, also within lists and structs."""
     if value is None or not _has_nanoseconds(dtype):
         return value
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Text for a model: cleaned of what no client can take, cut to size, and read from any object.
+"""Text for a model: cleans it, cuts it to size, and reads it from any object.
 
-Runs in the user's kernel, on the thread of the call. Pure functions; those that run code of an
-object (its repr, its message) never fail on what that code does.
+Runs in the user's kernel, on the thread of the call. Pure functions; those that run the code of
+an object (its repr, its message) do not fail whatever that code does.
 """
 
 import base64
@@ -15,30 +15,30 @@ from mcp_notebook.kernel.safe.libraries import get_mro
 from mcp_notebook.text.wording import escape_around, strip_escapes
 
 MAX_REPR = 2_000
-"""Characters of the repr of an object that is part of a larger value."""
+"""Maximum characters of the repr of an object within a larger value."""
 
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CONTROLS = bytes(number for number in range(128) if _UNSENDABLE.match(chr(number)))
 _LONG = 2**8
-"""Characters from which a look before the search is worth it."""
+"""Length from which a check before the search is worth it."""
 _SLICE = 2**16
-"""Characters that are looked at together: they fit into the processor's cache."""
+"""Characters that are checked at a time; they fit into the CPU cache."""
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 MAX_HEX = 16
-"""Bytes that are written out of data that is not text."""
+"""Bytes of binary data that are written out."""
 _NEAR = 200
-"""Characters that are given up to cut at the end of a line."""
+"""Characters that may be given up to cut at the end of a line."""
 _ADDRESS = re.compile(r"<.* at (?:0x)?[0-9a-fA-F]{6,}>", re.DOTALL)
-"""The repr of an object that says little more than where in memory it is."""
+"""A repr that is little more than an address in memory."""
 _GENERAL = frozenset(
     {"builtins", "collections", "pydantic.main", "pydantic._internal._repr", "msgspec._core"}
 )
-"""Modules whose classes have reprs that say nothing particular of the classes derived from them."""
+"""Modules whose classes have generic reprs, which say little about subclasses."""
 _GENERATED = ("<string>", "<attrs generated", collections.__file__)
-"""Beginnings of the file names of reprs that dataclasses, attrs and named tuples generate."""
+"""Prefixes of the file names of reprs that dataclasses, attrs and named tuples generate."""
 _get_members = type.__dict__["__dict__"].__get__
 _GAPS = (" ", "\n", "\t", ",", ";", "|")
-"""Between two words, numbers or items."""
+"""Characters between words, numbers or items."""
 
 
 # -- cleaning --------------------------------------------------------------------------------------
@@ -46,13 +46,13 @@ _GAPS = (" ", "\n", "\t", ",", ";", "|")
 
 def clean_text(text: str) -> str:
     """Remove ANSI codes, and replace control characters and lone surrogates."""
-    # str.__str__ turns a str of a subclass, whose methods may do anything, into a plain one.
+    # str.__str__ makes a plain str of a subclass, whose methods could do anything.
     text = strip_escapes(str.__str__(text))
     return text if len(text) >= _LONG and _is_clean(text) else _UNSENDABLE.sub("\ufffd", text)
 
 
 def _is_clean(text: str) -> bool:
-    """Tell whether a text has nothing that is to be replaced; a tenth of a search's time."""
+    """Tell whether a text needs no replacements, in a tenth of the time of a search."""
     for start in range(0, len(text), _SLICE):
         try:
             data = text[start : start + _SLICE].encode()
@@ -64,7 +64,7 @@ def _is_clean(text: str) -> bool:
 
 
 def clean_printed(text: str) -> str:
-    """Clean what was printed, and keep of each line what a terminal would still show.
+    """Clean printed text, and keep only what a terminal would still show of each line.
 
     A progress bar prints one line hundreds of times, with a carriage return in between.
     """
@@ -80,8 +80,8 @@ def replace_surrogates(text: str) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether a text has anything to say: models' APIs refuse blocks of white space."""
-    # Not `strip`, which copies; `str.`: a subclass may say anything.
+    """Tell whether a text is more than white space, which model APIs refuse as a block."""
+    # Not `strip`, which copies. `str.` since a subclass may answer anything.
     return str.__len__(text) > 0 and not str.isspace(text)
 
 
@@ -91,18 +91,18 @@ def is_sendable(text: str) -> bool:
 def cut_text(
     text: str, size: int, note: str = "", *, whole: str = "", is_clean: bool = True
 ) -> str:
-    """Cut a text in the middle to at most `size` characters, and say there how much is left out.
+    """Cut a text in the middle to at most `size` characters, with a note on how much is left out.
 
-    A cut is at the end of a line, or between two words, numbers or items: half of a number would be
-    a wrong one. Only a word that is longer than a fourth of what is kept is cut itself. Without
-    room for both ends, the text's beginning is kept, and ``[+4,800]`` says how much follows.
+    A text is cut at the end of a line, or between words, numbers or items: half a number would be
+    wrong. Only a word longer than a fourth of the kept text is cut itself. Without room for both
+    ends, the beginning is kept, followed by ``[+4,800]``.
 
     Args:
-        text: A text of any length; only what is kept of it is copied.
-        size: Characters of the result.
-        note: What else is said at the cut.
-        whole: What the text shows only a part of, in place of the number of characters: "9 items".
-        is_clean: Whether the text is clean already; if not, what is kept of it is cleaned.
+        text: A text of any length; only the kept part is copied.
+        size: Maximum characters of the result.
+        note: More text for the note.
+        whole: What the text is a part of, instead of a number of characters: "9 items".
+        is_clean: Whether the text is clean; if not, the kept part is cleaned.
     """
     tidy = str if is_clean else clean_text
     if len(text) <= size:
@@ -118,10 +118,10 @@ def cut_text(
 
 
 def format_rest(left_out: int | None) -> str:
-    """Return what stands at the end of a text for what is left out of it.
+    """Return the mark at the end of a cut text.
 
     Args:
-        left_out: Characters; None: unknown.
+        left_out: Number of characters left out; None if unknown.
     """
     return " [+more]" if left_out is None else f" [+{left_out:,}]"
 
@@ -146,7 +146,7 @@ def _format_marker(
 
 
 def _choose_ends(text: str, room: int, *, is_clean: bool) -> tuple[int, int]:
-    """Return where the part to leave out begins and ends: at ends of lines, if they are near."""
+    """Return start and end of the part to leave out; at line ends if they are near."""
     tail_size = room // 2
     head, tail = room - tail_size, len(text) - tail_size
     near, reach = min(_NEAR, room // 8), room // 4
@@ -159,18 +159,18 @@ def _choose_ends(text: str, room: int, *, is_clean: bool) -> tuple[int, int]:
 
 
 def find_gap_before(text: str, end: int, reach: int) -> int:
-    """Return where to end a text so that no word is cut: between two, at most `reach` before."""
+    """Return where to end a text so that no word is cut, at most `reach` characters earlier."""
     start = max(end - reach, 0)
     gap = max(text.rfind(mark, start, end + 1) for mark in _GAPS[:3])
     if gap > 0:
         return gap
-    # What follows is a word of its own only behind such a mark, which stays with what precedes it.
+    # After such a mark, the next word is complete; the mark stays with the text before it.
     gap = max(text.rfind(mark, start, end) for mark in _GAPS)
     return gap + 1 if gap >= 0 else end
 
 
 def find_gap_after(text: str, start: int, reach: int) -> int:
-    """Return where to begin a text so that no word is cut: as `find_gap_before`."""
+    """Return where to begin a text so that no word is cut, like `find_gap_before`."""
     end = min(start + reach, len(text))
     for marks in (_GAPS[:3], _GAPS):
         found = [at for mark in marks if (at := text.find(mark, max(start - 1, 0), end)) >= 0]
@@ -180,7 +180,7 @@ def find_gap_after(text: str, start: int, reach: int) -> int:
 
 
 def compute_share(lengths: Sequence[int], total: int) -> int:
-    """Return the length to which all texts must be cut so that together they keep to `total`."""
+    """Return the maximum length of each text so that all together fit into `total`."""
     for index, length in enumerate(ordered := sorted(lengths)):
         share = total // (len(ordered) - index)
         if length > share:
@@ -193,7 +193,7 @@ def compute_share(lengths: Sequence[int], total: int) -> int:
 
 
 def encode_bytes(data: bytes) -> str:
-    """Return bytes as text where they are UTF-8, else as base64."""
+    """Return bytes as text if they are UTF-8, else as base64."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -210,7 +210,7 @@ def decode_text(data: bytes) -> str | None:
 
 
 def describe_bytes(data: bytes) -> str:
-    """Return bytes as text where they are text, else their length and beginning."""
+    """Return bytes as text if they are text, else their length and first bytes."""
     text = decode_text(data)
     if text is not None:
         return text
@@ -218,14 +218,14 @@ def describe_bytes(data: bytes) -> str:
     return f"<{len(data):,} bytes: {data[:MAX_HEX].hex(' ')}{more}>"
 
 
-# -- what objects say about themselves -------------------------------------------------------------
+# -- reprs and names of objects --------------------------------------------------------------------
 
 
 def safe_repr(value: Any, size: int = MAX_REPR) -> str:
-    """Return an object's repr, bounded in size and time; a sentence if it has none that works.
+    """Return an object's repr within limits of size and time, or a sentence if it fails.
 
-    An object whose class defines only ``__str__``, or a ``__repr__`` that ends in an address beside
-    it, is represented by that.
+    An object whose class defines only ``__str__``, or beside it a ``__repr__`` with an address, is
+    represented by its ``str``.
     """
 
     def describe_failure(error: BaseException) -> str:
@@ -241,9 +241,9 @@ def safe_repr(value: Any, size: int = MAX_REPR) -> str:
 
 
 def find_member(kind: type, name: str) -> Any:
-    """Return what a class or one of its parents has by a name, None for nothing.
+    """Return an attribute of a class or one of its parents; None if there is none.
 
-    No metaclass is asked, which may answer anything.
+    The metaclass is not asked, since it may answer anything.
     """
     for parent in get_mro(kind):
         members = _get_members(parent)
@@ -253,10 +253,10 @@ def find_member(kind: type, name: str) -> Any:
 
 
 def is_written(kind: type, name: str) -> bool:
-    """Tell whether somebody wrote a class's ``__repr__`` or ``__str__``, or how IPython prints it.
+    """Tell whether a class's ``__repr__`` or ``__str__`` is hand-written, or its IPython repr.
 
-    What `object`, a built-in class, a dataclass, attrs or pydantic has in its place lists
-    internals, and so says less than anything that was written.
+    The generic ones of `object`, built-in classes, dataclasses, attrs and pydantic list internals,
+    and say less.
     """
     names = {name, "_repr_pretty_"} if name == "__repr__" else {name}
     for parent in get_mro(kind):
@@ -269,17 +269,17 @@ def is_written(kind: type, name: str) -> bool:
 def _is_generated(owner: type, method: Any) -> bool:
     if owner.__module__ in _GENERAL:
         return True
-    function = getattr(method, "__wrapped__", method)  # dataclasses guard theirs against recursion
+    function = getattr(method, "__wrapped__", method)  # dataclasses wrap theirs against recursion
     file = getattr(getattr(function, "__code__", None), "co_filename", "")
     return str(file).startswith(_GENERATED)
 
 
 def str_says_more(value: Any, text: str) -> bool:
-    """Tell whether an object's class wrote a ``__str__`` that says more than its repr.
+    """Tell whether an object has a hand-written ``__str__`` that says more than its repr.
 
     Args:
         value: The object.
-        text: Its repr: an address, the fields that a dataclass lists, or what somebody wrote.
+        text: Its repr.
     """
     kind = type(value)
     if not is_written(kind, "__str__"):
@@ -311,5 +311,5 @@ def describe_error(error: BaseException) -> str:
 
 
 def get_type_name(value: Any) -> str:
-    """Return the name of a value's type, without running the code of either."""
+    """Return the name of a value's type, without running foreign code."""
     return clean_text(type.__dict__["__name__"].__get__(type(value)))

@@ -1,8 +1,8 @@
-"""Any Python value as JSON: bounded, without cycles, never failing on what a value is.
+"""Converts any Python value to JSON, of limited size and without cycles, and never fails.
 
 Runs in the user's kernel, on the thread of the call. JSON is made for two readers: a model reads
 text (`to_json_value`), a program reads a result's structured content (`to_structured`). The rules,
-first match first; the third column where a program gets something else:
+of which the first match applies; the third column is for structured content that differs:
 
 ====================================  =================================  =======================
 value                                 JSON in text                       in structured content
@@ -48,13 +48,12 @@ anything else                         its repr; its str if only that was
                                       bounded
 ====================================  =================================  =======================
 
-In text, long collections keep their beginning and end, with a sentence between. For structured
-content, a value is converted whole, or refused as too large. What is nested too deep, or contains
-itself, becomes "..." in text and is refused in structured content.
+In text, long collections keep their beginning and end, with a note between. For structured content,
+a value is converted whole, or refused as too large. A value that is nested too deep or contains
+itself becomes "..." in text, and is refused in structured content.
 
-Where a return annotation says what a part is, `kernel.schemas.output.return_types` converts it by
-the annotation (a named tuple is an array there, a model has its own serializers), and these rules
-are for the rest.
+Parts with a return annotation are converted by `kernel.schemas.output.return_types` (there a named
+tuple is an array, and a model has its own serializers); these rules apply to all others.
 """
 
 import json
@@ -109,17 +108,17 @@ from mcp_notebook.kernel.safe.text import (
 
 MAX_DEPTH = 40
 MAX_ARRAY = 1_000
-"""Elements of a numpy array that are written out within a larger value."""
+"""Elements of the largest numpy array that is written out within a larger value."""
 MAX_STRUCTURED_DEPTH = 100
-"""Levels of structured content; clients' readers of JSON give up at some depth."""
+"""Maximum nesting of structured content, since JSON parsers of clients have a limit."""
 MIN_TEXT = 200
-"""Characters of a text that are kept however much came before it."""
+"""Characters of a text that are always kept."""
 _ONE_LINE = 100
 _GAP = re.compile(r"\.\.\.|…|(?<!\S)\.\.(?!\S)")
-"""In the repr of an array or a table: elements are left out. pandas writes two dots in a narrow
+"""Marks left-out elements in the repr of an array or a table. pandas writes two dots in a narrow
 column."""
 _CUT = " left out"
-"""In the repr of an object that was cut: by `cut_text`, and so by `safe_repr`."""
+"""Marks a repr that `cut_text` or `safe_repr` shortened."""
 
 _AS_TEXT = (
     *(date, time, timedelta, Decimal, UUID, PurePath),
@@ -144,7 +143,7 @@ class TooDeep(ValueError):
 
 
 def is_jsonable(value: Any) -> bool:
-    """Tell whether a value has JSON of its own, beyond its repr."""
+    """Tell whether a value has a JSON form besides its repr."""
     return (
         value is None
         or isinstance(value, _JSONABLE)
@@ -157,33 +156,33 @@ def is_jsonable(value: Any) -> bool:
 
 
 def to_json_value(value: Any, max_items: int) -> Any:
-    """Turn any value into one that `json.dumps` takes.
+    """Convert any value to one that `json.dumps` accepts.
 
     Args:
         value: Anything.
-        max_items: Elements to convert in all collections together.
+        max_items: Maximum elements of all collections together.
     """
     return to_bounded_json(value, max_items)[0]
 
 
 def to_bounded_json(value: Any, max_items: int) -> tuple[Any, bool]:
-    """Do the same as `to_json_value`, and tell whether something was left out.
+    """Like `to_json_value`; also return whether something was left out.
 
     Args:
         value: Anything.
-        max_items: Elements to convert in all collections together, and characters of all texts;
-            of each text that comes after these the ends are kept.
+        max_items: Maximum elements of all collections, and characters of all texts; later texts
+            keep only their ends.
     """
     conversion = _Conversion(max_items)
     return conversion.convert(value), conversion.is_partial
 
 
 def to_structured(value: Any, max_items: int) -> Any:
-    """Turn any value into JSON for a program: whole, or not at all.
+    """Convert any value to structured content: whole or not at all.
 
     Args:
         value: Anything.
-        max_items: Elements to convert in all collections together.
+        max_items: Maximum elements of all collections together.
 
     Raises:
         TooLarge: There are more.
@@ -193,7 +192,7 @@ def to_structured(value: Any, max_items: int) -> Any:
 
 
 def to_whole_json(value: Any, max_items: int) -> tuple[Any, bool]:
-    """Do the same as `to_bounded_json` for a file: arrays and tables are whole, of any size.
+    """Like `to_bounded_json`, but for a file: arrays and tables of any size are whole.
 
     Args:
         value: Anything.
@@ -204,7 +203,7 @@ def to_whole_json(value: Any, max_items: int) -> tuple[Any, bool]:
 
 
 def format_json(value: Any) -> str:
-    """Write a JSON value compactly: on one line if short, else a line for each of its items."""
+    """Write a JSON value compactly: on one line if short, else one line per item."""
     line = _dump_json(value)
     if len(line) <= _ONE_LINE:
         return line
@@ -217,7 +216,7 @@ def format_json(value: Any) -> str:
 
 
 def format_json_lines(value: Any) -> str:
-    """Write a JSON value for a file: as `format_json`, but each item of a long list has a line."""
+    """Like `format_json`, but for a file: each item of a long list has its own line."""
     text = format_json(value)
     if isinstance(value, list) and "\n" not in text and len(text) > _ONE_LINE:
         return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
@@ -225,7 +224,7 @@ def format_json_lines(value: Any) -> str:
 
 
 class _Conversion:
-    """One conversion: the values around the current one, to see cycles, and what may still come."""
+    """The state of one conversion: the enclosing values and the remaining budget."""
 
     _max_depth = MAX_DEPTH
 
@@ -236,7 +235,7 @@ class _Conversion:
         self._chars_left = max_items
         self._ancestors: set[int] = set()
         self._readers: dict[type, Reader | None] = {}
-        """What reads the objects of each class that has come so far."""
+        """Cache of the readers by class."""
 
     def convert(self, value: Any) -> Any:
         # Not `run_guarded`: this runs for each element of each value.
@@ -249,7 +248,7 @@ class _Conversion:
         except BaseException:  # noqa: BLE001 - the value's own methods may raise anything
             return safe_repr(value)
 
-    # -- what the conversion for programs does otherwise --
+    # -- overridden by the conversion for programs --
 
     def _convert_text(self, value: str) -> str:
         room = max(self._chars_left, MIN_TEXT)
@@ -275,7 +274,7 @@ class _Conversion:
         return value.model_dump()
 
     def _convert_too_deep(self, value: Any) -> Any:
-        if id(value) not in self._ancestors:  # else there is no end to it
+        if id(value) not in self._ancestors:  # a cycle is complete as it is
             self.is_partial = True
         return "..."
 
@@ -296,7 +295,7 @@ class _Conversion:
         return run_bounded(self._convert_container, value)
 
     def _take_items(self, size: int) -> tuple[int, int]:
-        """Return how many items of a collection are converted, and how many are left out."""
+        """Return how many items of a collection to convert, and how many to leave out."""
         count = min(size, max(self._items_left, 0))
         self.is_partial = self.is_partial or count < size
         self._items_left -= count
@@ -363,7 +362,7 @@ class _Conversion:
             return self._convert_array(value)
         is_array = is_instance(value, "numpy.ndarray") and not prints_itself(value)
         if is_array and value.size <= MAX_ARRAY:
-            if value.dtype.names:  # whose elements have names of their own
+            if value.dtype.names:  # a structured array has named fields
                 return self.convert(list(value) if value.ndim else value[()])
             return self.convert(list_elements(value))
         if _is_array_or_table(value):
@@ -372,7 +371,7 @@ class _Conversion:
 
     def _find_reader(self, value: Any) -> Reader | None:
         kind = type(value)
-        if value.__class__ is not kind:  # a proxy, which may be of another class each time
+        if value.__class__ is not kind:  # a proxy may have another class each time
             return find_reader(value)
         if kind not in self._readers:
             self._readers[kind] = find_reader(value)
@@ -381,7 +380,7 @@ class _Conversion:
     def _convert_mapping(self, value: Mapping[Any, Any]) -> dict[str, Any]:
         size, left_out = self._take_items(len(value))
         pairs: list[tuple[Any, Any]] = []
-        for key in _list_keys(value, size):  # without a copy: it may be huge
+        for key in _list_keys(value, size):  # no copy: it may be huge
             if len(pairs) == size:
                 break
             pairs.append((key, value[key]))
@@ -394,7 +393,7 @@ class _Conversion:
         result: dict[str, Any] = {}
         for key, item in pairs:
             name = self._convert_key(key)
-            # 1 and "1" are two keys in Python: losing one would be worse than a repr as a name.
+            # 1 and "1" are different keys in Python: rather a repr as a name than a lost item.
             result[name if name not in result else safe_repr(key)] = self.convert(item)
         return result
 
@@ -419,7 +418,7 @@ class _Conversion:
 
 
 class _WholeConversion(_Conversion):
-    """The conversion for files: what a text abbreviates is whole, as far as the bound goes."""
+    """The conversion for files: arrays and tables are whole, within the limit."""
 
     _max_depth = MAX_STRUCTURED_DEPTH
 
@@ -441,7 +440,7 @@ class _WholeConversion(_Conversion):
 
 
 class _ExactConversion(_Conversion):
-    """The conversion for programs: what it cannot convert whole it refuses."""
+    """The conversion for programs: a value that does not fit whole is refused."""
 
     _max_depth = MAX_STRUCTURED_DEPTH
 
@@ -463,8 +462,7 @@ class _ExactConversion(_Conversion):
         raise TooDeep(f"a {type(value).__name__} in it {why}")
 
     def _convert_in_time(self, value: Any) -> Any:
-        # A program gets each part whole, however long that takes: a sentence in the place of a
-        # part would be data to it.
+        # No time limit and no notes: a program would take a note for data.
         return self._convert_container(value)
 
     def _convert_container(self, value: Any) -> Any:
@@ -496,7 +494,7 @@ class _ExactConversion(_Conversion):
 
 
 def _list_keys(value: Mapping[Any, Any], most: int) -> Iterable[Any]:
-    """Return the keys of a mapping; of a `Counter` the most common first, as its repr has them."""
+    """Return the keys of a mapping; those of a `Counter` by count, as in its repr."""
     if not isinstance(value, Counter):
         return value
     try:

@@ -162,7 +162,8 @@ def _find_figure_in_dict(value: dict[Any, Any]) -> list[Any] | None:
     for parts in value.values():
         if isinstance(parts, list) and not parts:
             continue
-        in_parts = None if isinstance(parts, dict) or _is_figure(parts) else find_figures(parts)
+        is_other = isinstance(parts, (dict, str, int, float)) or _is_figure(parts)
+        in_parts = None if is_other else find_figures(parts)
         if in_parts is None:
             return None
         figures |= {id(figure): figure for figure in in_parts}
