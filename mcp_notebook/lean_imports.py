@@ -5,6 +5,7 @@ kernels, whose users may want all of them: only the debugger is left out of head
 left out can still be imported afterwards.
 """
 
+import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -67,3 +68,18 @@ def _add_to_parent(package: str, module: ModuleType) -> None:
     parent, _, name = package.rpartition(".")
     if parent:
         setattr(sys.modules[parent], name, module)
+
+
+@contextmanager
+def frozen_heap() -> Iterator[None]:
+    """Keep the garbage collector away from what is imported in the block, and from all before it.
+
+    Imported modules stay as long as the process. Without this, each full collection took 40 ms in
+    the middle of a call, and collections a twentieth of the time of the import.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

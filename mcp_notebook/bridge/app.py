@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.protocol import postponed_sdk  # noqa: F401
 
 # isort: split
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_kernel
@@ -133,7 +133,7 @@ class Bridge:
             consent=ConsentPolicy.from_settings(settings),
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
-        self.server.calls.tasks.finder.has_kernel = partial(has_kernel, settings)
+        self.server.tasks.finder.has_kernel = partial(has_kernel, settings)
         self.stop = anyio.Event()
         """Set when the bridge is to stop."""
 

@@ -3,12 +3,12 @@
 Runs on the bridge's event loop, which waits for nothing else yet.
 """
 
-import gc
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_notebook.lean_imports import frozen_heap
 from mcp_notebook.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def start_stdio(settings: Settings, notebooks: Sequence[Path] = ()) -> None:
     """Serve as `app.run_stdio`."""
     async with _launch_first(settings, notebooks) as early:
-        with _frozen_heap():
+        with frozen_heap():
             from mcp_notebook.bridge.app import run_stdio  # noqa: PLC0415 - when the kernel starts
 
         await run_stdio(settings, notebooks, early)
@@ -29,7 +29,7 @@ async def start_http(
 ) -> None:
     """Serve as `http_app.run_http`."""
     async with _launch_first(settings, notebooks) as early:
-        with _frozen_heap():
+        with frozen_heap():
             from mcp_notebook.bridge.http_app import run_http  # noqa: PLC0415 - when the kernel starts
 
         await run_http(settings, notebooks, early, background=background)
@@ -48,18 +48,3 @@ async def _launch_first(
 
     async with launch_early(notebooks[0], settings) as kernel:
         yield kernel
-
-
-@contextmanager
-def _frozen_heap() -> Iterator[None]:
-    """Have no garbage looked for among what is imported in the block, nor among all before it.
-
-    It stays as long as the bridge. To look through it took 40 ms, every now and then in the middle
-    of a call, and a twentieth of the time to import it.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

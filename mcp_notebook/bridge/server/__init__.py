@@ -1,6 +1,7 @@
 """MCP's server: puts the rooms below together, and answers what goes through the SDK.
 
-Face: `server.NotebookServer`, whose ``mcp`` is what transports serve.
+Face: `server.NotebookServer`, whose ``mcp`` is what transports serve (`sdk_server` builds it when
+it is first asked for); `declaration`, what the server says of itself.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.
 

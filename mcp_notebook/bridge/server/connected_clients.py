@@ -5,21 +5,27 @@ One of 2026-07-28 has no session: it counts while a request of it runs, its stre
 instance, and for some minutes after its last one; over stdio, until it leaves.
 """
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
 from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 REMEMBERED = 300.0
 """Seconds that a client without a session counts as connected after its last request."""
@@ -69,8 +75,7 @@ class ConnectedClients:
     ) -> None:
         self._default_caller = default_caller
         self._on_change = on_change
-        self._sessions: dict[Any, messages.ClientInfo] = {}
-        """By connection."""
+        self._sessions: dict[ClientSession, messages.ClientInfo] = {}
         self._visitors: dict[tuple[str, messages.ClientInfo], _Visitor] = {}
         """By the caller's name and the program."""
         self._change = anyio.Event()
@@ -79,7 +84,7 @@ class ConnectedClients:
         """Count the client of a request."""
         if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
             if ctx.method == "notifications/initialized":
-                self._add_session(read_request(ctx, self._default_caller))
+                self.add_session(read_request(ctx, self._default_caller).profile)
             return await call_next(ctx)
         with self.visit(read_request(ctx, self._default_caller)):
             return await call_next(ctx)
@@ -90,6 +95,18 @@ class ConnectedClients:
         One with a session counts as long as that.
         """
         return nullcontext() if request.is_handshake else self._find_visitor(request)
+
+    def add_session(self, profile: ClientProfile) -> None:
+        """Count a client until its session ends."""
+        session = profile.connection
+        if session not in self._sessions:
+            session.call_at_end(self._end_session, session)
+        self._sessions[session] = profile.client
+        self._change.set()
+
+    def _end_session(self, session: ClientSession) -> None:
+        self._sessions.pop(session, None)
+        self._change.set()
 
     async def run(self) -> None:
         """Tell of changes, once for each burst; runs forever."""
@@ -117,17 +134,6 @@ class ConnectedClients:
             visitor = self._visitors.setdefault(key, _Visitor(key[1], stays=stays))
             self._change.set()
         return visitor
-
-    def _add_session(self, request: ClientRequest) -> None:
-        """Count a client until its connection ends."""
-        connection = request.connection
-        self._sessions[connection] = request.profile.client
-        connection.exit_stack.callback(self._end_session, connection)
-        self._change.set()
-
-    def _end_session(self, connection: Any) -> None:
-        self._sessions.pop(connection, None)
-        self._change.set()
 
     def _forget_visitors(self) -> None:
         now = time.monotonic()

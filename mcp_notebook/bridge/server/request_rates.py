@@ -5,16 +5,18 @@ Runs on the bridge's event loop. Requests over HTTP are counted before anything 
 business of `calls.gates`.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR
+from typing import TYPE_CHECKING, Any
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.caller_limits import Excess, RateLimits
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.settings.limits import Limits
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 
 class RequestRates:
@@ -47,7 +49,7 @@ class RequestRates:
         """Count a plain request, unless its transport has done so.
 
         Raises:
-            MCPError: It is refused.
+            ProtocolError: It is refused.
         """
         if request.headers is None:
             self._take_or_refuse(request.caller)
@@ -55,4 +57,4 @@ class RequestRates:
     def _take_or_refuse(self, caller: Caller) -> None:
         excess = self.take(caller)
         if excess is not None:
-            raise MCPError(INTERNAL_ERROR, excess.reason)
+            raise ProtocolError(INTERNAL_ERROR, excess.reason)

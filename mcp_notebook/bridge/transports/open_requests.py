@@ -3,12 +3,16 @@
 Runs on the bridge's event loop, between a transport's streams and the SDK.
 """
 
-from typing import Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
 import anyio.abc
 import mcp_types as types
-from mcp.shared.message import SessionMessage
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
 
 
 class Incoming(Protocol):
@@ -45,11 +49,11 @@ class OpenRequests:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 
-    def count_incoming(self, stream: Incoming) -> "anyio.abc.ObjectReceiveStream[_Message]":
+    def count_incoming(self, stream: Incoming) -> anyio.abc.ObjectReceiveStream[_Message]:
         """Return a stream of the same messages that notes requests."""
         return _CountedIncoming(stream, self)
 
-    def count_outgoing(self, stream: Outgoing) -> "anyio.abc.ObjectSendStream[SessionMessage]":
+    def count_outgoing(self, stream: Outgoing) -> anyio.abc.ObjectSendStream[SessionMessage]:
         """Return a stream that sends the same messages and notes answers."""
         return _CountedOutgoing(stream, self)
 
@@ -82,7 +86,7 @@ class OpenRequests:
             self._all_answered.set()
 
 
-_Message = SessionMessage | Exception
+_Message: TypeAlias = "SessionMessage | Exception"
 
 
 class _CountedIncoming(anyio.abc.ObjectReceiveStream[_Message]):
@@ -92,7 +96,7 @@ class _CountedIncoming(anyio.abc.ObjectReceiveStream[_Message]):
 
     async def receive(self) -> _Message:
         item = await self._stream.receive()
-        if isinstance(item, SessionMessage):
+        if not isinstance(item, Exception):
             self._requests.note_incoming(item.message)
         return item
 
@@ -100,7 +104,7 @@ class _CountedIncoming(anyio.abc.ObjectReceiveStream[_Message]):
         await self._stream.aclose()
 
 
-class _CountedOutgoing(anyio.abc.ObjectSendStream[SessionMessage]):
+class _CountedOutgoing(anyio.abc.ObjectSendStream["SessionMessage"]):
     def __init__(self, stream: Outgoing, requests: OpenRequests) -> None:
         self._stream = stream
         self._requests = requests

@@ -1,25 +1,30 @@
 """MCP over stdin and stdout, for the one client that started this process.
 
-Runs on the bridge's event loop.
+Runs on the bridge's event loop. The SDK is loaded, in a thread, when a message comes that
+`fast_path` does not answer.
 """
+
+from __future__ import annotations
 
 import asyncio
 import json
 import os
+import secrets
 import stat
 import sys
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import mcp_types as types
-from mcp.server.stdio import stdio_server
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.protocol.base64_text import Piece, expand
 from mcp_notebook.bridge.server.protocol.detached_arguments import (
     LARGE,
@@ -29,11 +34,14 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import (
 )
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.lean_imports import frozen_heap
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
 
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
@@ -62,11 +70,20 @@ async def serve_stdio(
     """
     # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
     # of a whole call. It serves terminals and files.
-    streams = _open_pipes(limits.max_request_bytes) if _are_pipes() else stdio_server()
+    if _are_pipes():
+        streams: Any = _open_pipes(limits.max_request_bytes)
+    else:
+        from mcp.server.stdio import stdio_server  # noqa: PLC0415 - see `postponed_sdk`
+
+        streams = stdio_server()
     async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
         requests = OpenRequests()
-        if short_way and isinstance(incoming, _Incoming) and is_short_way_open():
-            incoming.plain = PlainStdio(server, incoming.outgoing.send_line, requests)
+        if isinstance(incoming, _Incoming):
+            incoming.caller = server.default_caller
+            if short_way:
+                incoming.plain = PlainStdio(
+                    server, incoming.outgoing.send_line, requests, incoming.open_sdk
+                )
 
         async def end() -> None:
             await stop.wait()
@@ -77,15 +94,23 @@ async def serve_stdio(
 
         tasks.start_soon(end)
         try:
-            await server.mcp.run(
-                requests.count_incoming(incoming),
-                requests.count_outgoing(outgoing),
-                server.mcp.create_initialization_options(),
-            )
+            if not isinstance(incoming, _Incoming) or await incoming.wait_for_sdk():
+                await anyio.to_thread.run_sync(_load_sdk)
+                await server.mcp.run(
+                    requests.count_incoming(incoming),
+                    requests.count_outgoing(outgoing),
+                    server.mcp.create_initialization_options(),
+                )
         finally:
             if isinstance(incoming, _Incoming):
                 await incoming.close_plain()
         tasks.cancel_scope.cancel()
+
+
+def _load_sdk() -> None:
+    """Import the SDK; calls go on meanwhile."""
+    with frozen_heap():
+        from mcp_notebook.bridge.server import sdk_server  # noqa: F401, PLC0415 - see `postponed_sdk`
 
 
 def _are_pipes() -> bool:
@@ -97,7 +122,7 @@ def _are_pipes() -> bool:
 
 
 @asynccontextmanager
-async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple["_Incoming", "_Outgoing"]]:
+async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
     """Take stdin and stdout away from everybody else for the block."""
     loop = asyncio.get_running_loop()
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -122,7 +147,7 @@ async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple["_Incoming", "_Outg
         os.dup2(wire_out, 1)
 
 
-class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
+class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
     """Messages to stdout, one per line; at most one of them waits in memory for the client."""
 
     def __init__(self) -> None:
@@ -130,6 +155,10 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.WriteTransport | None = None
+        self.dropped_id: str | None = None
+        """The id of a request whose answer is for nobody."""
+        self.is_dropped = asyncio.Event()
+        """Set when that answer has come."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
@@ -150,6 +179,10 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
 
         Does nothing when the client is gone: stdin then ends, too.
         """
+        if self.dropped_id is not None and getattr(item.message, "id", None) == self.dropped_id:
+            self.dropped_id = None
+            self.is_dropped.set()
+            return
         # Straight to bytes: as text, a large picture would be copied twice more.
         await self.send_line(
             types.jsonrpc_message_adapter.dump_json(item.message, by_alias=True, exclude_unset=True)
@@ -167,7 +200,7 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream[SessionMessage]):
         """Do nothing: everything is written already."""
 
 
-class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
+class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
     """Messages from stdin, one per line.
 
     A line that is not a message is answered with an error. The SDK would drop it, and its sender
@@ -184,7 +217,54 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         self._max_bytes = max_bytes
         self._max_plain = min(max_bytes + len(b"\n"), LARGE - 1)
         self.plain: PlainStdio | None = None
-        """Answers plain requests, which nobody else sees; None: the SDK answers all of them."""
+        """Answers plain messages, which nobody else sees; None: the SDK answers all of them."""
+        self.caller: Caller = OWNER
+        """Who makes the requests."""
+        self._sdk_is_wanted = asyncio.Event()
+        self._first: asyncio.Task[SessionMessage] | None = None
+        """Receives the first message for the SDK."""
+        self._missed: deque[SessionMessage] = deque()
+        """What the SDK has to get before that message."""
+
+    async def wait_for_sdk(self) -> bool:
+        """Answer plain messages until the SDK is needed; return False if it is not until the end.
+
+        It is needed when another message comes, or when a tool has a question for the user.
+        """
+        self._first = asyncio.ensure_future(self._receive())
+        wanted = asyncio.ensure_future(self._sdk_is_wanted.wait())
+        try:
+            await asyncio.wait([self._first, wanted], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._first.cancel()
+            raise
+        finally:
+            wanted.cancel()
+        if self._first.done() and isinstance(self._first.exception(), anyio.EndOfStream):
+            return False
+        self._repeat_missed()
+        return True
+
+    async def open_sdk(self) -> None:
+        """Have the SDK serve the client, and wait until it knows the client's session."""
+        self._sdk_is_wanted.set()
+        await self.outgoing.is_dropped.wait()
+
+    def _repeat_missed(self) -> None:
+        """Let the SDK receive what it has to know of the messages that it has not seen."""
+        if self.plain is None:
+            return
+        from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
+
+        request_id = secrets.token_hex(16)
+        for form in self.plain.make_missed(request_id):
+            self.outgoing.dropped_id = request_id
+            message = types.jsonrpc_message_adapter.validate_python(form, by_name=False)
+            # Counted among the caller's requests already: see `RequestRates`.
+            scope = StdioRequest({SCOPE_KEY: self.caller})
+            self._missed.append(
+                SessionMessage(message, ServerMessageMetadata(request_context=scope))
+            )
 
     async def receive(self) -> SessionMessage:
         """Return the next message.
@@ -192,6 +272,15 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         Raises:
             EndOfStream: The client closed stdin.
         """
+        if self._missed:
+            return self._missed.popleft()
+        if self._first is not None:
+            first, self._first = self._first, None
+            return await first
+        return await self._receive()
+
+    async def _receive(self) -> SessionMessage:
+        """Return the next message that is not plain."""
         while True:
             message = await self._receive_line()
             if message is not None:
@@ -201,6 +290,8 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
 
     async def close_plain(self) -> None:
         """Cancel the plain requests that still run."""
+        if self._first is not None:
+            self._first.cancel()
         if self.plain is not None:
             await self.plain.close()
 
@@ -216,7 +307,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
             await asyncio.sleep(0)  # it begins now, however many lines have come in
         elif line.strip():
             try:
-                return SessionMessage(_parse(line))
+                return _parse(line)
             except _OddRequestId as error:
                 await self.outgoing.send(_make_error(types.INVALID_REQUEST, str(error)))
             except ValidationError as error:
@@ -228,8 +319,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         """Return the message in a long line, or None if it is answered with an error."""
         try:
             rest, scope = await detach_arguments(line)
-            metadata = ServerMessageMetadata(request_context=StdioRequest(scope))
-            return SessionMessage(_parse(rest), metadata)
+            return _parse(rest, scope)
         except NotJson:
             answer = _make_error(types.PARSE_ERROR, "This is not a JSON object.")
         except MessageTooLarge as error:
@@ -297,17 +387,25 @@ class _OddRequestId(McpNotebookError):
         super().__init__("A request's id is a text or a whole number.")
 
 
-def _parse(line: bytes) -> types.JSONRPCMessage:
+def _parse(line: bytes, scope: dict[str, Any] | None = None) -> SessionMessage:
     """Return the message in a line.
+
+    Args:
+        line: The line.
+        scope: What the transport says of a request.
 
     Raises:
         ValidationError: It is not a message.
         _OddRequestId: It is one but for its id, without which the SDK takes it for a notification.
     """
+    from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
+
     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
         raise _OddRequestId
-    return message
+    if scope is None:
+        return SessionMessage(message)
+    return SessionMessage(message, ServerMessageMetadata(request_context=StdioRequest(scope)))
 
 
 def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMessage]:
@@ -336,6 +434,8 @@ def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMes
 
 
 def _make_error(code: int, reason: str, request: types.RequestId | None = None) -> SessionMessage:
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415 - see `postponed_sdk`
+
     error = types.ErrorData(code=code, message=reason)
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
 

@@ -23,7 +23,8 @@ from mcp_types import (
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.server.declaration import NO_TOOLS
+from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 

@@ -4,6 +4,8 @@ Runs on the bridge's event loop. The observers hear what happened: the start and
 call, or its refusal.
 """
 
+from __future__ import annotations
+
 import itertools
 import secrets
 import time
@@ -11,8 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.link import Link
@@ -22,6 +22,7 @@ from mcp_notebook.bridge.server.calls.gates import Gate, OtherAnswer, Room
 from mcp_notebook.bridge.server.calls.tool_call import ToolCall, identify_request
 from mcp_notebook.bridge.server.calls.trace_headers import describe_request, read_trace_headers
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
@@ -213,7 +214,7 @@ def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
 
 
 def _explain_refusal(error: BaseException) -> str:
-    if isinstance(error, CallError | MCPError):
+    if isinstance(error, CallError | ProtocolError):
         return str(error)
     # The text of an error in our own code may quote arguments.
     return _FAILED.format(type(error).__name__) if isinstance(error, Exception) else _CANCELLED

@@ -4,6 +4,8 @@ Runs on the bridge's event loop. `server` puts them in order; between them stand
 which is a room of its own. Whether arguments are of the right type is left to the kernel.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -27,7 +29,7 @@ from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages
 
 OtherAnswer: TypeAlias = (
-    Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage
+    "Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage"
 )
 """What a client gets in place of a call: the bridge's own answer, a question, or what else it has
 requested."""
@@ -47,7 +49,7 @@ class Gate(Protocol):
 
         Raises:
             CallError: The call is refused.
-            MCPError: The request makes no sense.
+            ProtocolError: The request makes no sense.
         """
 
 

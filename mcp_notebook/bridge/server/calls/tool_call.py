@@ -3,12 +3,13 @@
 Runs on the bridge's event loop; pure.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import mcp_types as types
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -17,13 +18,26 @@ from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.wire import messages
 
 
+@dataclass(frozen=True)
+class CallParams:
+    """The parameters of a ``tools/call``."""
+
+    name: str
+    """The tool's name in the client's request."""
+    arguments: dict[str, Any] | None = None
+    input_responses: Mapping[str, Any] | None = None
+    """The user's answers to questions of the same call, by key, as the SDK reads them."""
+    request_state: str | None = None
+    """What came with those questions."""
+
+
 @dataclass(eq=False)
 class ToolCall:
     """A call that is about to be started; its gates (`gates`) fill in what they find out."""
 
     request: ClientRequest
     """Of whom and how."""
-    params: types.CallToolRequestParams
+    params: CallParams
     """What the client has sent."""
     arguments: dict[str, Any] | bytes
     """The tool's arguments; if large, as the client's JSON."""

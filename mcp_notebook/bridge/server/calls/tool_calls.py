@@ -4,22 +4,23 @@ Runs on the bridge's event loop. A call that fails in any way is a result with `
 request that makes no sense is answered with an error of the protocol.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import anyio.to_thread
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import ToolGate
-from mcp_notebook.bridge.server.calls.tool_call import ToolCall
+from mcp_notebook.bridge.server.calls.tool_call import CallParams, ToolCall
 from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
@@ -29,9 +30,11 @@ from mcp_notebook.bridge.server.protocol.accommodations import (
     adapt_result,
     find_accommodation,
 )
+from mcp_notebook.bridge.server.protocol.client_profile import LOG_LEVEL_META_KEY, LOG_LEVELS
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
 from mcp_notebook.bridge.server.protocol.detached_arguments import identify_arguments
+from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import (
     AnswerT_co,
     MakeAnswer,
@@ -44,9 +47,11 @@ from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages
 
+if TYPE_CHECKING:
+    import mcp_types as types
+
 logger = logging.getLogger(__name__)
 
-_LOG_LEVELS = get_args(types.LoggingLevel)
 PROGRESS_STEP = 1e-6
 """What is added to progress that has not increased: MCP requires that every progress notification
 exceeds the previous one, but a new message or a second loop does not advance it."""
@@ -86,8 +91,8 @@ class ToolCalls:
         self._new_tools = new_tools
         self._changes = changes
         self._resources = resources
-        self.tasks = tasks
-        """Those that calls have become."""
+        self._tasks = tasks
+        tasks.adapt_result = self.adapt_result
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have left lately, latest first; called in a thread."""
         self._questions = ToolQuestions()
@@ -105,7 +110,7 @@ class ToolCalls:
     async def answer(
         self,
         request: ClientRequest,
-        params: types.CallToolRequestParams,
+        params: CallParams,
         make_answer: MakeAnswer[AnswerT_co],
     ) -> AnswerT_co | types.InputRequiredResult | TaskForm:
         """Call a tool, and return the answer to the request.
@@ -116,18 +121,18 @@ class ToolCalls:
             make_answer: Makes the answer of the call's result.
 
         Raises:
-            MCPError: The answer is an error of the protocol.
+            ProtocolError: The answer is an error of the protocol.
         """
         try:
             result = await self._find_result(request, params)
             if not isinstance(result, Result):
                 return result
-            structured = find_accommodation(request).takes_structured
+            structured = find_accommodation(request.profile).takes_structured
             return make_answer(result, request.protocol_version, takes_structured=structured)
-        except MCPError:
+        except ProtocolError:
             raise
         except BecameTask as became:
-            news = self.tasks.announce(request, became.task)
+            news = self._tasks.announce(request, became.task)
             if not isinstance(news, Result):
                 return news
             return make_answer(news, request.protocol_version)
@@ -140,23 +145,21 @@ class ToolCalls:
             return make_answer(_make_error(text), request.protocol_version)
 
     async def _find_result(
-        self, request: ClientRequest, params: types.CallToolRequestParams
+        self, request: ClientRequest, params: CallParams
     ) -> Result | types.InputRequiredResult:
         """Return a call's result as its client can take it, or what the client has to ask first."""
         caller = request.caller
         try:
             if request.arguments is not None:
                 stand_in = await identify_arguments(request.arguments)
-                params = params.model_copy(update={"arguments": stand_in})
+                params = replace(params, arguments=stand_in)
             result = await self._run(request, params)
             await self._changes.notify_caller(request.connection)  # the call may have made them
-            if isinstance(result, types.InputRequiredResult):
-                return result
-            return self.adapt_result(request, result)
-        except MCPError:
+            return self.adapt_result(request, result) if isinstance(result, Result) else result
+        except ProtocolError:
             raise
         except UnknownState as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise ProtocolError(INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
             # A result, though MCP also allows an error of the protocol: clients such as OpenAI's
             # Agents SDK do not show their model the text of one, and the model is to read it.
@@ -183,7 +186,7 @@ class ToolCalls:
         return "\n".join([str(error), _DEPARTURES, *map(str, notebooks[:_MAX_DEPARTURES])])
 
     async def _run(
-        self, request: ClientRequest, params: types.CallToolRequestParams
+        self, request: ClientRequest, params: CallParams
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it."""
         listener = self._make_listener(request)
@@ -195,12 +198,12 @@ class ToolCalls:
             if isinstance(outcome, RequestedPage):
                 return await self._resources.read_page(request.caller, outcome)
             if isinstance(outcome, RequestedResult):
-                outcome = await self.tasks.find_result(request, outcome.handle)
+                outcome = await self._tasks.find_result(request, outcome.handle)
             if not isinstance(outcome, RunningCall):
                 return outcome
             call = outcome
         meta_tool = params.name if self._tools.is_own(params.name) else None
-        timer = self.tasks.watch(request, call, meta_tool)
+        timer = self._tasks.watch(request, call, meta_tool)
         watcher = _leave_with_client(request, call)
         forget = self._cancel_with_client(request, call) if call.is_kept else None
         try:
@@ -228,7 +231,7 @@ class ToolCalls:
         """
         if request.id is None or (request.connection is None and request.headers is not None):
             return None
-        session_id = None if request.connection is None else request.connection.session_id
+        session_id = None if request.connection is None else request.connection.id
         return self._sessions.follow_cancel(
             session_id, request.id, lambda: call.cancel("The client cancelled the call.")
         )
@@ -247,7 +250,7 @@ class ToolCalls:
         if request.is_handshake:
             level: str | None = self._log_levels.get(request.connection, LEGACY_LOG_LEVEL)
         else:
-            value = request.meta.get(types.LOG_LEVEL_META_KEY)
+            value = request.meta.get(LOG_LEVEL_META_KEY)
             level = value if isinstance(value, str) else None
         return Listener(
             progress=make_progress_sender(request) if wants_progress else None,
@@ -281,11 +284,8 @@ def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitabl
     """Return a function that sends the client log messages."""
 
     async def send(log: messages.Log) -> None:
-        level = log.level if log.level in _LOG_LEVELS else "info"
-        params = types.LoggingMessageNotificationParams.model_validate(
-            {"level": level, "logger": log.logger, "data": replace_surrogates(log.text)}
-        )
-        await request.channel.send_log(params)
+        level = log.level if log.level in LOG_LEVELS else "info"
+        await request.channel.send_log(level, log.logger, replace_surrogates(log.text))
 
     return send
 

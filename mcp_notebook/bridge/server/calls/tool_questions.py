@@ -8,6 +8,8 @@ its key. A key cannot be guessed, works once, and only for the same call of the 
 that already come with the first request are matched by the questions' keys when the tool asks.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import logging
@@ -18,12 +20,16 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
+from mcp_notebook.bridge.server.calls.tool_call import CallParams
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ProtocolError,
+)
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState
 from mcp_notebook.wire import messages
@@ -54,7 +60,7 @@ class ToolQuestions:
         """Cancel the parked calls."""
         self._parked.close()
 
-    def resume(self, caller: Caller, params: types.CallToolRequestParams) -> RunningCall | None:
+    def resume(self, caller: Caller, params: CallParams) -> RunningCall | None:
         """Return the parked call that a caller's request continues, or None if it is a new call.
 
         Raises:
@@ -67,7 +73,7 @@ class ToolQuestions:
     async def follow(
         self,
         request: ClientRequest,
-        params: types.CallToolRequestParams,
+        params: CallParams,
         call: RunningCall,
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
@@ -75,7 +81,7 @@ class ToolQuestions:
 
         Raises:
             KernelGone: The kernel died or left before it answered.
-            MCPError: The tool needs a capability that the client has not declared.
+            ProtocolError: The tool needs a capability that the client has not declared.
         """
         with call.cancel_on_error():
             if request.is_handshake:
@@ -84,13 +90,13 @@ class ToolQuestions:
         if isinstance(result, Result) and call.missing_capability is not None:
             text = next((block.text for block in result.content if isinstance(block, Text)), "")
             required: dict[str, Any] = {"requiredCapabilities": {call.missing_capability: {}}}
-            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, text, required)
+            raise ProtocolError(MISSING_REQUIRED_CLIENT_CAPABILITY, text, required)
         return result
 
     async def _follow_or_park(
         self,
         request: ClientRequest,
-        params: types.CallToolRequestParams,
+        params: CallParams,
         call: RunningCall,
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
@@ -166,7 +172,7 @@ async def _elicit(request: ClientRequest, question: messages.Ask) -> messages.An
             response = await request.channel.ask(_make_form(question))
     except TimeoutError:
         return _make_refusal(question, NO_ANSWER)
-    except MCPError as error:
+    except ProtocolError as error:
         return _make_refusal(question, f"The client could not ask its user: {error}")
     except Exception as error:
         logger.debug("an elicitation failed", exc_info=True)

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
-
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 
 _FORMS = {
@@ -39,7 +37,7 @@ def describe_request(request: ClientRequest) -> dict[str, str]:
         "jsonrpc.request.id": str(request.id),
         "network.transport": "pipe" if request.headers is None else "tcp",
     }
-    session = (request.headers or {}).get(MCP_SESSION_ID_HEADER)
+    session = (request.headers or {}).get("mcp-session-id")
     return attributes if session is None else attributes | {"mcp.session.id": session}
 
 

@@ -6,6 +6,8 @@ it again with the answer. The kernel knows nothing of the call until a person ha
 is not blocked meanwhile. No answer, or an answer that cannot be read, is a no.
 """
 
+from __future__ import annotations
+
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller_limits import Shares
@@ -35,6 +36,7 @@ from mcp_notebook.bridge.server.consent.policy import (
 from mcp_notebook.bridge.server.consent.question import make_question, write_question
 from mcp_notebook.bridge.server.protocol.detached_arguments import outline_arguments
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.errors import CallError
 from mcp_notebook.wire import messages
 
@@ -336,7 +338,7 @@ async def _elicit(call: ToolCall, text: str) -> Decision:
     form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_SESSION))
     try:
         return _read_decision(await call.request.channel.ask(form))
-    except MCPError as error:
+    except ProtocolError as error:
         raise make_denial(call.entry.name, f"The client could not ask its user: {error}") from None
     except Exception as error:  # noqa: BLE001 - an answer may be anything
         raise make_denial(

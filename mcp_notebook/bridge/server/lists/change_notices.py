@@ -6,22 +6,26 @@ another one hears of the change before the answer, so that it can call the new o
 does not see all tools hears only of changes of those that it sees.
 """
 
+from __future__ import annotations
+
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp.server.context import ServerRequestContext
-from mcp.server.session import ServerSession
-from mcp.server.subscriptions import ServerEvent, ToolsListChanged
-from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.server.lists.news_streams import Subscriptions, ToolsWatcher
+from mcp_notebook.bridge.server.lists.news_streams import ListName, Subscriptions, ToolsWatcher
 from mcp_notebook.bridge.server.protocol.accommodations import find_accommodation
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +39,7 @@ SEND_LIMIT = 1.0
 class _Listener:
     """A client of the handshake era."""
 
-    session: ServerSession
+    session: ClientSession
     watcher: ToolsWatcher
     last_notice: int
     """The last change that it was notified of."""
@@ -55,8 +59,7 @@ class ChangeNotices:
         self._list_tools = list_tools
         self._default_caller = default_caller
         self._subscriptions = Subscriptions()
-        self._listeners: dict[Any, _Listener] = {}
-        """By connection: each request has a session object of its own."""
+        self._listeners: dict[ClientSession, _Listener] = {}
         self._last_change = 0
         self._last_published = 0
         self._change = anyio.Event()
@@ -68,29 +71,30 @@ class ChangeNotices:
 
     async def add_client(self, ctx: ServerRequestContext[Any], _params: object) -> None:
         """Take a client that is initialized; those of the handshake era get notifications."""
-        if ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            request = read_request(ctx, self._default_caller)
+            self.add_session(request.profile, request.caller)
+
+    def add_session(self, profile: ClientProfile, caller: Caller) -> None:
+        """Notify a client of the handshake era from now on."""
+        session = profile.connection
+        if session in self._listeners or not find_accommodation(profile).hears_of_changes:
             return
-        request = read_request(ctx, self._default_caller)
-        if find_accommodation(request).hears_of_changes:
-            connection = request.connection
-            self._listeners[connection] = _Listener(
-                ctx.session, self._watch(ctx), self._last_published
-            )
-            # The SDK has no other hook for the end of a connection.
-            connection.exit_stack.callback(self._listeners.pop, connection, None)
+        watcher = ToolsWatcher(caller, self._list_tools)
+        self._listeners[session] = _Listener(session, watcher, self._last_published)
+        session.call_at_end(self._listeners.pop, session, None)
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve a subscription."""
-        return await self._subscriptions.listen(ctx, params, self._watch(ctx))
+        caller = find_caller(ctx, self._default_caller)
+        watcher = ToolsWatcher(caller, self._list_tools)
+        return await self._subscriptions.listen(ctx, params, watcher)
 
     def close(self) -> None:
         """End the subscriptions gracefully."""
         self._subscriptions.close()
-
-    def _watch(self, ctx: ServerRequestContext[Any]) -> ToolsWatcher:
-        return ToolsWatcher(find_caller(ctx, self._default_caller), self._list_tools)
 
     async def run(self) -> None:
         """Notify all clients, once for each burst of changes; runs forever."""
@@ -110,38 +114,32 @@ class ChangeNotices:
         if self._listeners:
             await self._notify(connection)
 
-    async def broadcast(
-        self,
-        event: ServerEvent,
-        send: Callable[[ServerSession], Awaitable[None]],
-        is_for: Callable[[Caller], bool],
-    ) -> None:
-        """Notify clients of something else.
+    async def broadcast(self, changed: ListName, is_for: Callable[[Caller], bool]) -> None:
+        """Notify clients that another list has changed; none takes more than a second.
 
         Args:
-            event: For clients with subscriptions.
-            send: Notifies a client of the handshake era; none gets more than a second.
+            changed: The list.
             is_for: Whose clients are notified.
         """
-        await self._subscriptions.publish(event, is_for)
+        await self._subscriptions.publish(changed, is_for)
 
-        async def notify(connection: Any, session: ServerSession) -> None:
+        async def notify(session: ClientSession) -> None:
             try:
                 with anyio.move_on_after(SEND_LIMIT):
-                    await send(session)
+                    await session.notify(f"notifications/{changed}/list_changed")
             except Exception:
                 logger.debug("a client could not be notified", exc_info=True)
-                self._listeners.pop(connection, None)
+                self._listeners.pop(session, None)
 
         async with anyio.create_task_group() as tasks:
-            for connection, listener in tuple(self._listeners.items()):
+            for session, listener in tuple(self._listeners.items()):
                 if is_for(listener.watcher.caller):
-                    tasks.start_soon(notify, connection, listener.session)
+                    tasks.start_soon(notify, session)
 
     async def _publish(self) -> None:
         if self._last_published != self._last_change:
             self._last_published = self._last_change
-            await self._subscriptions.publish(ToolsListChanged())
+            await self._subscriptions.publish("tools")
 
     async def _notify(self, connection: Any) -> None:
         listener = self._listeners.get(connection)
@@ -154,7 +152,7 @@ class ChangeNotices:
                 if not listener.watcher.take_change():
                     continue
                 with anyio.move_on_after(SEND_LIMIT):
-                    await listener.session.send_tool_list_changed()
+                    await listener.session.notify("notifications/tools/list_changed")
         except Exception:
             # The client left without closing; the SDK raises whatever its stream raised.
             logger.debug("a client could not be notified of a change", exc_info=True)

@@ -7,30 +7,35 @@ a handler of its own, whose caller is known. What is news is the business of `ch
 `resource_notices`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio.lowlevel
-from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import ListenHandler, ServerEvent, ToolsListChanged
-from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-)
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.server.protocol.client_request import find_caller
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+)
 from mcp_notebook.settings.limits import Limits
 
-_Handler: TypeAlias = Callable[
-    [ServerRequestContext[Any], SubscriptionsListenRequestParams],
-    Awaitable[SubscriptionsListenResult],
-]
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.subscriptions import ListenHandler, ServerEvent
+    from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+_Handler: TypeAlias = (
+    "Callable[[ServerRequestContext[Any], SubscriptionsListenRequestParams],"
+    "Awaitable[SubscriptionsListenResult]]"
+)
+ListName: TypeAlias = Literal["tools", "resources"]
+"""A list whose changes clients are told of."""
 MAX_FILTER = 2**14
 """Bytes of the parameters with which a stream is opened: they are kept as long as it is open."""
 
@@ -39,13 +44,11 @@ class OpenStreams:
     """The open streams of one bridge.
 
     Args:
-        handler: Serves the streams that are opened by a request.
         limits: How many there may be.
         default_caller: Who makes a request if the transport does not say.
     """
 
-    def __init__(self, handler: _Handler, limits: Limits, default_caller: Caller) -> None:
-        self._handler = handler
+    def __init__(self, limits: Limits, default_caller: Caller) -> None:
         self._default_caller = default_caller
         self.shares = Shares(
             "open streams", per_caller=limits.max_caller_streams, in_all=limits.max_streams
@@ -53,20 +56,23 @@ class OpenStreams:
         """Who has how many."""
 
     async def listen(
-        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
+        self,
+        handler: _Handler,
+        ctx: ServerRequestContext[Any],
+        params: SubscriptionsListenRequestParams,
     ) -> SubscriptionsListenResult:
-        """Serve a stream until its client closes it, or refuse it."""
+        """Have a handler serve a stream until its client closes it, or refuse it."""
         if len(to_json(ctx.params)) > MAX_FILTER:
             what = (
                 f"The parameters of `subscriptions/listen` may have {MAX_FILTER:,} bytes at most."
             )
-            raise MCPError(INVALID_PARAMS, what)
+            raise ProtocolError(INVALID_PARAMS, what)
         caller = find_caller(ctx, self._default_caller)
         lack = self.shares.explain_lack(caller)
         if lack is not None:
-            raise MCPError(INTERNAL_ERROR, lack)
+            raise ProtocolError(INTERNAL_ERROR, lack)
         with self.shares.hold(caller):
-            return await self._handler(ctx, params)
+            return await handler(ctx, params)
 
 
 class ToolsWatcher:
@@ -105,6 +111,8 @@ class Subscriptions:
         watcher: ToolsWatcher,
     ) -> SubscriptionsListenResult:
         """Serve a stream until its client closes it, or `close`."""
+        from mcp.server.subscriptions import ListenHandler  # noqa: PLC0415 - see `postponed_sdk`
+
         stream = _Stream(watcher)
         handler = ListenHandler(stream)
         self._streams[handler] = stream
@@ -114,20 +122,19 @@ class Subscriptions:
             del self._streams[handler]
 
     async def publish(
-        self, event: ServerEvent, is_for: Callable[[Caller], bool] = lambda _caller: True
+        self, changed: ListName, is_for: Callable[[Caller], bool] = lambda _caller: True
     ) -> None:
         """Tell callers what has happened; of tools, those who see a difference.
 
         Args:
-            event: What has happened.
+            changed: The list that has changed.
             is_for: Who is told.
         """
         for stream in tuple(self._streams.values()):
-            concerns_tools = isinstance(event, ToolsListChanged)
             if is_for(stream.watcher.caller) and (
-                not concerns_tools or stream.watcher.take_change()
+                changed != "tools" or stream.watcher.take_change()
             ):
-                await stream.publish(event)
+                await stream.publish(_make_event(changed))
         await anyio.lowlevel.checkpoint()
 
     def close(self) -> None:
@@ -155,3 +162,11 @@ class _Stream:
 
     def _end(self) -> None:
         self._deliver = None
+
+
+def _make_event(changed: ListName) -> ServerEvent:
+    from mcp.server import subscriptions  # noqa: PLC0415 - see `postponed_sdk`
+
+    if changed == "tools":
+        return subscriptions.ToolsListChanged()
+    return subscriptions.ResourcesListChanged()

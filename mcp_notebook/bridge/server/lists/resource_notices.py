@@ -7,12 +7,12 @@ are no reason for a notice: who reads one is told so. A caller who does not see 
 only of changes of those that it sees.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable
 from functools import partial
 
 import anyio
-from mcp.server.session import ServerSession
-from mcp.server.subscriptions import ResourcesListChanged
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
@@ -71,11 +71,7 @@ class ResourceNotices:
             await anyio.sleep(NOTICE_DELAY)
             self._change = anyio.Event()
             callers, self._callers = self._callers, set()
-            await self._changes.broadcast(
-                ResourcesListChanged(),
-                ServerSession.send_resource_list_changed,
-                partial(_is_concerned, callers),
-            )
+            await self._changes.broadcast("resources", partial(_is_concerned, callers))
             await anyio.sleep(NOTICE_INTERVAL)
 
 

@@ -9,18 +9,18 @@ resources appear and expire: none is listed twice, and none that remains is skip
 signed by its bridge; one that a client made up, or kept from before a restart, is unknown.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import secrets
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
@@ -30,11 +30,19 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.protocol.client_request import find_caller
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
 from mcp_notebook.bridge.server.protocol.versions import has_feature
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages, resource_uris
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
 
 _T = TypeVar("_T")
 PAGE_SIZE = 100
@@ -174,12 +182,12 @@ class ResourceRequests:
             caller = find_caller(ctx, self._default_caller)
             read = await self._read(caller, uri, MAX_READ, make_contents)
         except UnknownResource as error:
-            code = types.INVALID_PARAMS if modern else LEGACY_NOT_FOUND
+            code = INVALID_PARAMS if modern else LEGACY_NOT_FOUND
             data = {"uri": replace_surrogates(error.uri)}
-            raise MCPError(code, replace_surrogates(str(error)), data) from None
+            raise ProtocolError(code, replace_surrogates(str(error)), data) from None
         except CallError as error:
             data = {"uri": replace_surrogates(uri[:MAX_URI])}
-            raise MCPError(types.INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
+            raise ProtocolError(INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
         return types.ReadResourceResult(contents=[read])
 
     def note_result(self, caller: Caller, result: Result) -> None:
@@ -355,9 +363,9 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _make_cursor_error() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
+def _make_cursor_error() -> ProtocolError:
+    return ProtocolError(
+        INVALID_PARAMS,
         "Unknown cursor: it is not from this server. Ask for the list from the beginning without a "
         "cursor.",
     )

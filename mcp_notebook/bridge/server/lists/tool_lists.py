@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
@@ -27,6 +25,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.lists.meta_tools import READER
 from mcp_notebook.bridge.server.protocol.accommodations import NewTools, find_accommodation
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.tool_form import (
     make_plain_tool_form,
     make_tool_form,
@@ -112,18 +111,18 @@ class ToolLists:
             cursor: From the previous page; None for the first page.
 
         Raises:
-            MCPError: There is no such page.
+            ProtocolError: There is no such page.
         """
         if self._ready is not None:
             await self._ready()
-        takes_structured = find_accommodation(request).takes_structured
+        takes_structured = find_accommodation(request.profile).takes_structured
         pages = self._pages if takes_structured else self._plain_pages
         entries = self._tools.list_entries(request.caller)
         permissions = request.caller.permissions
         page = pages.find_page(entries, request.protocol_version, cursor, permissions)
         if page is None:
-            raise MCPError(
-                types.INVALID_PARAMS,
+            raise ProtocolError(
+                INVALID_PARAMS,
                 "Unknown cursor: it is not from this server, or the list of tools has changed "
                 "since. Ask for the list again without a cursor.",
             )

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.result_forms import describe_links
 from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
@@ -91,9 +92,9 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
 _DEFAULT = Accommodation()
 
 
-def find_accommodation(request: ClientRequest) -> Accommodation:
-    """Return what is different for the client of a request."""
-    return ACCOMMODATIONS.get(request.profile.client.name, _DEFAULT)
+def find_accommodation(profile: ClientProfile) -> Accommodation:
+    """Return what is different for a client."""
+    return ACCOMMODATIONS.get(profile.client.name, _DEFAULT)
 
 
 def adapt_result(request: ClientRequest, result: Result) -> Result:
@@ -101,7 +102,7 @@ def adapt_result(request: ClientRequest, result: Result) -> Result:
     content = result.content
     if len(content) == 1 and type(content[0]) is Text:  # as most results
         return result
-    accommodation = find_accommodation(request)
+    accommodation = find_accommodation(request.profile)
     if not accommodation.takes_links:
         content = list(_replace_links(content))
     if not accommodation.takes_media:
@@ -200,7 +201,7 @@ class NewTools:
 
     def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
         """Note that a client has been sent these tools."""
-        if request.connection is not None and not find_accommodation(request).lists_again:
+        if request.connection is not None and not find_accommodation(request.profile).lists_again:
             self._names.setdefault(request.connection, set()).update(names)
 
     def follow(self, request: ClientRequest) -> bool:

@@ -5,28 +5,29 @@ Runs on the bridge's event loop; no I/O. The SDK's context of a request becomes 
 requests knows this form only.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
-from mcp.server.connection import Connection
-from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile, profile_from_sdk
+from mcp_notebook.bridge.server.protocol.client_sessions import find_session
 from mcp_notebook.bridge.server.protocol.detached_arguments import find_arguments
-from mcp_notebook.wire import messages
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
 
 HANG_UP_KEY = "mcp_notebook.hang_up"
 """Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
 UNREAD_KEY = "unread"
 """Where the state in the ASGI scope of an HTTP request has its `ClientRequest.unread`."""
-
-MOST_OF_NAME = 200
-"""Characters of the name or the version of a client's program."""
 
 
 class UnreadAnswers:
@@ -73,46 +74,19 @@ class Channel(Protocol):
         """Whether the client can be sent requests now."""
 
     async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        """Have the client show its user a form, and return what that did."""
+        """Have the client show its user a form, and return what that did.
+
+        Raises:
+            ProtocolError: The client cannot be asked, or answers with an error.
+        """
 
     async def send_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
         """Send progress, if the client wants it."""
 
-    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+    async def send_log(self, level: str, logger: str | None, text: str) -> None:
         """Send a log message."""
-
-
-@dataclass(frozen=True)
-class ClientProfile:
-    """What a client has said of itself: once for its session, at 2026-07-28 in every request."""
-
-    protocol_version: str
-    """The version of MCP that it speaks."""
-    client: messages.ClientInfo
-    """The client's program; empty if it does not say."""
-    capabilities: types.ClientCapabilities | None
-    """What the client can do; None if it does not say."""
-    connection: Any = None
-    """What lasts as long as the client's session; None at 2026-07-28, where every request stands
-    for itself."""
-
-    @cached_property
-    def is_handshake(self) -> bool:
-        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
-        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-
-    @cached_property
-    def program(self) -> str:
-        """Name and version of the client's program on one line; empty if it does not say."""
-        return f"{self.client.name} {self.client.version}".strip()
-
-    @cached_property
-    def shows_forms(self) -> bool:
-        """Whether the client can show its user a form, and not web pages only."""
-        elicitation = None if self.capabilities is None else self.capabilities.elicitation
-        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,11 +144,11 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
     """
     is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
     scope = getattr(ctx.request, "scope", {})
-    profile = ClientProfile(
+    profile = profile_from_sdk(
         ctx.protocol_version,
-        describe_program(ctx.session.client_params),
+        ctx.session.client_params,
         ctx.session.client_capabilities,
-        get_connection(ctx) if is_handshake else None,
+        find_session(ctx) if is_handshake else None,
     )
     return ClientRequest(
         profile=profile,
@@ -202,20 +176,6 @@ def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
     return caller
 
 
-def describe_program(params: types.InitializeRequestParams | None) -> messages.ClientInfo:
-    """Return name and version of a client's program, of all that it says of itself."""
-    if params is None:
-        return messages.ClientInfo()
-    info = params.client_info
-    return messages.ClientInfo(name=info.name[:MOST_OF_NAME], version=info.version[:MOST_OF_NAME])
-
-
-def get_connection(ctx: ServerRequestContext[Any]) -> Any:
-    """Return the connection of a request: the object that lasts as long as its client."""
-    # Every request has a new session, and no public member of that leads to it.
-    return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
-
-
 def _read_meta(ctx: ServerRequestContext[Any]) -> Mapping[str, Any]:
     """Return a request's ``_meta``, in which the SDK has renamed one key."""
     meta: dict[str, Any] = dict(ctx.meta or {})
@@ -236,16 +196,24 @@ class _SessionChannel:
         return self._session.can_send_request
 
     async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        return await self._session.elicit_form(
-            form.message, form.requested_schema, self._request_id
-        )
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - see `postponed_sdk`
+
+        try:
+            return await self._session.elicit_form(
+                form.message, form.requested_schema, self._request_id
+            )
+        except MCPError as error:
+            raise ProtocolError(error.code, error.message, error.data) from error
 
     async def send_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
         await self._session.report_progress(progress, total, message)
 
-    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+    async def send_log(self, level: str, logger: str | None, text: str) -> None:
+        params = types.LoggingMessageNotificationParams.model_validate(
+            {"level": level, "logger": logger, "data": text}
+        )
         # Not `send_log_message`: it warns at every message that MCP deprecates logging.
         await self._session.send_notification(
             types.LoggingMessageNotification(params=params), self._request_id

@@ -5,24 +5,30 @@ a session of the SDK's. A client cancels one, in a session and over stdio, by a 
 HTTP that comes in by the SDK.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any, Literal, TypeAlias
+from __future__ import annotations
 
-from mcp.server.connection import Connection
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.dispatcher import coerce_request_id
-from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
-from mcp_types import INVALID_PARAMS, InitializeRequestParams, RequestId
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.protocol.client_request import (
-    MOST_OF_NAME,
+from mcp_notebook.bridge.server.protocol.client_profile import (
+    MAX_NAME,
     ClientProfile,
-    describe_program,
-    get_connection,
+    profile_from_sdk,
 )
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+)
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp_types import InitializeRequestParams, RequestId
 
 EndReason: TypeAlias = Literal["cancelled", "session ended"]
 """Why a plain request ends early."""
@@ -30,33 +36,73 @@ OnEnd: TypeAlias = Callable[[EndReason], object]
 MAX_INITIALIZE = 2**14
 """Bytes of what a client may say of itself when it opens a session."""
 TOO_LONG = f"`initialize` may have {MAX_INITIALIZE:,} bytes at most."
+_STATE_KEY = "mcp_notebook.session"
+"""Where the SDK's connection has its `ClientSession`."""
 
 
 class ClientSession:
-    """A session of a client of the handshake era.
+    """A client of the handshake era, from its `initialize` until it leaves.
 
-    Args:
-        connection: The SDK's.
+    What is kept for a client is kept by this object. Over stdio it may exist before the SDK is
+    loaded, and gets the SDK's connection when that is.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, session_id: str | None) -> None:
+        self.id = session_id
+        """HTTP's; None over stdio."""
+        self.connection: Connection | None = None
+        """The SDK's."""
+        self.open_connection: Callable[[], Awaitable[None]] | None = None
+        """Has the SDK open its connection."""
+        self.send_notification: Callable[[str], Awaitable[None]] | None = None
+        """Sends the client a notification without parameters; None: the SDK does."""
         self._said: InitializeRequestParams | None = None
         self._profile: ClientProfile | None = None
+        self._on_end = ExitStack()
 
     @property
-    def profile(self) -> ClientProfile:
-        """What the client has said of itself; the same object until it says it anew."""
-        said = self.connection.client_params
-        if self._profile is None or self._said is not said:
+    def profile(self) -> ClientProfile | None:
+        """What the client has said of itself, the same object until it says it anew.
+
+        None before it has, or if the SDK has refused it.
+        """
+        said = None if self.connection is None else self.connection.client_params
+        if self.connection is not None and said is not None and self._said is not said:
             self._said = said
-            self._profile = ClientProfile(
+            self._profile = profile_from_sdk(
                 self.connection.protocol_version,
-                describe_program(said),
+                said,
                 self.connection.client_capabilities,
-                self.connection,
+                self,
             )
         return self._profile
+
+    @profile.setter
+    def profile(self, profile: ClientProfile) -> None:
+        self._profile = profile
+
+    async def find_connection(self) -> Connection:
+        """Return the SDK's connection, which is opened now if there is none."""
+        if self.connection is None and self.open_connection is not None:
+            await self.open_connection()
+        if self.connection is None:
+            raise ProtocolError(INTERNAL_ERROR, "The client's session could not be opened.")
+        return self.connection
+
+    def call_at_end(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Have a function called when the client leaves."""
+        self._on_end.callback(function, *arguments)
+
+    def end(self) -> None:
+        """Note that the client has left."""
+        self._on_end.close()
+
+    async def notify(self, method: str) -> None:
+        """Send the client a notification that belongs to no request and has no parameters."""
+        if self.send_notification is not None:
+            await self.send_notification(method)
+        elif self.connection is not None:
+            await self.connection.notify(method, None)
 
 
 class ClientSessions:
@@ -77,12 +123,12 @@ class ClientSessions:
         """Note a session that begins, and cancel what a client of HTTP cancels.
 
         Raises:
-            MCPError: A client says too much of itself.
+            ProtocolError: A client says too much of itself.
         """
         if ctx.method == "initialize":
             return await self._initialize(ctx, call_next)
         if ctx.method == "notifications/cancelled":
-            session_id = get_connection(ctx).session_id
+            session_id = _get_connection(ctx).session_id
             if session_id is not None:  # stdio's transport has done it when the message came in
                 self.cancel(session_id, ctx.params)
         return await call_next(ctx)
@@ -90,13 +136,20 @@ class ClientSessions:
     def find(self, session_id: str | None) -> ClientSession | None:
         """Return a session whose client may make requests, or None."""
         session = self._sessions.get(session_id)
-        return session if session and session.connection.client_params is not None else None
+        return session if session and session.profile is not None else None
+
+    def open(self, session_id: str | None, profile: ClientProfile) -> ClientSession:
+        """Open a session without the SDK; whoever opens it ends it."""
+        session = self._sessions[session_id] = ClientSession(session_id)
+        session.profile = replace(profile, connection=session)
+        session.call_at_end(self._end, session)
+        return session
 
     def run(
         self, session_id: str | None, request_id: RequestId, end: OnEnd
     ) -> AbstractContextManager[None]:
         """Have a plain request ended if its client cancels it, or its session ends."""
-        return _Run(self._running, session_id, coerce_request_id(request_id), end)
+        return _Run(self._running, session_id, _coerce_id(request_id), end)
 
     def follow_cancel(
         self, session_id: str | None, request_id: RequestId, on_cancel: Callable[[], object]
@@ -111,7 +164,7 @@ class ClientSessions:
         Returns:
             What ends this.
         """
-        key = session_id, coerce_request_id(request_id)
+        key = session_id, _coerce_id(request_id)
         self._followed[key] = on_cancel
 
         def forget() -> None:
@@ -122,10 +175,10 @@ class ClientSessions:
 
     def cancel(self, session_id: str | None, params: Mapping[str, Any] | None) -> None:
         """End the plain request that a ``notifications/cancelled`` names, if there is one."""
-        named = cancelled_request_id_from_params(params)
-        if named is None:
+        named = (params or {}).get("requestId")
+        if not isinstance(named, int | str) or isinstance(named, bool):
             return
-        request_id = coerce_request_id(named)
+        request_id = _coerce_id(named)
         if (on_cancel := self._followed.pop((session_id, request_id), None)) is not None:
             on_cancel()
         end = self._running.get(session_id, {}).get(request_id)
@@ -136,24 +189,63 @@ class ClientSessions:
         self, ctx: ServerRequestContext[Any], call_next: CallNext
     ) -> HandlerResult:
         if len(to_json(ctx.params)) > MAX_INITIALIZE:
-            raise MCPError(INVALID_PARAMS, TOO_LONG)
-        self._add(get_connection(ctx))
+            raise ProtocolError(INVALID_PARAMS, TOO_LONG)
+        self._add(_get_connection(ctx))
         result = await call_next(ctx)
         if isinstance(ctx.params, dict):
             _forget_unused(ctx.params)  # before the SDK reads them once more and keeps them
         return result
 
     def _add(self, connection: Connection) -> None:
-        self._sessions[connection.session_id] = ClientSession(connection)
-        # The SDK has no other hook for the end of a session.
-        connection.exit_stack.callback(self._end, connection)
-
-    def _end(self, connection: Connection) -> None:
         session = self._sessions.get(connection.session_id)
-        if session is not None and session.connection is connection:
-            del self._sessions[connection.session_id]
-        for end in tuple(self._running.get(connection.session_id, {}).values()):
+        if session is not None and session.connection is None:  # opened without the SDK
+            session.connection = connection
+            connection.state[_STATE_KEY] = session
+            return
+        session = get_session(connection)
+        if self._sessions.get(connection.session_id) is not session:
+            self._sessions[connection.session_id] = session
+            session.call_at_end(self._end, session)
+
+    def _end(self, session: ClientSession) -> None:
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+        for end in tuple(self._running.get(session.id, {}).values()):
             end("session ended")
+
+
+def find_session(ctx: ServerRequestContext[Any]) -> ClientSession:
+    """Return the session that a request belongs to."""
+    return get_session(_get_connection(ctx))
+
+
+def get_session(connection: Connection) -> ClientSession:
+    """Return the session of the SDK's connection."""
+    session: ClientSession | None = connection.state.get(_STATE_KEY)
+    if session is None:
+        session = connection.state[_STATE_KEY] = ClientSession(connection.session_id)
+        session.connection = connection
+        # The SDK has no other hook for the end of a session.
+        connection.exit_stack.callback(session.end)
+    return session
+
+
+def _get_connection(ctx: ServerRequestContext[Any]) -> Connection:
+    """Return the SDK's connection of a request: it lasts as long as its client."""
+    from mcp.server.connection import Connection  # noqa: PLC0415 - see `postponed_sdk`
+
+    # Every request has a new session, and no public member of that leads to it.
+    return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
+
+
+def _coerce_id(request_id: RequestId) -> RequestId:
+    """Return a request's id as the SDK compares it: "7" and 7 are the same."""
+    if isinstance(request_id, str):
+        try:
+            return int(request_id)
+        except ValueError:
+            pass
+    return request_id
 
 
 class _Run(AbstractContextManager[None]):
@@ -195,7 +287,7 @@ def _forget_unused(params: dict[str, Any]) -> None:
     used = {
         "protocolVersion": params["protocolVersion"],
         "capabilities": capabilities,
-        "clientInfo": {name: info[name][:MOST_OF_NAME] for name in ("name", "version")},
+        "clientInfo": {name: info[name][:MAX_NAME] for name in ("name", "version")},
     }
     params.clear()
     params.update(used)

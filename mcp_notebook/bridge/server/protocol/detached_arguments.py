@@ -12,17 +12,21 @@ MB, 0.3 s if it is pictures or text, and 2.5 s in three steps, the longest of 1.
 structured content. A thread would not help, because parsers keep Python's global lock.
 """
 
+from __future__ import annotations
+
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
-from mcp.server.context import ServerRequestContext
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson, find_members
 from mcp_notebook.errors import InvalidArguments, McpNotebookError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
 
 LARGE = 2**18
 """Bytes from which a message is not parsed at once: a parser would need tens of milliseconds."""

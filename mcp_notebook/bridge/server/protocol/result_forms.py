@@ -5,6 +5,8 @@ the client's version does not have becomes a text that says what and where it is
 it, and the model still learns about it.
 """
 
+from __future__ import annotations
+
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,16 +1,15 @@
 """MCP's form of a tool, and whether MCP accepts it.
 
-Runs on the bridge's event loop, and in ``mcp-notebook list``. It imports only the SDK's types,
-which load much faster than its server.
+Runs on the bridge's event loop, and in ``mcp-notebook list``. A tool whose description has a simple
+form, as nearly all have, is accepted without the SDK; all others are validated by its types.
 """
 
 from typing import Any, cast
 
 import mcp_types as types
-from mcp_types.methods import serialize_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.protocol.versions import SINCE, has_feature
@@ -19,6 +18,7 @@ from mcp_notebook.wire import messages
 
 VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 """The versions of MCP that clients may speak."""
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
@@ -46,10 +46,66 @@ def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) ->
         fields["annotations"] = {**(info.annotations or {}), "title": info.title}
     too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
     fields |= dict.fromkeys(too_new)
+    given = {name: value for name, value in fields.items() if value is not None}
+    return _copy_simple(given) or _validate(given, protocol_version)
+
+
+def _validate(fields: dict[str, Any], protocol_version: str) -> dict[str, Any]:
+    """Return a tool's form as the SDK makes it.
+
+    Raises:
+        ValueError: This version of the protocol does not accept the tool.
+    """
+    from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - see `postponed_sdk`
+
     result = {"tools": [fields], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     (form,) = serialize_server_result("tools/list", protocol_version, result)["tools"]
     types.Tool.model_validate(form)  # as clients built with the SDK do with each tool
     return cast("dict[str, Any]", form)
+
+
+def _copy_simple(fields: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the form of a tool that is certainly valid in all versions, or None.
+
+    It is what the SDK would make: it changes nothing in such a form but NaN and infinities.
+    """
+    hints, icons = fields.get("annotations", {}), fields.get("icons", [])
+    is_simple = (
+        _is_simple_schema(fields["inputSchema"])
+        and ("outputSchema" not in fields or _is_simple_schema(fields["outputSchema"]))
+        and hints.keys() <= {"title", *_HINTS}
+        and type(hints.get("title", "")) is str
+        and all(type(hints.get(name, True)) is bool for name in _HINTS)
+        and all(map(_is_simple_icon, icons))
+    )
+    try:
+        return from_json(to_json(fields, inf_nan_mode="null")) if is_simple else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_simple_schema(schema: dict[str, Any]) -> bool:
+    required, properties = schema.get("required", []), schema.get("properties", {})
+    return (
+        schema.get("type") == "object"
+        and type(schema.get("$schema", "")) is str
+        and type(required) is list
+        and all(type(name) is str for name in required)
+        and type(properties) is dict
+        and all(type(each) is dict for each in properties.values())
+        and None not in schema.values()
+    )
+
+
+def _is_simple_icon(icon: dict[str, Any]) -> bool:
+    sizes = icon.get("sizes", [])
+    return (
+        icon.keys() <= {"src", "mimeType", "sizes"}
+        and type(icon.get("src")) is str
+        and type(icon.get("mimeType", "")) is str
+        and type(sizes) is list
+        and all(type(size) is str for size in sizes)
+    )
 
 
 def make_plain_tool_form(

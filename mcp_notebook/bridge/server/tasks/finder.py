@@ -4,17 +4,22 @@ Runs on the bridge's event loop. A task's id names its kernel. The bridge rememb
 run, so that it can tell those that were lost with their kernels from those that never were.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import anyio.to_thread
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.kernels.kernel_requests import TASK_LIMIT, KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+)
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import messages, task_ids
 
@@ -67,7 +72,7 @@ class TaskFinder:
         """Return a task from its kernel, or what is known of one that was lost with its kernel.
 
         Raises:
-            MCPError: There is no such task, or its kernel does not answer.
+            ProtocolError: There is no such task, or its kernel does not answer.
         """
         link = self.find_link(task_id)
         if link is None and self._ready is not None:
@@ -80,29 +85,29 @@ class TaskFinder:
                 pass
             except TimeoutError:
                 text = _SILENT.format(notebook=link.record.name, id=task_id)
-                raise MCPError(types.INTERNAL_ERROR, text) from None
+                raise ProtocolError(INTERNAL_ERROR, text) from None
             else:
                 if task is not None:
                     self.remember(owner, task.info)
                     return task
                 self._running.pop((owner, task_id), None)  # it has ended, and was forgotten
-                raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
+                raise ProtocolError(INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
         return await self._recall_lost(owner, task_id)
 
     async def _recall_lost(self, owner: str, task_id: str) -> messages.TaskInfo:
         """Return what is known of a task whose kernel is gone.
 
         Raises:
-            MCPError: Nothing is known, or the kernel lives.
+            ProtocolError: Nothing is known, or the kernel lives.
         """
         kernel_id = task_ids.find_kernel_id(task_id)
         if kernel_id is None:
-            raise MCPError(types.INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
+            raise ProtocolError(INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
         if await anyio.to_thread.run_sync(self.has_kernel, kernel_id):
-            raise MCPError(types.INTERNAL_ERROR, _ELSEWHERE.format(id=task_id[:_MAX_ID]))
+            raise ProtocolError(INTERNAL_ERROR, _ELSEWHERE.format(id=task_id[:_MAX_ID]))
         lost = self._running.get((owner, task_id))
         if lost is None:
-            raise MCPError(types.INVALID_PARAMS, LOST.format(id=task_id[:_MAX_ID]))
+            raise ProtocolError(INVALID_PARAMS, LOST.format(id=task_id[:_MAX_ID]))
         return lost
 
     async def ask_or_recall(
@@ -111,9 +116,9 @@ class TaskFinder:
         """Return what `ask` does, or a task as it was if its kernel does not answer now."""
         try:
             return await self.ask(owner, task_id, request)
-        except MCPError as error:
+        except ProtocolError as error:
             task = self._running.get((owner, task_id))
-            if error.error.code != types.INTERNAL_ERROR or task is None:
+            if error.code != INTERNAL_ERROR or task is None:
                 raise
             return KernelTask(task)
 

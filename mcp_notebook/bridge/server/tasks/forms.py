@@ -4,15 +4,21 @@ Runs on the bridge's event loop; pure. The extension is of 2026-07-28; the SDK's
 are of an older protocol.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
 from pydantic import Field, TypeAdapter, ValidationError
 
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ProtocolError,
+)
 from mcp_notebook.wire import messages
 
 EXTENSION = "io.modelcontextprotocol/tasks"
@@ -63,7 +69,7 @@ def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None
             form["result"] = result
         case "failed":
             form["error"] = {
-                "code": types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+                "code": MISSING_REQUIRED_CLIENT_CAPABILITY,
                 "message": task.message or "",
                 "data": {"requiredCapabilities": {task.lacks: {}}},
             }
@@ -119,20 +125,20 @@ def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.Ta
     """Return the answer to a question, which stays open if it cannot be one.
 
     Raises:
-        MCPError: It is not an answer to an elicitation, or does not fit the form.
+        ProtocolError: It is not an answer to an elicitation, or does not fit the form.
     """
     try:
         answer = types.ElicitResult.model_validate(response)
     except ValidationError:
-        raise MCPError(
-            types.INVALID_PARAMS,
+        raise ProtocolError(
+            INVALID_PARAMS,
             f"The answer to {key!r} is not the answer to an elicitation: that has an `action` "
             "(accept, decline or cancel), and `content` if the action is accept.",
         ) from None
     content = {} if answer.content is None else dict(answer.content)
     if answer.action == "accept" and (problem := _find_problem(content, form)) is not None:
         text = f"The answer to {key!r} does not fit the question, which is still open: {problem}."
-        raise MCPError(types.INVALID_PARAMS, text)
+        raise ProtocolError(INVALID_PARAMS, text)
     return messages.TaskAnswer(action=answer.action, content=content)
 
 

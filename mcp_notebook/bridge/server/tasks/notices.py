@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias, cast
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refuse_undeclared
 
@@ -58,7 +58,7 @@ class TaskNotices:
         """Serve a stream until its client closes it.
 
         Raises:
-            MCPError: The client has not said that it can follow a task, and asks for some.
+            ProtocolError: The client has not said that it can follow a task, and asks for some.
         """
         ids = (params.notifications.model_extra or {}).get("taskIds")
         if not ids or not isinstance(ids, list):
@@ -86,7 +86,7 @@ class TaskNotices:
     async def _find_form(self, request: ClientRequest, task_id: str) -> TaskForm | None:
         try:
             return await self._tasks.find_form(request, task_id)
-        except MCPError:
+        except ProtocolError:
             return None
 
     async def _watch(self, request: ClientRequest, session: "_Session", form: TaskForm) -> None:
@@ -103,7 +103,7 @@ class TaskNotices:
             await asyncio.sleep(INTERVAL)
             try:
                 form = await self._tasks.find_form(request, form["taskId"], changed_from=form)
-            except MCPError:
+            except ProtocolError:
                 return
 
 

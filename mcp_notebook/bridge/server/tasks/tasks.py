@@ -6,6 +6,8 @@ asks, answers and cancels by it, through this bridge or a later one. The specifi
 extension is that of https://github.com/modelcontextprotocol/ext-tasks for 2026-07-28.
 """
 
+from __future__ import annotations
+
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
@@ -13,20 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
-from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types.methods import serialize_server_result
-
-from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.protocol.accommodations import find_accommodation
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
 from mcp_notebook.bridge.server.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.server.tasks.forms import (
@@ -35,7 +34,6 @@ from mcp_notebook.bridge.server.tasks.forms import (
     make_created_form,
     make_error_form,
     make_task_form,
-    read_answer,
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
@@ -54,18 +52,6 @@ _NOT_DECLARED = (
     "{what} is for clients that support tasks: declare the extension "
     f"{EXTENSION!r} in the client capabilities of the request."
 )
-
-
-class TaskParams(types.RequestParams):
-    """What ``tasks/get`` and ``tasks/cancel`` are sent with."""
-
-    task_id: str
-
-
-class UpdateParams(TaskParams):
-    """What ``tasks/update`` is sent with."""
-
-    input_responses: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -93,7 +79,6 @@ class Tasks:
     Args:
         links: To the kernels, which have the tasks.
         policy: Which calls outlive their clients.
-        default_caller: Who makes a request if the transport does not say.
         ready: Waits until the first kernels can be expected to be linked.
     """
 
@@ -102,29 +87,13 @@ class Tasks:
         links: Links,
         policy: TaskPolicy,
         *,
-        default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        self._default_caller = default_caller
         self._policy = policy
-        self._adapt_result: Callable[[ClientRequest, Result], Result] = _keep_result
+        self.adapt_result: Callable[[ClientRequest, Result], Result] = _keep_result
+        """Makes a call's result one that its client can take."""
         self.finder = TaskFinder(links, ready)
         """Asks the kernels."""
-
-    def add_to(
-        self, server: Server[Any], adapt_result: Callable[[ClientRequest, Result], Result]
-    ) -> None:
-        """Declare the extension, and answer its requests.
-
-        Args:
-            server: The SDK's server.
-            adapt_result: Makes a call's result one that its client can take.
-        """
-        self._adapt_result = adapt_result
-        server.extensions[EXTENSION] = {}
-        server.add_request_handler("tasks/get", TaskParams, self._get)
-        server.add_request_handler("tasks/update", UpdateParams, self._update)
-        server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
     def watch(
         self, request: ClientRequest, call: RunningCall, meta_tool: str | None
@@ -147,7 +116,7 @@ class Tasks:
         """Return what lets a call of a tool outlive its client; None if it ends with it.
 
         Raises:
-            MCPError: The tool is only for clients that can follow a task, and this one cannot.
+            ProtocolError: The tool is only for clients that can follow a task, and this one cannot.
         """
         owner, policy = request.caller.owns, self._policy
         if tool.task is not None and can_follow_tasks(request):
@@ -179,8 +148,8 @@ class Tasks:
             task = await self.finder.ask(
                 owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
             )
-        except MCPError as error:
-            raise CallError(error.error.message) from None
+        except ProtocolError as error:
+            raise CallError(error.message) from None
         link = self.finder.find_link(task_id)
         if isinstance(task, messages.TaskInfo) or link is None:
             raise CallError(LOST.format(id=task_id))
@@ -204,82 +173,34 @@ class Tasks:
             changed_from: Wait until the task differs from this.
 
         Raises:
-            MCPError: There is no such task.
+            ProtocolError: There is no such task.
         """
         owner, version = request.caller.owns, None
         while True:
             find = partial(_find, task_id=task_id, owner=owner, after=version)
             task = await self.finder.ask_or_recall(owner, task_id, find)
             if isinstance(task, messages.TaskInfo):
-                return make_error_form(task, types.INTERNAL_ERROR, LOST.format(id=task.id))
+                return make_error_form(task, INTERNAL_ERROR, LOST.format(id=task.id))
             is_unchanged, version = version == task.info.version, task.info.version
             result = None
             if task.result is not None:
-                result = _make_result_form(request, self._adapt_result(request, task.result))
+                result = _make_result_form(request, self.adapt_result(request, task.result))
             form = make_task_form(task.info, result)
             if changed_from is None or _differ(form, changed_from):
                 return form
             if is_unchanged:  # perhaps because its kernel cannot be asked, which is no wait
                 await asyncio.sleep(_PAUSE)
 
-    # -- handlers ----------------------------------------------------------------------------------
-
-    async def _get(self, ctx: ServerRequestContext[Any], params: TaskParams) -> TaskForm:
-        return await self.find_form(self._check(ctx, params), params.task_id)
-
-    async def _update(self, ctx: ServerRequestContext[Any], params: UpdateParams) -> TaskForm:
-        owner, task_id = self._check(ctx, params).caller.owns, params.task_id
-        task = await self.finder.ask(
-            owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
-        )
-        if isinstance(task, KernelTask):
-            answers = {
-                key: read_answer(key, params.input_responses[key], question.form)
-                for key, question in task.info.questions.items()
-                if key in params.input_responses
-            }
-            await self.finder.ask(
-                owner, task_id, lambda kernel: kernel.answer_task(task_id, owner, answers)
-            )
-        return {}
-
-    async def _cancel(self, ctx: ServerRequestContext[Any], params: TaskParams) -> TaskForm:
-        owner, task_id = self._check(ctx, params).caller.owns, params.task_id
-        await self.finder.ask(owner, task_id, lambda kernel: kernel.cancel_task(task_id, owner))
-        return {}
-
-    def _check(self, ctx: ServerRequestContext[Any], params: TaskParams) -> ClientRequest:
-        """Return a request about a task, if it may be made at all."""
-        request = read_request(ctx, self._default_caller)
-        if request.is_handshake:  # these eras have other tasks
-            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
-        headers = request.headers
-        if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != (
-            params.task_id
-        ):
-            raise MCPError(
-                types.HEADER_MISMATCH,
-                f"The header {MCP_NAME_HEADER} must be the task's id, as in the request's body.",
-            )
-        if not can_follow_tasks(request):
-            raise refuse_undeclared(ctx.method)
-        return request
-
 
 def can_follow_tasks(request: ClientRequest) -> bool:
     """Return whether the client has said in this request that it can follow a task."""
-    capabilities = request.profile.capabilities
-    return (
-        capabilities is not None
-        and EXTENSION in (capabilities.extensions or ())
-        and not request.is_handshake
-    )
+    return EXTENSION in request.profile.extensions and not request.is_handshake
 
 
-def refuse_undeclared(what: str) -> MCPError:
+def refuse_undeclared(what: str) -> ProtocolError:
     """Return the error for a client that has not said that it can follow a task."""
-    return MCPError(
-        types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+    return ProtocolError(
+        MISSING_REQUIRED_CLIENT_CAPABILITY,
         _NOT_DECLARED.format(what=what),
         {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
     )
@@ -287,7 +208,9 @@ def refuse_undeclared(what: str) -> MCPError:
 
 def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
     """Return a call's result as the JSON that the call itself would have been answered with."""
-    structured = find_accommodation(request).takes_structured
+    from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - see `postponed_sdk`
+
+    structured = find_accommodation(request.profile).takes_structured
     answer = make_call_result(result, request.protocol_version, takes_structured=structured)
     dumped = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     return serialize_server_result("tools/call", request.protocol_version, dumped)

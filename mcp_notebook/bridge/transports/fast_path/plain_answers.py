@@ -4,30 +4,52 @@ Runs on the bridge's event loop. The SDK validates and converts an answer twice,
 picture three times on its way. Here, its bytes become base64 in the text that leaves.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-from mcp.server.runner import ServerRunner
-from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
+from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.protocol.base64_text import Base64Text, Piece
+from mcp_notebook.bridge.server.protocol.client_profile import SERVER_INFO_META_KEY
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import (
     choose_structured,
     make_block_forms,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.fast_path.plain_requests import CALL, PlainRequest
+from mcp_notebook.bridge.server.tasks.forms import TaskForm
+from mcp_notebook.bridge.transports.fast_path.plain_requests import (
+    CALL,
+    DISCOVER,
+    INITIALIZE,
+    LIST,
+    PlainRequest,
+)
 from mcp_notebook.content import Result
 
+if TYPE_CHECKING:
+    import mcp_types as types
+
 logger = logging.getLogger(__name__)
+
+
+_COMPLETE: dict[str, Any] = {
+    "ttlMs": 0,
+    "cacheScope": "private",
+    "resultType": "complete",
+    "_meta": {SERVER_INFO_META_KEY: SERVER_INFO},
+}
+"""What all lists and descriptions have since 2026-07-28."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +62,12 @@ class Answer:
     """None if it is a result."""
 
 
-def is_short_way_open(missing: Sequence[str] = ()) -> bool:
+def is_short_way_open(missing: Sequence[str]) -> bool:
     """Return whether plain requests can be answered without the SDK, and say so if they cannot.
 
     Args:
         missing: What the transport needs of the SDK's private members, and does not find.
     """
-    needed = ("_serialize",)
-    missing = (*missing, *(name for name in needed if not hasattr(ServerRunner, name)))
     if missing:
         logger.warning(
             "MCP's SDK in its release %s has no %s, so all requests are left to it, which is "
@@ -67,8 +87,6 @@ class PlainAnswers:
 
     def __init__(self, server: NotebookServer) -> None:
         self._server = server
-        self._runner = ServerRunner(server.mcp, connection=None, lifespan_state=None)  # type: ignore[arg-type]
-        self._server_info = {types.SERVER_INFO_META_KEY: server.mcp.server_info_stamp}
 
     async def find(self, plain: PlainRequest, request: ClientRequest) -> Answer:
         """Return the answer to a request.
@@ -79,31 +97,51 @@ class PlainAnswers:
         """
         try:
             self._server.request_rates.check(request)
-            result: Sequence[Piece]
             with self._server.clients.visit(request):
-                if plain.method == CALL:
-                    result = await self._call(plain, request)
-                else:
-                    result = await self._list(plain, request)
-        except MCPError as error:
-            return write_error(request.id, error.error)
+                result = await self._find_result(plain, request)
+        except ProtocolError as error:
+            return write_error(request.id, error)
         except Exception as error:
             logger.exception("a plain request %r failed", plain.method)
             text = f"Internal error in mcp-notebook: {type(error).__name__}: {error}."
-            failure = types.ErrorData(code=types.INTERNAL_ERROR, message=replace_surrogates(text))
+            failure = ProtocolError(INTERNAL_ERROR, replace_surrogates(text))
             return write_error(request.id, failure)
         head = b'{"jsonrpc":"2.0","id":%b,"result":' % to_json(request.id)
         return Answer([head, *result, b"}"])
 
+    async def _find_result(self, plain: PlainRequest, request: ClientRequest) -> Sequence[Piece]:
+        """Return the result of a request, as JSON in pieces."""
+        if plain.method == CALL:
+            return await self._call(plain, request)
+        if plain.method == LIST:
+            return await self._list(plain, request)
+        if plain.method == INITIALIZE:
+            return [to_json(self._initialize(request))]
+        if plain.method == DISCOVER:
+            return [to_json(self._discover(request))]
+        return [b"{}"]  # to a ping
+
     async def _call(self, plain: PlainRequest, request: ClientRequest) -> list[Piece]:
-        params = types.CallToolRequestParams(
-            name=plain.params["name"], arguments=plain.params.get("arguments")
-        )
+        params = CallParams(plain.params["name"], plain.params.get("arguments"))
         result = await self._server.calls.answer(request, params, self.write_result)
         if isinstance(result, list):
             return result
-        shape = self._runner._serialize  # noqa: SLF001 - a question to the user: not worth a way of its own
-        return [to_json(shape(CALL, request.protocol_version, result))]
+        return [to_json(_make_other_form(request.protocol_version, result))]
+
+    def _initialize(self, request: ClientRequest) -> dict[str, Any]:
+        return {
+            "protocolVersion": request.protocol_version,
+            "capabilities": list_capabilities(),
+            "serverInfo": SERVER_INFO,
+            "instructions": self._server.write_instructions(request.caller),
+        }
+
+    def _discover(self, request: ClientRequest) -> dict[str, Any]:
+        return _COMPLETE | {
+            "supportedVersions": MODERN_PROTOCOL_VERSIONS,
+            "capabilities": list_capabilities(request.protocol_version),
+            "instructions": self._server.write_instructions(request.caller),
+        }
 
     async def _list(self, plain: PlainRequest, request: ClientRequest) -> list[bytes]:
         page = await self._server.lists.find_page(request, plain.params.get("cursor"))
@@ -111,8 +149,7 @@ class PlainAnswers:
         if page.next_cursor is not None:
             rest["nextCursor"] = page.next_cursor
         if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            rest |= {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
-            rest["_meta"] = self._server_info
+            rest |= _COMPLETE
         return [b'{"tools":', page.text, b"," if rest else b"", to_json(rest)[1:]]
 
     def write_result(
@@ -126,8 +163,7 @@ class PlainAnswers:
             rest["structuredContent"] = structured
         if protocol_version in MODERN_PROTOCOL_VERSIONS:
             rest["resultType"] = "complete"
-            if meta.get(types.SERVER_INFO_META_KEY) is None:
-                meta |= self._server_info
+            meta = _add_server_info(meta)
         if meta:
             rest["_meta"] = meta
         text: list[Piece] = [b'{"content":[']
@@ -141,10 +177,29 @@ class PlainAnswers:
         return text
 
 
-def write_error(request_id: types.RequestId | None, error: types.ErrorData) -> Answer:
+def write_error(request_id: int | str | None, error: ProtocolError) -> Answer:
     """Return an error as the answer to a request."""
-    message = {"jsonrpc": "2.0", "id": request_id, "error": error.model_dump(exclude_none=True)}
+    message = {"jsonrpc": "2.0", "id": request_id, "error": error.form}
     return Answer([to_json(message)], error.code)
+
+
+def _make_other_form(version: str, result: types.InputRequiredResult | TaskForm) -> dict[str, Any]:
+    """Return what a client of 2026-07-28 gets in place of a result: a question, or a task."""
+    if isinstance(result, dict):
+        form = dict(result)
+    else:
+        from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - few tools ask
+
+        dumped = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        form = serialize_server_result(CALL, version, dumped)
+    form["_meta"] = _add_server_info(form.get("_meta") or {})
+    return form
+
+
+def _add_server_info(meta: dict[str, Any]) -> dict[str, Any]:
+    if meta.get(SERVER_INFO_META_KEY) is not None:
+        return meta
+    return meta | {SERVER_INFO_META_KEY: SERVER_INFO}
 
 
 def _write_block(form: dict[str, Any]) -> list[Piece]:

@@ -3,14 +3,18 @@
 Runs on the bridge's event loop.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from __future__ import annotations
 
-import mcp_types as types
-from mcp.server.connection import Connection
-from mcp.server.session import ServerSession
-from mcp.shared.exceptions import NoBackChannelError
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
 from pydantic_core import to_json
+
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
+from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_REQUEST, ProtocolError
+
+if TYPE_CHECKING:
+    import mcp_types as types
 
 SendMessage = Callable[[bytes], Awaitable[None]]
 """Sends a client a JSON-RPC message."""
@@ -22,7 +26,7 @@ class PlainChannel:
     Args:
         send: Leads to the client.
         progress_token: Identifies the request in notices of progress; None if it wants none.
-        connection: The SDK's of a session whose client can be asked.
+        session: That of a client that can be asked; None if it cannot.
         request_id: The id of the request whose response carries questions to the client; None if
             there is only one way to the client.
     """
@@ -30,32 +34,39 @@ class PlainChannel:
     def __init__(
         self,
         send: SendMessage,
-        progress_token: types.ProgressToken | None,
-        connection: Connection | None = None,
-        request_id: types.RequestId | None = None,
+        progress_token: int | str | None,
+        session: ClientSession | None = None,
+        request_id: int | str | None = None,
     ) -> None:
         self._send = send
         self._progress_token = progress_token
-        self._connection = connection
+        self._session = session
         self._request_id = request_id
 
     @property
     def can_ask(self) -> bool:
         """Whether the client can be sent requests."""
-        return self._connection is not None
+        return self._session is not None
 
     async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
         """Have the client show its user a form; the SDK awaits what that does.
 
         Raises:
-            NoBackChannelError: The client cannot be asked.
-            MCPError: The client answers with an error.
+            ProtocolError: The client cannot be asked, or answers with an error.
         """
-        if self._connection is None:
-            raise NoBackChannelError("elicitation/create")
-        outbound = cast("Any", _RequestOutbound(self._connection.outbound, self._request_id))
-        session = ServerSession(outbound, self._connection)
-        return await session.elicit_form(form.message, form.requested_schema, self._request_id)
+        if self._session is None:
+            raise ProtocolError(INVALID_REQUEST, "The client cannot be asked.")
+        connection = await self._session.find_connection()
+        # Only now: over stdio, the SDK may not have been loaded.
+        from mcp.server.session import ServerSession  # noqa: PLC0415
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415
+
+        outbound = cast("Any", _RequestOutbound(connection.outbound, self._request_id))
+        session = ServerSession(outbound, connection)
+        try:
+            return await session.elicit_form(form.message, form.requested_schema, self._request_id)
+        except MCPError as error:
+            raise ProtocolError(error.code, error.message, error.data) from error
 
     async def send_progress(
         self, progress: float, total: float | None, message: str | None
@@ -68,10 +79,11 @@ class PlainChannel:
         params |= {} if message is None else {"message": message}
         await self._notify("notifications/progress", params)
 
-    async def send_log(self, params: types.LoggingMessageNotificationParams) -> None:
+    async def send_log(self, level: str, logger: str | None, text: str) -> None:
         """Send a log message."""
-        dumped = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        await self._notify("notifications/message", dumped)
+        params = {"level": level, "data": text}
+        params |= {} if logger is None else {"logger": logger}
+        await self._notify("notifications/message", params)
 
     async def _notify(self, method: str, params: dict[str, Any]) -> None:
         await self._send(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
@@ -85,7 +97,7 @@ class _RequestOutbound:
         request_id: That of the client's request.
     """
 
-    def __init__(self, outbound: Any, request_id: types.RequestId | None) -> None:
+    def __init__(self, outbound: Any, request_id: int | str | None) -> None:
         self._outbound = outbound
         self._request_id = request_id
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import mcp_types as types
 from mcp.server.streamable_http import (
     MCP_SESSION_ID_HEADER,
     REQUEST_CANCELLED,
@@ -35,13 +34,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import (
     HANG_UP_KEY,
     UNREAD_KEY,
-    ClientProfile,
     ClientRequest,
 )
 from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Answer, PlainAnswers, write_error
@@ -61,7 +61,7 @@ _MAX_TOOLS = 4_096
 """Size of the cache of tools whose headers repeat parameters; the oldest go."""
 _MAX_ACCEPT = 1_024
 """Characters of an Accept header; one that has more is unusual."""
-_CANCELLED = types.ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
+_CANCELLED = ProtocolError(REQUEST_CANCELLED, "Request cancelled")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class PlainHttp:
         self._sessions = sessions
         self._max_bytes = min(max_bytes, LARGE - 1)
         self._answers = PlainAnswers(server)
-        self._find_schema = server.mcp.get_tool_input_schema
+        self._find_schema = server.find_input_schema
         self._header_parameters: OrderedDict[str, tuple[Mapping[str, Any], bool]] = OrderedDict()
         """By tool: its schema, and whether headers repeat some of its parameters."""
 
@@ -185,9 +185,8 @@ class PlainHttp:
             if session is None:
                 return None
             profile = session.profile
-            capabilities = profile.capabilities
-            can_ask = capabilities is not None and capabilities.elicitation is not None
-            asked = session.connection if can_ask else None
+            assert profile is not None
+            asked = session if profile.can_elicit else None
             channel = PlainChannel(exchange.send, token, asked, plain.id)
         return ClientRequest(
             profile=profile,
@@ -224,7 +223,6 @@ class PlainHttp:
             return False
         if not arguments and not any(header.startswith(_PARAM_PREFIX) for header in head.headers):
             return True
-        assert self._find_schema is not None
         schema = self._find_schema(name)
         if schema is None or not self._has_header_parameters(name, schema):
             return True

@@ -1,6 +1,6 @@
-"""Plain requests: the calls and lists of tools that are answered without the SDK.
+"""Plain requests: those of a usual form, which are answered without the SDK.
 
-Runs on the bridge's event loop; no I/O. Nearly all requests are of two methods, and nearly all of
+Runs on the bridge's event loop; no I/O. Nearly all requests are of a few methods, and nearly all of
 these have nothing unusual about them, but the SDK needs half a millisecond for each: a task group,
 two validations, and two conversions of the whole answer. So a transport looks at a request first.
 If it recognises all of it, it hands it to `plain_answers`; everything else goes on to the SDK as it
@@ -8,31 +8,35 @@ came: malformed requests, unknown parameters, other methods, answers to question
 then leads to is the same code on both ways, from the caller's limits to the texts of errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import mcp_types as types
-from mcp.server.connection import Connection
-from mcp_types.methods import validate_client_request
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from mcp_notebook.bridge.server.protocol.client_request import ClientProfile, describe_program
+from mcp_notebook.bridge.server.protocol.client_profile import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    LOG_LEVEL_META_KEY,
+    LOG_LEVELS,
+    PROTOCOL_VERSION_META_KEY,
+    ClientProfile,
+    read_profile,
+    select_reserved,
+)
 
 CALL, LIST = "tools/call", "tools/list"
-METHODS = (b"tools/call", b"tools/list")
-"""The methods of plain requests, as they are mostly written in JSON."""
+INITIALIZE, DISCOVER, PING = "initialize", "server/discover", "ping"
 _MEMBERS = {"jsonrpc", "id", "method", "params"}
-_PARAMS = {CALL: {"_meta", "name", "arguments"}, LIST: {"_meta", "cursor"}}
-_RESERVED = (
-    types.PROTOCOL_VERSION_META_KEY,
-    types.CLIENT_INFO_META_KEY,
-    types.CLIENT_CAPABILITIES_META_KEY,
-    types.LOG_LEVEL_META_KEY,
-)
+_PARAMS = {
+    CALL: {"_meta", "name", "arguments"},
+    LIST: {"_meta", "cursor"},
+    INITIALIZE: {"protocolVersion", "capabilities", "clientInfo"},
+    DISCOVER: {"_meta"},
+    PING: {"_meta"},
+}
 LONG = 2**13
 """Bytes from which a kernel gets a request as it came."""
 _MAX_ENVELOPE = 4_096
@@ -43,7 +47,7 @@ _MAX_ENVELOPE = 4_096
 class PlainRequest:
     """A plain request, read but for the protocol's version and the HTTP headers."""
 
-    id: types.RequestId
+    id: int | str
     method: str
     params: Mapping[str, Any]
     meta: Mapping[str, Any]
@@ -57,8 +61,13 @@ class PlainRequest:
         return self.text if len(self.text) >= LONG else None
 
 
-def read_plain_request(text: bytes) -> PlainRequest | None:
-    """Return the plain request in a JSON text, or None if it is anything else."""
+def read_plain_request(text: bytes, methods: Collection[str] = (CALL, LIST)) -> PlainRequest | None:
+    """Return the plain request in a JSON text, or None if it is anything else.
+
+    Args:
+        text: A message.
+        methods: The methods that are answered without the SDK.
+    """
     try:
         message = from_json(text)
     except ValueError:
@@ -71,7 +80,7 @@ def read_plain_request(text: bytes) -> PlainRequest | None:
         message.get("jsonrpc") != "2.0"
         or type(request_id) not in (int, str)
         or not isinstance(method, str)
-        or method not in _PARAMS
+        or method not in methods
         or not isinstance(params, dict)
         or not params.keys() <= _PARAMS[method]
         or not _has_plain_values(method, params)
@@ -80,11 +89,46 @@ def read_plain_request(text: bytes) -> PlainRequest | None:
     return PlainRequest(request_id, method, params, params.get("_meta", {}), text)
 
 
+@dataclass(frozen=True)
+class PlainNotification:
+    """A notification of a usual form."""
+
+    method: str
+    params: Mapping[str, Any]
+
+
+def read_plain_notification(text: bytes, methods: Collection[str]) -> PlainNotification | None:
+    """Return the notification in a JSON text, or None if it is anything else.
+
+    Args:
+        text: A message.
+        methods: Those that are handled without the SDK.
+    """
+    try:
+        message = from_json(text)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or not message.keys() <= _MEMBERS - {"id"}:
+        return None
+    method, params = message.get("method"), message.get("params", {})
+    if (
+        message.get("jsonrpc") != "2.0"
+        or not isinstance(method, str)
+        or method not in methods
+        or not isinstance(params, dict)
+        or type(params.get("_meta", {})) is not dict
+    ):
+        return None
+    return PlainNotification(method, params)
+
+
 def _has_plain_values(method: str, params: dict[str, Any]) -> bool:
     """Return whether all parameters have the types that the SDK accepts."""
     if method == CALL:
         if type(params.get("name")) is not str or type(params.get("arguments", {})) is not dict:
             return False
+    elif method == INITIALIZE:
+        return type(params.get("protocolVersion")) is str
     elif type(params.get("cursor", "")) is not str:
         return False
     meta = params.get("_meta", {})
@@ -98,35 +142,27 @@ def _has_plain_values(method: str, params: dict[str, Any]) -> bool:
 def has_envelope(params: Mapping[str, Any] | None) -> bool:
     """Return whether parameters say that their request is of 2026-07-28 or later."""
     meta = (params or {}).get("_meta")
-    return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
+    return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 
 
 def read_envelope(meta: Mapping[str, Any]) -> ClientProfile | None:
-    """Return what a client says of itself in a request's ``_meta``; None if that is not valid.
+    """Return what a client says of itself in a request's ``_meta``; None if the SDK has to read it.
 
-    Clients say the same in each request, so that it is validated once.
+    Clients say the same in each request, so that it is read once.
     """
     try:
-        text = to_json({key: meta[key] for key in _RESERVED if key in meta})
+        text = to_json(select_reserved(meta))
     except ValueError:
         return None
-    return _validate_envelope(text) if len(text) <= _MAX_ENVELOPE else None
+    return _read_envelope(text) if len(text) <= _MAX_ENVELOPE else None
 
 
 @lru_cache(maxsize=256)
-def _validate_envelope(text: bytes) -> ClientProfile | None:
+def _read_envelope(text: bytes) -> ClientProfile | None:
     meta = from_json(text)
-    version = meta.get(types.PROTOCOL_VERSION_META_KEY)
-    if version not in MODERN_PROTOCOL_VERSIONS:
+    version, level = meta.get(PROTOCOL_VERSION_META_KEY), meta.get(LOG_LEVEL_META_KEY)
+    if version not in MODERN_PROTOCOL_VERSIONS or level not in (None, *LOG_LEVELS):
         return None
-    try:
-        validate_client_request(LIST, version, {"_meta": meta})
-    except ValidationError:
-        return None
-    connection = Connection.from_envelope(
-        version,
-        meta.get(types.CLIENT_INFO_META_KEY),
-        meta.get(types.CLIENT_CAPABILITIES_META_KEY),
+    return read_profile(
+        version, meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
     )
-    client = describe_program(connection.client_params)
-    return ClientProfile(version, client, connection.client_capabilities)

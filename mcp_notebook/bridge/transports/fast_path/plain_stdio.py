@@ -1,35 +1,69 @@
-"""Answers the plain requests of a stdio client; all other messages go on to the SDK.
+"""Answers the plain messages of a stdio client; all others go on to the SDK.
 
-Runs on the bridge's event loop, where lines come in. The SDK decides by the first request which era
-its client is of, so that one always goes on, and in the older era everything does until the client
-has a session.
+Runs on the bridge's event loop, where lines come in. Most clients send nothing but plain messages,
+and the SDK is not even loaded for them. When another message comes, the SDK has to know what it has
+missed: the client's first request decides which era the client is of, and in the handshake era the
+client's session began with it. So that request is sent to the SDK again (`make_missed`), and the
+SDK's answer is dropped. From then on, notifications go to the SDK, too.
 """
 
+from __future__ import annotations
+
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import mcp_types as types
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.protocol.base64_text import Piece
+from mcp_notebook.bridge.server.protocol.client_profile import read_profile, select_reserved
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.client_sessions import EndReason
+from mcp_notebook.bridge.server.protocol.client_sessions import (
+    MAX_INITIALIZE,
+    ClientSession,
+    EndReason,
+)
+from mcp_notebook.bridge.server.protocol.protocol_error import CONNECTION_CLOSED, ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, write_error
 from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
-    METHODS,
+    CALL,
+    DISCOVER,
+    INITIALIZE,
+    LIST,
+    PING,
     PlainRequest,
     has_envelope,
     read_envelope,
+    read_plain_notification,
     read_plain_request,
 )
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
+
 _CLOSE_LIMIT = 1.0
 """Seconds that a client has to take the answers to what still runs when it closes stdin."""
-_CANCEL = "notifications/cancelled"
-_CLOSED = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed")
+_INITIALIZED, _CANCELLED = "notifications/initialized", "notifications/cancelled"
+_METHODS = {
+    True: {CALL, LIST, DISCOVER},
+    False: {CALL, LIST, PING},
+    None: {CALL, LIST, DISCOVER, INITIALIZE},
+}
+"""The methods of plain requests of a client of 2026-07-28, of the handshake era, and before the
+first request."""
+_WORDS = (
+    *(f'"{method}"'.encode() for method in (CALL, LIST, INITIALIZE, DISCOVER, PING)),
+    b'"notifications/',
+)
+"""What the text of a plain message contains."""
+_CLOSED = ProtocolError(CONNECTION_CLOSED, "Connection closed")
 
 
 class SendLine(Protocol):
@@ -40,21 +74,37 @@ class SendLine(Protocol):
 
 
 class PlainStdio:
-    """The plain requests of the one client.
+    """The plain messages of the one client.
 
     Args:
         server: Knows the answers.
         send_line: Writes a message to the client.
         requests: Notes which requests are open.
+        open_sdk: Has the SDK serve the client, and returns when it knows the client's session.
     """
 
-    def __init__(self, server: NotebookServer, send_line: SendLine, requests: OpenRequests) -> None:
+    def __init__(
+        self,
+        server: NotebookServer,
+        send_line: SendLine,
+        requests: OpenRequests,
+        open_sdk: Callable[[], Awaitable[None]],
+    ) -> None:
         self._server = server
         self._answers = PlainAnswers(server)
         self._send_line = send_line
         self._requests = requests
+        self._open_sdk = open_sdk
         self._is_modern: bool | None = None
         """Of which era the client is; None before its first request."""
+        self._uses_sdk = False
+        """Whether the SDK has got a message of the client."""
+        self._first: PlainRequest | None = None
+        """The client's first request if it was answered here."""
+        self._session: ClientSession | None = None
+        """The client's session if it was opened here."""
+        self._is_initialized = False
+        """Whether the client has confirmed that session."""
         self._running: set[asyncio.Task[None]] = set()
         self._unwanted: set[asyncio.Task[None]] = set()
         """Those whose answer the client does not want any more."""
@@ -67,44 +117,116 @@ class PlainStdio:
         The first request decides about the era. A cancellation is passed on here, because the next
         plain request would overtake it on its way through the SDK.
         """
+        self._uses_sdk = True
         if self._is_modern is None and isinstance(message, types.JSONRPCRequest):
-            self._is_modern = message.method != "initialize" and has_envelope(message.params)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+            self._is_modern = message.method != INITIALIZE and has_envelope(message.params)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
             self._server.sessions.cancel(None, message.params)
 
+    def make_missed(self, request_id: str) -> list[dict[str, Any]]:
+        """Return the messages that the SDK has to get first to know the client.
+
+        Args:
+            request_id: Of the request among them, whose answer the client must not get.
+        """
+        self._uses_sdk = True
+        if self._first is None:
+            return []
+        request: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
+        if self._is_modern:
+            params = {"_meta": select_reserved(self._first.meta)}
+            return [request | {"method": DISCOVER, "params": params}]
+        missed = [request | {"method": INITIALIZE, "params": dict(self._first.params)}]
+        if self._is_initialized:
+            missed.append({"jsonrpc": "2.0", "method": _INITIALIZED})
+        return missed
+
     def take(self, line: bytes) -> bool:
-        """Begin to answer the request in a line, or return False if it is not plain."""
-        if self._is_modern is None or not any(method in line for method in METHODS):
+        """Begin to answer the message in a line, or return False if it is not plain."""
+        if not any(word in line for word in _WORDS):
             return False
-        plain = read_plain_request(line)
-        request = None if plain is None else self._recognise(plain)
-        if plain is None or request is None:
+        if self._is_modern is None and self._uses_sdk:
+            return False  # the SDK has to see the first request
+        plain = read_plain_request(line, _METHODS[self._is_modern])
+        if plain is None:
+            return not self._uses_sdk and self._take_notification(line)
+        request = self._recognise(plain)
+        if request is None:
             return False
+        self._start(plain, request)
+        return True
+
+    def _start(self, plain: PlainRequest, request: ClientRequest) -> None:
+        """Begin to answer a request."""
         self._requests.open(plain.id)
         task = asyncio.get_running_loop().create_task(self._serve(plain, request))
         self._running.add(task)
-        task.add_done_callback(self._forget)
-        return True
+
+        def cancel(reason: EndReason) -> None:
+            if reason == "cancelled" and task not in self._answering:
+                self._unwanted.add(task)
+                task.cancel()
+
+        # Now, as the next line may cancel it; and until the task has ended, as that ends tasks that
+        # have not begun.
+        registration = ExitStack()
+        registration.enter_context(self._server.sessions.run(None, plain.id, cancel))
+
+        def forget(_: asyncio.Task[None]) -> None:
+            registration.close()
+            if task.cancelled():  # before it had begun
+                self._requests.close(plain.id)
+            for tasks in (self._running, self._unwanted, self._answering):
+                tasks.discard(task)
+
+        task.add_done_callback(forget)
 
     async def close(self) -> None:
-        """Cancel what still runs, and tell the client."""
+        """Cancel what still runs, tell the client, and end its session."""
         for task in self._running - self._answering:
             task.cancel()
         if self._running:
             with anyio.move_on_after(_CLOSE_LIMIT, shield=True):
                 await asyncio.wait(self._running)
+        if self._session is not None:
+            self._session.end()
+
+    def _take_notification(self, line: bytes) -> bool:
+        """Handle a plain notification, or return False if the SDK has to."""
+        if self._is_modern is None:
+            return False
+        notification = read_plain_notification(line, (_INITIALIZED, _CANCELLED))
+        if notification is None or has_envelope(notification.params):
+            return False
+        if notification.method == _CANCELLED:
+            request_id = notification.params.get("requestId")
+            if not isinstance(request_id, int | str) or isinstance(request_id, bool):
+                return False
+            self._server.sessions.cancel(None, notification.params)
+            self._requests.close(request_id)
+            return True
+        if self._session is None or self._session.profile is None:
+            return False
+        self._is_initialized = True
+        self._server.clients.add_session(self._session.profile)
+        self._server.changes.add_session(self._session.profile, self._server.default_caller)
+        return True
 
     def _recognise(self, plain: PlainRequest) -> ClientRequest | None:
-        """Return a plain request of the client's era, or None if it is of the other one."""
-        if self._is_modern:
-            profile = read_envelope(plain.meta)
-            if profile is None:
-                return None
+        """Return a plain request of the client's era, or None if the SDK has to answer it."""
+        is_modern = self._is_modern
+        profile: ClientProfile | None
+        if plain.method == INITIALIZE:
+            is_modern, profile = False, self._open_session(plain)
+        elif is_modern is None or is_modern:
+            is_modern, profile = True, read_envelope(plain.meta)
         else:
             session = self._server.sessions.find(None)
-            if session is None or has_envelope(plain.params):
-                return None
-            profile = session.profile
+            profile = None if session is None or has_envelope(plain.params) else session.profile
+        if profile is None:
+            return None
+        if self._is_modern is None:
+            self._is_modern, self._first = is_modern, plain
         return ClientRequest(
             profile=profile,
             id=plain.id,
@@ -117,18 +239,31 @@ class PlainStdio:
             ),
         )
 
+    def _open_session(self, plain: PlainRequest) -> ClientProfile | None:
+        """Open the client's session, or return None if the SDK has to."""
+        params = plain.params
+        if len(plain.text) > MAX_INITIALIZE or params.get("clientInfo") is None:
+            return None
+        wanted = params["protocolVersion"]
+        version = wanted if wanted in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION
+        profile = read_profile(version, params["clientInfo"], params.get("capabilities"))
+        if profile is None:
+            return None
+        self._session = self._server.sessions.open(None, profile)
+        self._session.open_connection = self._open_sdk
+        self._session.send_notification = self._notify
+        return self._session.profile
+
+    async def _notify(self, method: str) -> None:
+        await self._send_line(to_json({"jsonrpc": "2.0", "method": method}))
+
     async def _serve(self, plain: PlainRequest, request: ClientRequest) -> None:
         task = asyncio.current_task()
         assert task is not None
-
-        def end(reason: EndReason) -> None:
-            if reason == "cancelled":
-                self._unwanted.add(task)
-                task.cancel()
-
         try:
-            with self._server.sessions.run(None, plain.id, end):
-                answer = await self._answers.find(plain, request)
+            answer = await self._answers.find(plain, request)
+            if plain.method == INITIALIZE and answer.error_code is not None:
+                self._refuse_session()
             self._answering.add(task)
             await self._send_line(*answer.pieces)
         except asyncio.CancelledError:
@@ -137,7 +272,8 @@ class PlainStdio:
         finally:
             self._requests.close(plain.id)
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._unwanted.discard(task)
-        self._answering.discard(task)
+    def _refuse_session(self) -> None:
+        """Forget the client's session, which the bridge has refused to open."""
+        assert self._session is not None
+        self._session.end()
+        self._session = self._first = None

@@ -7,13 +7,15 @@ import anyio
 import mcp_types as types
 import pytest
 from live import TIMEOUT
-from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server.calls import tool_questions
+from mcp_notebook.bridge.server.calls.tool_call import CallParams
 from mcp_notebook.bridge.server.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
-from mcp_notebook.bridge.server.protocol.client_request import ClientProfile, ClientRequest
+from mcp_notebook.bridge.server.protocol.client_profile import profile_from_sdk
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
 from mcp_notebook.wire import content_blocks, messages
@@ -23,7 +25,7 @@ NOTHING = object()
 """What a user says who never answers."""
 ME, OTHER = (Caller(name=name, is_user=True) for name in ("me", "somebody else"))
 ASK = messages.Ask(id=1, question=1, key="q", message="Sure?", form={})
-PARAMS = types.CallToolRequestParams(name="top")
+PARAMS = CallParams("top")
 
 
 class Channel:
@@ -44,7 +46,7 @@ class Channel:
 def request(version="2026-07-28", elicitation=None, says=None, declares=True):
     capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
     return ClientRequest(
-        profile=ClientProfile(version, messages.ClientInfo(), capabilities if declares else None),
+        profile=profile_from_sdk(version, None, capabilities if declares else None),
         id=7,
         caller=OWNER,
         meta={},
@@ -101,7 +103,7 @@ def call_that_ends(sent):
     [
         (types.ElicitResult(action="decline"), {"action": "decline"}),
         (types.ElicitResult(action="accept", content={"a": 1}), {"content": {"a": 1}}),
-        (MCPError(-1, "no dialog"), {"error": "The client could not ask its user: no dialog"}),
+        (ProtocolError(-1, "no dialog"), {"error": "The client could not ask its user: no dialog"}),
         (ValueError("bad"), {"error": "The client's answer could not be read: ValueError."}),
     ],
 )
@@ -183,7 +185,7 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     assert isinstance(parked, types.InputRequiredResult)
     (asked,) = parked.input_requests.values()
     assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
-    params = types.CallToolRequestParams(
+    params = CallParams(
         name="top",
         request_state=parked.request_state,
         input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},

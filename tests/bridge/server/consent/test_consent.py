@@ -474,7 +474,7 @@ async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel)
             server.mcp, mode="auto", elicitation_callback=user, client_info=info
         ) as other:
             await Raw(other).refusal({"year": 22}, question.request_state)
-        server._default_caller = Caller(name="another")
+        server.default_caller = Caller(name="another")
         async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
             await Raw(client).refusal({"year": 22}, question.request_state)
     async with connected(kernel, "auto", user) as elsewhere:  # another bridge

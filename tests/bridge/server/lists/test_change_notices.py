@@ -97,10 +97,11 @@ class Deaf:
 
     def __init__(self):
         self.was_tried = anyio.Event()
-        self._connection = Connection(None, protocol_version="2025-11-25")
+        self._connection = Connection(self, protocol_version="2025-11-25")
         self.client_params = self.client_capabilities = None
 
-    async def send_tool_list_changed(self):
+    async def notify(self, method, _params, _options):
+        assert method == "notifications/tools/list_changed"
         self.was_tried.set()
         await anyio.sleep_forever()
 
@@ -120,10 +121,10 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
     notices, heard = change_notices.ChangeNotices(lambda _: (), OWNER), anyio.Event()
     hearing, deaf = Deaf(), [Deaf(), Deaf()]
 
-    async def hear():
+    async def hear(*_):
         heard.set()
 
-    hearing.send_tool_list_changed = hear
+    hearing.notify = hear
     for session in (deaf[0], hearing, deaf[1]):
         ctx = make_context(session, None)
         await notices.add_client(ctx, None)
@@ -148,11 +149,11 @@ async def test_a_caller_hears_only_of_changes_of_the_tools_that_it_sees():
     def session_of(caller):
         session = Deaf()
 
-        async def hear():
+        async def hear(*_):
             heard.append(caller.name)
             await send.send(caller.name)
 
-        session.send_tool_list_changed = hear
+        session.notify = hear
         request = SimpleNamespace(scope={SCOPE_KEY: caller})
         return make_context(session, request)
 

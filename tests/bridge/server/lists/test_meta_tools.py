@@ -18,6 +18,7 @@ from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.declaration import NO_TOOLS
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.lists.meta_tools import (
     CALL,
@@ -29,7 +30,7 @@ from mcp_notebook.bridge.server.lists.meta_tools import (
     TOOLS,
     answer,
 )
-from mcp_notebook.bridge.server.server import NO_TOOLS, NotebookServer
+from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits

@@ -10,7 +10,6 @@ import pytest
 from endpoints import modern, served
 from live import TIMEOUT
 from mcp import Client
-from mcp.server.subscriptions import ResourcesListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
@@ -67,16 +66,16 @@ async def test_each_caller_is_told_what_concerns_it():
                 watcher = ToolsWatcher(caller, lambda who: lists[who.name])
                 tasks.start_soon(subscriptions.listen, client, PARAMS, watcher)
                 assert await client.told() == "SubscriptionsAcknowledged"
-            await subscriptions.publish(ToolsListChanged())  # of tools that Ann does not see
-            await subscriptions.publish(ResourcesListChanged(), lambda caller: caller is ANN)
+            await subscriptions.publish("tools")  # of tools that Ann does not see
+            await subscriptions.publish("resources", lambda caller: caller is ANN)
             lists["ann"] = ("new",)
-            await subscriptions.publish(ToolsListChanged())
+            await subscriptions.publish("tools")
             assert await clients[ANN].told() == "ResourceListChanged"
             for caller in (OWNER, OWNER, ANN):
                 assert await clients[caller].told() == "ToolListChanged"
             subscriptions.close()
     assert [client.close() for client in clients.values()] == [0, 0]
-    await subscriptions.publish(ToolsListChanged())  # to nobody
+    await subscriptions.publish("tools")  # to nobody
 
 
 # -- how many

@@ -34,10 +34,10 @@ class Heard(ChangeNotices):
         super().__init__(lambda _: (), OWNER)
         self.send, self.notices = anyio.create_memory_object_stream(100)
 
-    async def broadcast(self, event, send, is_for):
-        await self.send.send(type(event).__name__)
+    async def broadcast(self, changed, is_for):
+        await self.send.send(changed)
         self.told = {caller.name for caller in (OWNER, ANN, BOB) if is_for(caller)}
-        await super().broadcast(event, send, is_for)
+        await super().broadcast(changed, is_for)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_a_burst_of_results_is_one_notice_and_the_next_burst_another(heard
             for _ in range(50):
                 notices.note_result(OWNER, CUT)
             with anyio.fail_after(LIMIT):
-                assert await heard.notices.receive() == "ResourcesListChanged"
+                assert await heard.notices.receive() == "resources"
         assert heard.notices.statistics().current_buffer_used == 0
 
 

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 from bridges import INITIALIZE, TOKEN, ask, bridge
+from endpoints import modern
 
 AT_END = """
 import atexit, sys
@@ -44,9 +45,42 @@ def test_a_stdio_bridge_loads_no_web_server_no_client_and_nothing_of_headless_no
         assert running.message()["id"] == "hello"
         running.send(json.dumps(LIST).encode())
         assert running.message()["result"]["tools"] == []
+        running.send(json.dumps(LIST | {"method": "resources/list"}).encode())
+        assert running.message()["result"]["resources"] == []
         running.process.stdin.close()
         assert running.wait() == 0
-    assert _read_loaded(running) & (UNUSED | WEB_SERVER | COMMAND_LINE) == set()
+    loaded = _read_loaded(running)
+    assert loaded & (UNUSED | WEB_SERVER | COMMAND_LINE) == set()
+    assert "mcp.server.lowlevel.server" in loaded
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+def test_a_stdio_bridge_lists_and_calls_without_the_sdk(kernel, era):
+    kernel.ok("%%mcp_tool\ndef add(a: int, b: int) -> int:\n    return a + b")
+    call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+    requests = [("tools/list", {}), ("tools/call", call)]
+    with bridge(kernel.home, "stdio", command=COMMAND, stdin=-1) as running:
+        if era == "handshake":
+            running.send(json.dumps(INITIALIZE).encode())
+            assert running.message()["id"] == "hello"
+            running.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            requests.append(("ping", {}))
+        else:
+            requests.append(("server/discover", {}))
+        for method, params in requests:
+            message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
+            if era == "modern":
+                message, _ = modern(message)
+            running.send(json.dumps(message).encode())
+            while "id" not in (answer := running.message()):
+                assert answer["method"] == "notifications/tools/list_changed"
+            assert "result" in answer, answer
+            if method == "tools/call":
+                assert answer["result"]["structuredContent"] == {"result": 3}
+        running.process.stdin.close()
+        assert running.wait() == 0
+    sdk = {name for name in _read_loaded(running) if name.split(".")[0] in {"mcp", "mcp_types"}}
+    assert sdk == {"mcp", "mcp.server", "mcp_types", "mcp_types.version"}  # nothing but names
 
 
 @pytest.mark.slow

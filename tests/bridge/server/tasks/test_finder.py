@@ -16,7 +16,8 @@ from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels import kernel_requests
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.protocol.client_request import ClientProfile, ClientRequest
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.forms import make_task_form
 from mcp_notebook.wire import messages
@@ -107,7 +108,7 @@ async def test_a_task_that_its_kernel_has_forgotten_was_not_lost_with_the_kernel
 async def test_a_task_whose_kernel_lives_is_not_lost_with_the_link(home):
     async with asked(home) as (client, server, kernel):
         task_id = await make_task(client, kernel)
-        finder, asks = server.calls.tasks.finder, []
+        finder, asks = server.tasks.finder, []
         finder.has_kernel = lambda kernel_id: asks.append(kernel_id) or lives
         link, lives = finder.find_link(task_id), True
         kernel.writer.close()
@@ -125,13 +126,13 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
     """Nobody can ask its kernel, which lives."""
     async with asked(home) as (client, server, kernel):
         task_id = await make_task(client, kernel)
-        tasks, asks = server.calls.tasks, []
+        tasks, asks = server.tasks, []
         tasks.finder.has_kernel = lambda kernel_id: asks.append(kernel_id) or True
         link = tasks.finder.find_link(task_id)
         kernel.writer.close()
         await link.end.wait()
         request = ClientRequest(
-            profile=ClientProfile("2026-07-28", messages.ClientInfo(), None),
+            profile=ClientProfile("2026-07-28", messages.ClientInfo()),
             id=1,
             caller=OWNER,
             meta={},
@@ -154,7 +155,7 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
 async def test_a_task_whose_kernel_is_not_linked_says_whether_it_lives(home, lives, text, code):
     async with asked(home) as (client, server, _):
         ids = []
-        server.calls.tasks.finder.has_kernel = lambda kernel_id: ids.append(kernel_id) or lives
+        server.tasks.finder.has_kernel = lambda kernel_id: ids.append(kernel_id) or lives
         with pytest.raises(MCPError, match=text) as caught:
             await ask_task(client, "tasks/get", f"train-ab12-{'0' * 32}")
         assert caught.value.code == code

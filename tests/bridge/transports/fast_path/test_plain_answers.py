@@ -9,13 +9,15 @@ import pytest
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import ServerRunner
 
+from mcp_notebook.bridge.server.declaration import SERVER_INFO
 from mcp_notebook.bridge.server.protocol.base64_text import expand
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS
 from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, write_error
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 
-SERVER = Server("mcp-notebook", version="1", title="t")
+SERVER = Server(**SERVER_INFO)
 PICTURE = bytes(range(256))
 RESULTS = [
     Result(),
@@ -41,7 +43,7 @@ RESULTS = [
 
 @pytest.mark.parametrize("result", RESULTS)
 def test_a_result_is_the_sdks(result):
-    answers = PlainAnswers(SimpleNamespace(mcp=SERVER))
+    answers = PlainAnswers(SimpleNamespace())
     runner = ServerRunner(SERVER, None, None)
     for version, takes_structured in itertools.product(VERSIONS, [True, False]):
         pieces = answers.write_result(result, version, takes_structured=takes_structured)
@@ -56,7 +58,7 @@ def test_an_error_is_the_sdks():
     error = types.ErrorData(code=-32602, message="no Ü", data={"a": None})
     for request_id in (1, "a\n"):
         message = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
-        answer = write_error(request_id, error)
+        answer = write_error(request_id, ProtocolError(error.code, error.message, error.data))
         dumped = message.model_dump(mode="json", by_alias=True, exclude_none=True)
         assert json.loads(b"".join(expand(answer.pieces))) == dumped
         assert answer.error_code == -32602

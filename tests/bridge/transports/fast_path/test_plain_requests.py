@@ -101,7 +101,7 @@ def test_anything_else_is_not(text):
 def test_what_a_client_says_of_itself_is_read():
     envelope = read_envelope(META | {"progressToken": 1})
     assert envelope.client == messages.ClientInfo(name="c", version="1")
-    assert envelope.capabilities.elicitation is not None
+    assert (envelope.can_elicit, envelope.shows_forms) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,10 @@ from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+ABOUT = {"name": "c", "version": "1"}
+PARAMS = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": ABOUT}
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": PARAMS}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
 
 
@@ -37,7 +41,7 @@ class Client:
 
     def __init__(self, server, era):
         self.requests = OpenRequests()
-        self.plain = PlainStdio(server, self.take_answer, self.requests)
+        self.plain = PlainStdio(server, self.take_answer, self.requests, self.open_sdk)
         self.era = era
         self._server = server
         self.answers = asyncio.Queue()
@@ -53,6 +57,9 @@ class Client:
         self.is_written.set()
         async with self.turn:
             pass
+
+    async def open_sdk(self):
+        raise AssertionError("no tool asks a question")
 
     async def begin(self):
         method = "tools/list" if self.era == "modern" else "initialize"
@@ -115,11 +122,66 @@ async def test_what_is_of_the_other_era_is_for_the_sdk(home, era):
         assert not client.plain.take(line_of(LIST, other))
 
 
-@pytest.mark.parametrize("era", ["handshake", "modern"])
-async def test_the_first_request_is_for_the_sdk(home, era):
+async def test_a_session_is_opened_without_the_sdk(home):
     async with Links(Catalog(), on_change=int) as links:
-        client = Client(NotebookServer(Catalog(), links), era)
+        client = Client(NotebookServer(Catalog(), links), "handshake")
+        assert client.ask(INITIALIZE)
+        assert (await client.hear())["result"]["protocolVersion"] == "2025-06-18"
+        assert client.ask(INITIALIZED)
+        assert client.ask(LIST | {"method": "ping", "id": "p"})
+        assert await client.hear() == {"jsonrpc": "2.0", "id": "p", "result": {}}
+        assert client.ask(CANCELLED | {"params": {"requestId": "p"}})
+        assert client.ask(LIST)
+        assert (await client.hear())["result"] == {"tools": []}
+        assert not client.requests.open_ids
+        assert client.plain.make_missed("m") == [INITIALIZE | {"id": "m"}, INITIALIZED]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
+async def test_the_first_request_of_a_newer_client_needs_no_sdk(home, method):
+    async with Links(Catalog(), on_change=int) as links:
+        client = Client(NotebookServer(Catalog(), links), "modern")
+        assert client.ask(LIST | {"method": method})
+        assert (await client.hear())["result"]["resultType"] == "complete"
+        (missed,) = client.plain.make_missed("m")
+        assert (missed["id"], missed["method"]) == ("m", "server/discover")
+        assert missed["params"]["_meta"] == modern(LIST)[0]["params"]["_meta"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        LIST,
+        INITIALIZED,
+        LIST | {"method": "ping"},
+        LIST | {"method": "server/discover"},
+        INITIALIZE | {"params": PARAMS | {"protocolVersion": 1}},
+        INITIALIZE | {"params": PARAMS | {"capabilities": {"elicitation": None}}},
+        INITIALIZE | {"params": PARAMS | {"capabilities": {"roots": {"listChanged": 1}}}},
+        INITIALIZE | {"params": PARAMS | {"clientInfo": {"name": "c"}}},
+        INITIALIZE | {"params": PARAMS | {"clientInfo": None}},
+        INITIALIZE | {"params": PARAMS | {"clientInfo": ABOUT | {"title": "t" * 20_000}}},
+        INITIALIZE | {"params": PARAMS | {"_meta": {}}},
+    ],
+)
+async def test_a_client_that_begins_in_an_unusual_way_is_for_the_sdk(home, first):
+    async with Links(Catalog(), on_change=int) as links:
+        client = Client(NotebookServer(Catalog(), links), "handshake")
+        assert not client.ask(first)
+        assert client.plain.make_missed("m") == []
+        assert not client.ask(INITIALIZE)  # the SDK has to see the first request
+
+
+async def test_a_session_that_is_refused_is_none(home):
+    limits = Limits(max_requests_per_minute=1, max_caller_requests_per_minute=1)
+    async with Links(Catalog(), on_change=int) as links:
+        server = NotebookServer(Catalog(), links, limits=limits)
+        server.request_rates.take(server.default_caller)
+        client = Client(server, "handshake")
+        assert client.ask(INITIALIZE)
+        assert "requests" in (await client.hear())["error"]["message"]
         assert not client.ask(LIST)
+        assert client.plain.make_missed("m") == []
 
 
 async def test_before_its_session_begins_everything_is_for_the_sdk(home):

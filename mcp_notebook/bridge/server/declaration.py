@@ -1,0 +1,40 @@
+"""What the server says of itself: its program, its capabilities, its instructions.
+
+Runs on the bridge's event loop; pure.
+"""
+
+from typing import Any
+
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.server.tasks.forms import EXTENSION
+
+SERVER_INFO = {"name": "mcp-notebook", "title": "Jupyter notebooks", "version": __version__}
+"""What the server says of its program."""
+ABOUT = (
+    "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
+    "its variables as they are now. A call may wait while the user runs a cell. Tools come and go "
+    "with the notebooks; list them again if one is missing."
+)
+NO_TOOLS = (
+    "No notebook offers a tool at the moment. The user can open a Jupyter notebook, run "
+    "`%load_ext mcp_notebook`, and put `%%mcp_tool` as the first line of a cell with a function."
+)
+
+
+def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
+    """Return the capabilities that the server declares, in MCP's form.
+
+    Clients of the handshake era are told that the lists change, which the SDK's HTTP transport
+    offers no way to declare. No client can subscribe to a resource, which the SDK declares for
+    every server with subscriptions: the content of a resource never changes.
+
+    Args:
+        protocol_version: The client's; None: one of the handshake era.
+    """
+    lists = {"listChanged": True}
+    capabilities: dict[str, Any] = {"logging": {}, "resources": lists, "tools": lists}
+    if protocol_version in MODERN_PROTOCOL_VERSIONS:
+        capabilities["extensions"] = {EXTENSION: {}}
+    return capabilities

@@ -1,0 +1,155 @@
+"""What a client says of itself: in `initialize`, and since 2026-07-28 in each request's ``_meta``.
+
+Runs on the bridge's event loop; no I/O. Nearly all clients say it in a simple form, which is read
+here without the SDK. For anything else `read_profile` returns None, and the SDK reads or refuses it
+(`profile_from_sdk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    import mcp_types as types
+
+PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES_META_KEY = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel"
+SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""From the least severe on."""
+MAX_NAME = 200
+"""Characters of the name or the version of a client's program."""
+_INFO_TEXTS = ("title", "description", "websiteUrl")
+
+
+@dataclass(frozen=True)
+class ClientProfile:
+    """What a client has said of itself: once for its session, at 2026-07-28 in every request."""
+
+    protocol_version: str
+    """The version of MCP that it speaks."""
+    client: messages.ClientInfo
+    """The client's program; empty if it does not say."""
+    can_elicit: bool = False
+    """Whether it can ask its user anything."""
+    shows_forms: bool = False
+    """Whether it can show its user a form, and not web pages only."""
+    extensions: frozenset[str] = frozenset()
+    """MCP's extensions that it supports."""
+    connection: Any = None
+    """What lasts as long as the client's session (`client_sessions.ClientSession`); None at
+    2026-07-28, where every request stands for itself."""
+
+    @cached_property
+    def is_handshake(self) -> bool:
+        """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
+        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @cached_property
+    def program(self) -> str:
+        """Name and version of the client's program on one line; empty if it does not say."""
+        return f"{self.client.name} {self.client.version}".strip()
+
+
+def read_profile(
+    version: str, info: Any, capabilities: Any, connection: Any = None
+) -> ClientProfile | None:
+    """Return a client's profile, or None if the SDK has to read what it says.
+
+    Args:
+        version: Of the protocol, as negotiated.
+        info: Its ``clientInfo``; None if it has sent none.
+        capabilities: Its capabilities.
+        connection: See `ClientProfile.connection`.
+    """
+    if not _is_simple_info(info) or not _are_simple_capabilities(capabilities):
+        return None
+    elicitation = capabilities.get("elicitation")
+    return ClientProfile(
+        version,
+        messages.ClientInfo()
+        if info is None
+        else messages.ClientInfo(name=info["name"][:MAX_NAME], version=info["version"][:MAX_NAME]),
+        can_elicit=elicitation is not None,
+        shows_forms=elicitation is not None and ("form" in elicitation or "url" not in elicitation),
+        extensions=frozenset(capabilities.get("extensions", ())),
+        connection=connection,
+    )
+
+
+def profile_from_sdk(
+    version: str,
+    params: types.InitializeRequestParams | None,
+    capabilities: types.ClientCapabilities | None,
+    connection: Any = None,
+) -> ClientProfile:
+    """Return the profile of a client whose `initialize` or envelope the SDK has read."""
+    client = messages.ClientInfo()
+    if params is not None:
+        info = params.client_info
+        client = messages.ClientInfo(name=info.name[:MAX_NAME], version=info.version[:MAX_NAME])
+    elicitation = None if capabilities is None else capabilities.elicitation
+    extensions = None if capabilities is None else capabilities.extensions
+    return ClientProfile(
+        version,
+        client,
+        can_elicit=elicitation is not None,
+        shows_forms=elicitation is not None
+        and (elicitation.form is not None or elicitation.url is None),
+        extensions=frozenset(extensions or ()),
+        connection=connection,
+    )
+
+
+def _is_simple_info(info: Any) -> bool:
+    if info is None:
+        return True
+    return (
+        type(info) is dict
+        and type(info.get("name")) is str
+        and type(info.get("version")) is str
+        and all(type(info.get(name, "")) is str for name in _INFO_TEXTS)
+        and "icons" not in info
+    )
+
+
+def _are_simple_capabilities(capabilities: Any) -> bool:
+    if type(capabilities) is not dict:
+        return False
+    roots = capabilities.get("roots", {})
+    return (
+        type(roots) is dict
+        and type(roots.get("listChanged", True)) is bool
+        and all(
+            _is_object_of_objects(capabilities.get(name, {}))
+            for name in ("experimental", "extensions")
+        )
+        and all(
+            _is_nested_objects(capabilities.get(name, {}))
+            for name in ("elicitation", "sampling", "tasks")
+        )
+    )
+
+
+def _is_object_of_objects(value: Any) -> bool:
+    return type(value) is dict and all(type(item) is dict for item in value.values())
+
+
+def _is_nested_objects(value: Any) -> bool:
+    """Return whether a value is an object of nothing but such objects."""
+    return type(value) is dict and all(map(_is_nested_objects, value.values()))
+
+
+def select_reserved(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a request's ``_meta`` in which a client describes itself."""
+    names = (PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
+    return {name: meta[name] for name in (*names, LOG_LEVEL_META_KEY) if name in meta}

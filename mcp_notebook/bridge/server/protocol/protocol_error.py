@@ -1,0 +1,39 @@
+"""The error with which a request is answered: JSON-RPC's, as MCP uses it.
+
+Pure. Raised by everything that answers requests. The SDK's own error is raised in its place where
+the SDK has called us (`sdk_server`), and replaced by it where we have called the SDK.
+"""
+
+from typing import Any
+
+from mcp_notebook.errors import McpNotebookError
+
+CONNECTION_CLOSED = -32000
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
+HEADER_MISMATCH = -32020
+
+
+class ProtocolError(McpNotebookError):
+    """The answer to a request is an error.
+
+    Args:
+        code: One of JSON-RPC's or MCP's.
+        message: For people and models.
+        data: For programs; None for nothing.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The error object of the JSON-RPC message."""
+        form = {"code": self.code, "message": self.message}
+        return form if self.data is None else form | {"data": self.data}

@@ -1,0 +1,196 @@
+"""The SDK's server of a bridge: hands the requests that go through the SDK to our own parts.
+
+Runs on the bridge's event loop. Imported when a bridge first needs the SDK: over HTTP at its start,
+over stdio when a message comes that the short way does not answer. One low-level ``Server`` serves
+both eras of the protocol: the handshake up to 2025-11-25, and 2026-07-28.
+"""
+
+from functools import partial
+from typing import Any, Protocol, cast
+
+from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
+
+# isort: split
+import mcp_types as types
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
+from mcp_notebook.bridge.server.connected_clients import ConnectedClients
+from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
+from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.lists.news_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.resources import ResourceRequests
+from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
+from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
+from mcp_notebook.bridge.server.request_rates import RequestRates
+from mcp_notebook.bridge.server.tasks.forms import TaskForm
+from mcp_notebook.bridge.server.tasks.notices import TaskNotices
+from mcp_notebook.bridge.server.tasks.requests import TaskRequests
+from mcp_notebook.bridge.server.tasks.tasks import Tasks
+
+_CACHEABLE: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
+"""Methods whose results tell clients how long to cache them: not at all."""
+
+
+class Parts(Protocol):
+    """What the SDK's server needs: the parts of a `NotebookServer`."""
+
+    default_caller: Caller
+    request_rates: RequestRates
+    sessions: ClientSessions
+    clients: ConnectedClients
+    changes: ChangeNotices
+    lists: ToolLists
+    calls: ToolCalls
+    resources: ResourceRequests
+    tasks: Tasks
+    open_streams: OpenStreams
+
+    def write_instructions(self, caller: Caller) -> str:
+        """Return what clients read first."""
+
+    def find_input_schema(self, name: str) -> dict[str, Any] | None:
+        """Return the input schema of a tool, or None."""
+
+
+def build(server: Parts) -> Server[Any]:
+    """Return the SDK's server for the parts of ours."""
+    handlers = _Handlers(server)
+    notices = TaskNotices(server.tasks, server.changes.listen, server.default_caller)
+    built = _DeclaringServer(
+        SERVER_INFO["name"],
+        version=SERVER_INFO["version"],
+        title=SERVER_INFO["title"],
+        instructions="",  # depends on the caller: see `_Handlers.fill_in`
+        cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(ttl_ms=0, scope="private")),
+        get_tool_input_schema=server.find_input_schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=cast("Any", handlers.call_tool),  # the SDK has no type for a task
+        on_list_resources=server.resources.list,
+        on_list_resource_templates=server.resources.list_templates,
+        on_read_resource=server.resources.read,
+        on_subscriptions_listen=partial(server.open_streams.listen, notices.listen),
+    )
+    # Without the default middleware: its spans take a tenth of a call's time, and know neither
+    # notebook nor outcome. `CallTracer` makes those of calls.
+    built.middleware[:] = [
+        translate_errors,
+        server.request_rates,
+        server.sessions,
+        server.clients,
+        handlers.fill_in,
+    ]
+    built.add_notification_handler(
+        "notifications/initialized", types.NotificationParams, server.changes.add_client
+    )
+    # Not as an argument: the SDK would warn that logging is deprecated. Older clients use it.
+    built.add_request_handler(
+        "logging/setLevel", types.SetLevelRequestParams, handlers.set_log_level
+    )
+    TaskRequests(server.tasks, server.default_caller).add_to(built)
+    return built
+
+
+async def translate_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Raise the SDK's error in place of ours; middleware of the SDK's server."""
+    try:
+        return await call_next(ctx)
+    except ProtocolError as error:
+        raise MCPError(error.code, error.message, error.data) from error
+
+
+class _Handlers:
+    """Answers what the SDK asks.
+
+    Args:
+        server: Knows the answers.
+    """
+
+    def __init__(self, server: Parts) -> None:
+        self._server = server
+
+    async def list_tools(
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[])
+
+    async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Add what depends on the caller: the list of tools, and the instructions."""
+        result = await call_next(ctx)
+        if isinstance(result, dict):
+            if "instructions" in result:
+                caller = find_caller(ctx, self._server.default_caller)
+                result["instructions"] = self._server.write_instructions(caller)
+            elif ctx.method == "tools/list":
+                await self._fill_in_tools(ctx, result)
+        return result
+
+    async def _fill_in_tools(self, ctx: ServerRequestContext[Any], result: dict[str, Any]) -> None:
+        """Complete the answer to a request for the list of tools.
+
+        The SDK validates the request and builds the answer around an empty list. The tools are
+        added here in their final form: converting a thousand of them at every request would take
+        longer than everything else.
+        """
+        cursor = (ctx.params or {}).get("cursor")
+        request = read_request(ctx, self._server.default_caller)
+        page = await self._server.lists.find_page(request, cursor)
+        result["tools"] = list(page.tools)
+        if page.next_cursor is not None:
+            result["nextCursor"] = page.next_cursor
+
+    async def call_tool(
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult | TaskForm:
+        request = read_request(ctx, self._server.default_caller)
+        call = CallParams(
+            params.name, params.arguments, params.input_responses, params.request_state
+        )
+        return await self._server.calls.answer(request, call, make_call_result)
+
+    async def set_log_level(
+        self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        self._server.calls.set_log_level(find_session(ctx), params.level)
+        return types.EmptyResult()
+
+
+class _DeclaringServer(Server[Any]):
+    """The SDK's server, declaring exactly the capabilities that `list_capabilities` returns."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return what the server says of itself."""
+        options = super().create_initialization_options(
+            notification_options, experimental_capabilities, extensions
+        )
+        return options.model_copy(update={"capabilities": self.get_capabilities()})
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,  # noqa: ARG002 - the SDK's signature
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,  # noqa: ARG002
+        extensions: dict[str, dict[str, Any]] | None = None,  # noqa: ARG002
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """Return what the server can do."""
+        return types.ServerCapabilities.model_validate(list_capabilities(protocol_version))
