@@ -33,8 +33,8 @@ async def test_progress_increases_with_each_notice_whatever_the_tool_reports(val
 async def test_a_log_message_of_an_unknown_level_is_an_ordinary_one(level, told):
     heard = []
 
-    async def send_log(params):
-        heard.append((params.level, params.data))
+    async def send_log(level, _logger, text):
+        heard.append((level, text))
 
     send = make_log_sender(SimpleNamespace(channel=SimpleNamespace(send_log=send_log)))
     await send(messages.Log(id=1, level=level, text="It began."))
