@@ -1,8 +1,8 @@
-"""Finds the notebooks whose kernels cannot be linked, or have left lately, and says why.
+"""Finds notebooks whose kernels cannot be linked or have recently ended, with the reason.
 
 Runs in the process of a command, or in a thread of a bridge when a client calls an unknown tool: a
-kernel may have left before the bridge started, and its note names no tools. Looks at the records
-and the notes beside them only; what an attempt to link a kernel says is said by `shell_kernels`.
+kernel may have ended before the bridge started, and its departure note names no tools. Reads only
+the records and the notes beside them; errors of linking a kernel come from `shell_kernels`.
 """
 
 import socket
@@ -20,11 +20,11 @@ from mcp_notebook.text.missing_tools import (
 
 
 def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> list[MissingTool]:
-    """Return the notebooks that have left a trace, but have no kernel that can be linked here.
+    """Return the notebooks with a record or a note, but without a kernel that can be linked here.
 
     Args:
         settings: Where the records are.
-        also_back: Also return those that have left lately and are open again, perhaps without
+        also_back: Also return notebooks that ended recently and are open again, perhaps without
             having run all their cells.
     """
     absent = []
@@ -48,12 +48,12 @@ def find_absent_notebooks(settings: Settings, *, also_back: bool = False) -> lis
 
 
 def find_departed_notebooks(settings: Settings) -> list[MissingTool]:
-    """Return the notebooks that have left lately, latest first; they may be open again."""
+    """Return the notebooks that ended recently, latest first; they may be open again."""
     return [_explain_departure(each) for each in list_departures(settings.records_folder)]
 
 
 def has_kernel(settings: Settings, kernel_id: str) -> bool:
-    """Return whether a kernel lives, as far as can be known here of those on other machines."""
+    """Return whether a kernel is alive; kernels on other machines count as alive."""
     return any(
         record.id == kernel_id and (record.host != socket.gethostname() or is_alive(record))
         for record in read_records(settings.records_folder)

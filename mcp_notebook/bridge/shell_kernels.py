@@ -1,4 +1,4 @@
-"""Links the kernels that a command needs: those of all open notebooks, or that of one notebook.
+"""Links the kernels that a command needs: those of all open notebooks, or of one notebook.
 
 Runs in a short-lived process, without MCP. A notebook that is not open is run, and its kernel ends
 with the command.
@@ -70,7 +70,7 @@ def _note_run(notebook: Path) -> None:
 async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]:
     """Link kernels, and return those that cannot be linked."""
     failures = []
-    # One after the other: the names of notebooks with the same name depend on their order.
+    # In order: it determines the names of notebooks with the same name.
     for record in records:
         try:
             await links.connect(record)

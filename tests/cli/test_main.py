@@ -297,7 +297,7 @@ def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
     path = _notebook(home, "%load_ext mcp_notebook", "1 / 0", tool)
     refused = _run(home, *arguments, "--notebook", path)
     assert refused.returncode == 1
-    assert "Fix the cell, or go on despite it with --allow-errors." in refused.stderr
+    assert "Fix the cell, or continue after errors with --allow-errors." in refused.stderr
     allowed = _run(home, *arguments, "--notebook", path, "--allow-errors")
     assert allowed.returncode == 0
     assert allowed.stdout == ("add\tbusy\ta\tAdd.\n" if arguments == ["list"] else "2\n")

@@ -135,8 +135,8 @@ async def test_a_client_that_only_starts_commands_uses_the_page_of_a_notebook(hu
     ("page", "owner", "reason"),
     [
         ("user/ada/lab", "bob", r"does not accept the token.*/hub/token"),
-        ("user/ada/lab", None, r"wants a token.*/hub/token"),
-        ("user/cleo/lab", "cleo", r"does not run\. Start it in the browser, at http.*/hub/home"),
+        ("user/ada/lab", None, r"requires a token.*/hub/token"),
+        ("user/cleo/lab", "cleo", r"is not running\. Start it in the browser, at http.*/hub/home"),
         ("hub/home", "ada", r"Open your server in the browser"),
     ],
 )

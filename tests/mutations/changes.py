@@ -626,7 +626,7 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/replica_set.py",
-        "                self._next = None  # it may be saved again",
+        "                self._next = None  # saving it with outputs",
         "                pass  # it may be saved again",
         "bridge/headless/test_replica_set.py",
     ),

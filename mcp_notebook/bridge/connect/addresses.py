@@ -1,8 +1,8 @@
-"""What the user gave as an address: an endpoint of MCP, or any page of a Jupyter server.
+"""Parses the address that the user gave: an MCP endpoint, or any page of a Jupyter server.
 
-Pure. People paste what the browser shows, as ``https://hub/user/x/lab/tree/a.ipynb?token=...``;
-which path of it is MCP, `find_endpoint` asks the server. ``binder:OWNER/REPO@REF`` and a link to a
-Binder name a repository to start (`binder`).
+Pure. Users paste what the browser shows, such as
+``https://hub/user/x/lab/tree/a.ipynb?token=...``; `find_endpoint` then asks the server which path
+is MCP. ``binder:OWNER/REPO@REF`` and Binder links name a repository to start (`binder`).
 """
 
 import re
@@ -15,14 +15,14 @@ from mcp_notebook.errors import RemoteError
 
 _PATH = "mcp"
 _SHOWS_FILE = ("tree", "notebooks", "edit", "view", "files")
-"""The words of Jupyter's addresses that a file's path follows."""
+"""Path segments of Jupyter's URLs that are followed by a file's path."""
 _PAGES = frozenset(
     {*_SHOWS_FILE, "api", "consoles", "doc", "lab", "login", "logout", "nbclassic", "retro"}
     | {"terminals", "voila"}
 )
-"""The words with which the address of a page begins, below the address of its server."""
+"""First path segments of Jupyter's pages, below the server's URL."""
 _SAFE = "!$&'()*+,;=:@~"
-"""Characters of a path that need no quotes."""
+"""Characters of a path that are not percent-encoded."""
 _BINDER_PROVIDERS = ("gh", "gl", "git", "gist", "zenodo", "figshare", "hydroshare", "dataverse")
 _PUBLIC_BINDER = "https://mybinder.org"
 
@@ -32,30 +32,30 @@ class Address:
     """Where to look for an endpoint."""
 
     endpoints: tuple[str, ...]
-    """Addresses that may be one, in the order to try them."""
+    """Candidate URLs, in the order to try them."""
     server: str
-    """Address of the Jupyter server, if it is one."""
+    """URL of the Jupyter server, if it is one."""
     token: str | None = field(default=None, repr=False)
-    """The secret in what was pasted."""
+    """The token in the pasted address."""
 
 
 @dataclass(frozen=True)
 class BinderRepository:
-    """A repository that a Binder is to start."""
+    """A repository to start on a BinderHub."""
 
     binder: str
-    """Address of the BinderHub."""
+    """URL of the BinderHub."""
     spec: str
-    """Provider, repository and version, as in the BinderHub's addresses."""
+    """Provider, repository and ref, as in the BinderHub's URLs."""
     path: str | None = None
-    """The notebook in it to use."""
+    """The notebook to open."""
 
 
 def read_address(text: str) -> Address | BinderRepository:
-    """Return what an address leads to.
+    """Parse an address.
 
     Raises:
-        RemoteError: It cannot be one.
+        RemoteError: It is not an address.
     """
     text = text.strip().strip("<>\"'")
     if text.lower().startswith("binder:"):
@@ -69,13 +69,13 @@ def read_address(text: str) -> Address | BinderRepository:
         raise RemoteError(f"The address cannot be read: {error}. Copy it again.") from None
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[\w.:%-]+", host):
         raise RemoteError(
-            "This is not the address of a server. It begins with http:// or https:// and the "
-            "server's name, or it is binder:OWNER/REPO@REF."
+            "This is not the address of a server. Give a URL that begins with http:// or https://, "
+            "or binder:OWNER/REPO@REF."
         )
     if parts.username is not None or parts.password is not None:
         raise RemoteError(
-            f"The address has a name or a password in it (before @{host}), which is not sent. "
-            "Leave them out, and name a token with --token-file."
+            f"The address contains a user name or a password (before @{host}), which is not "
+            "supported. Remove it, and name a file with the token with --token-file."
         )
     name = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
@@ -89,22 +89,22 @@ def read_address(text: str) -> Address | BinderRepository:
 
 
 def check_encryption(url: str, *, insecure: bool) -> None:
-    """Check that nobody on the way to a server can read what goes there.
+    """Check that the connection to a server is encrypted, or need not be.
 
     Raises:
-        RemoteError: They can, and the user has not said that it is well.
+        RemoteError: It is not encrypted, and the user has not allowed that.
     """
     parts = urlsplit(url)
     if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname or ""):
         raise RemoteError(
-            f"{parts.scheme}://{parts.netloc} is another machine, and nothing is encrypted: "
-            "everybody on the way reads the token and all results. Connect with https://, or add "
-            "--insecure if something else encrypts, such as a tunnel."
+            f"{parts.scheme}://{parts.netloc} is another machine, and the connection is not "
+            "encrypted: anyone on the network can read the token and all results. Connect with "
+            "https://, or add --insecure if something else encrypts, such as a tunnel."
         )
 
 
 def find_hub(url: str) -> str | None:
-    """Return the address of the JupyterHub that a user's server is behind, None if it is none."""
+    """Return the URL of the JupyterHub that runs a user's server; None without a JupyterHub."""
     parts = urlsplit(url)
     words = parts.path.split("/")
     if "user" not in words[:-1]:
@@ -116,9 +116,9 @@ def _add_scheme(text: str) -> str:
     host = re.split(r"[/?#]", text)[0]
     if host.endswith(".ipynb") or not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", host):
         raise RemoteError(
-            f"{text.partition('?')[0]!r} is not an address. Paste that of the Jupyter server, as "
-            "the browser shows it, or that of MCP, which ends in /mcp. A file is served by "
-            "`mcp-notebook stdio FILE`."
+            f"{text.partition('?')[0]!r} is not an address. Paste the address of the Jupyter "
+            "server, as the browser shows it, or of an MCP endpoint, which ends in /mcp. To serve "
+            "a file, run `mcp-notebook stdio FILE`."
         )
     local = is_loopback(re.sub(r":\d+$", "", host))
     return f"{'http' if local else 'https'}://{text}"
@@ -126,14 +126,14 @@ def _add_scheme(text: str) -> str:
 
 def _make_address(origin: str, words: Sequence[str], token: str | None) -> Address:
     words = list(words)
-    # hub/user/NAME is what the Hub shows for a server that does not run.
+    # The Hub shows hub/user/NAME for a stopped server.
     if "hub" in words and words[words.index("hub") + 1 :][:1] == ["user"]:
         words.pop(words.index("hub"))
     after_user = words.index("user") + 2 if "user" in words[:-1] else 0
     if not after_user and "hub" in words:
         raise RemoteError(
-            f"{_join(origin, words)} is a page of the JupyterHub, and not of a server on it. Open "
-            "your server in the browser, and take the address from there: it has /user/ in it."
+            f"{_join(origin, words)} is a page of the JupyterHub, not of your server. Open your "
+            "server in the browser, and copy its address, which contains /user/."
         )
     if _PATH in words[after_user:]:
         at = words.index(_PATH, after_user)
@@ -150,7 +150,7 @@ def _make_address(origin: str, words: Sequence[str], token: str | None) -> Addre
 
 
 def _find_notebook(words: Sequence[str]) -> Sequence[str]:
-    """Return the path of the notebook that a page shows, nothing if it shows none."""
+    """Return the path of the notebook that a page shows, [] without one."""
     at = next((at for at, word in enumerate(words) if word in _SHOWS_FILE), len(words))
     path = list(words[at + 1 :])
     if not path or not path[-1].endswith(".ipynb"):
@@ -166,8 +166,8 @@ def _read_binder(text: str) -> BinderRepository:
     match = re.fullmatch(r"binder:([\w.-]+)/([\w.-]+)(?:@([\w./-]+))?", text, re.IGNORECASE)
     if match is None:
         raise RemoteError(
-            f"{text!r} names no repository. Write binder:OWNER/REPO@REF, where REF is a branch, a "
-            "tag or a commit, or paste the link to the Binder."
+            f"{text!r} is not a repository. Write binder:OWNER/REPO@REF, where REF is a branch, a "
+            "tag or a commit, or paste a Binder link."
         )
     return BinderRepository(_PUBLIC_BINDER, f"gh/{match[1]}/{match[2]}/{match[3] or 'HEAD'}")
 

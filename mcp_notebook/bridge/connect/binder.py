@@ -1,12 +1,12 @@
-"""Jupyter servers on Binder: started from a repository, and found again while they live.
+"""Starts Jupyter servers on Binder from a repository, and reuses those that run.
 
-Runs on the event loop of `mcp-notebook connect`. Clients start their commands again and again, some
-twice at once; each Binder would build for minutes, and begin without what was computed before. So a
-server is kept with its token in a file of the user's own, by its repository, and started once at a
-time.
+Runs on the event loop of `mcp-notebook connect`. Clients start their commands often, some twice at
+once, and each new server would build for minutes and lack everything computed before. So the URL
+and token of a repository's server are kept in a private file, and a lock lets one process at a time
+start it.
 
-BinderHub's build API: ``GET /build/PROVIDER/REPO/REF`` is a stream of events; the one of the phase
-``ready`` has the address of a Jupyter server and its token
+BinderHub's build API: ``GET /build/PROVIDER/REPO/REF`` streams events; the event of the phase
+``ready`` has the URL and the token of a Jupyter server
 (https://binderhub.readthedocs.io/en/latest/api.html).
 """
 
@@ -38,12 +38,12 @@ from mcp_notebook.settings.private_files import (
 from mcp_notebook.text.terminal import print_note
 
 _LOOK_INTERVAL = 0.2
-"""Seconds between two looks whether another process has started the server."""
+"""Seconds between two attempts to get another process's lock."""
 _FAILURES = ("failed", "failure")
 _LINES_KEPT = 15
-"""The last lines of a build, for the message about its failure."""
+"""Last lines of a build, for the error message."""
 _QUIET = ("building", "pushing", "fetching")
-"""Phases that say thousands of lines: only their beginning is told."""
+"""Phases with thousands of lines, of which only the start is reported."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Launch:
     """A Jupyter server that a BinderHub has started."""
 
     url: str
-    """Its address; ends with a slash."""
+    """Its URL; ends with a slash."""
     token: str = field(repr=False)
 
 
@@ -63,17 +63,17 @@ async def find_launch(
     *,
     insecure: bool = False,
 ) -> Remote:
-    """Return the endpoint of a repository's server, which is started unless it lives.
+    """Return the endpoint of a repository's server; start the server unless it runs.
 
     Args:
-        http: Makes the requests.
+        http: The HTTP client.
         repository: The repository.
-        credentials: For a BinderHub that wants a login.
-        file: Where the server is kept.
-        insecure: Whether it is well that nothing is encrypted on the way to another machine.
+        credentials: For a BinderHub that requires a login.
+        file: Stores the server's URL and token.
+        insecure: Whether an unencrypted connection to another machine is allowed.
 
     Raises:
-        RemoteError: It cannot be started, or has no endpoint.
+        RemoteError: The server cannot be started, or has no endpoint.
     """
     async with file.hold():
         launch = file.read()
@@ -81,9 +81,9 @@ async def find_launch(
             try:
                 return await _connect(http, launch, credentials, insecure=insecure)
             except LaunchEnded:
-                print_note("The server that was started on Binder before has ended.")
+                print_note("The previous server on Binder has ended.")
             except RemoteError as error:
-                # Perhaps it is only the network: what was computed there must not be given up.
+                # It may be only the network: do not discard what was computed there.
                 raise RemoteError(
                     f"{error} If that server has ended, remove {file.path} to start a new one."
                 ) from None
@@ -91,8 +91,8 @@ async def find_launch(
         launch = await launch_repository(http, repository, credentials, print_note)
         file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")
         print_note(
-            "Open a notebook there in the browser, and run it: its tools appear then. The address, "
-            f"with the token in it, is in {file.link_file}."
+            "Open a notebook there in the browser and run it; then its tools appear. The address, "
+            f"which contains the token, is in {file.link_file}."
         )
         return await _connect(http, launch, credentials, insecure=insecure)
 
@@ -100,10 +100,10 @@ async def find_launch(
 async def _connect(
     http: httpx2.AsyncClient, launch: Launch, credentials: Credentials, *, insecure: bool
 ) -> Remote:
-    """Return the endpoint of a server that was started.
+    """Return the endpoint of a server on Binder.
 
     Raises:
-        RemoteError: It has none, is not reached, or has ended.
+        RemoteError: The server has no endpoint, cannot be reached, or has ended.
     """
     server = launch.url.rstrip("/")
     check_encryption(server, insecure=insecure)
@@ -114,23 +114,23 @@ async def _connect(
 
 
 class LaunchFile:
-    """The file about one repository.
+    """The file with a repository's server.
 
     Args:
-        home: The folder of mcp-notebook.
+        home: The folder of mcp-notebook's own files.
         repository: The repository.
     """
 
     def __init__(self, home: Path, repository: BinderRepository) -> None:
         key = hashlib.sha256(f"{repository.binder}/{repository.spec}".encode()).hexdigest()[:16]
         self.path = home / "binder" / f"{key}.json"
-        """Has the address and the token, for the next start."""
+        """The URL and the token, for the next start."""
         self.link_file = home / "binder" / f"{key}.url"
-        """Has the address for the browser, with the token in it."""
+        """The URL for the browser, which contains the token."""
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Let one process at a time into the block, however long another one is in it."""
+        """Let one process at a time run the block; others wait without limit."""
         make_private_folder(self.path.parent)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
@@ -142,7 +142,7 @@ class LaunchFile:
             os.close(descriptor)  # ends the lock
 
     def read(self) -> Launch | None:
-        """Return the server that was started last, whether it lives or not; None without one."""
+        """Return the last server, which may have ended; None without one."""
         try:
             content = json.loads(read_private(self.path))
             return Launch(str(content["url"]), str(content["token"]))
@@ -150,11 +150,11 @@ class LaunchFile:
             return None
 
     def write(self, launch: Launch, page: str) -> None:
-        """Keep a server.
+        """Store a server.
 
         Args:
             launch: The server.
-            page: Path of a page there, below its address.
+            page: Path of a page, below the server's URL.
         """
         write_private(self.path, json.dumps({"url": launch.url, "token": launch.token}))
         token = f"?token={launch.token}" if launch.token else ""
@@ -167,13 +167,13 @@ async def launch_repository(
     credentials: Credentials,
     tell: Callable[[str], None],
 ) -> Launch:
-    """Have a BinderHub build and start a repository; that takes seconds, or many minutes.
+    """Build and start a repository on a BinderHub; takes seconds to many minutes.
 
     Args:
-        http: Makes the request.
-        repository: What to start, and where.
-        credentials: For a BinderHub that wants a login.
-        tell: Gets a line about each step.
+        http: The HTTP client.
+        repository: The repository and the BinderHub.
+        credentials: For a BinderHub that requires a login.
+        tell: Called with a line about each step.
 
     Raises:
         RemoteError: It does not start.
@@ -193,18 +193,19 @@ async def launch_repository(
                 last = "\n".join(messages[-_LINES_KEPT:])
                 raise RemoteError(
                     f"{repository.binder} could not start {repository.spec}. Check the repository "
-                    f"and its version. It says: {last or 'nothing.'}"
+                    f"and its ref. The end of the log: {last or 'empty.'}"
                 )
             if phase != before or (message and phase not in _QUIET):
                 tell(f"{phase}: {message}" if message and phase not in _QUIET else f"{phase} ...")
             before = phase
     raise RemoteError(
-        f"{repository.binder} ended its answer before {repository.spec} was started. Try again."
+        f"{repository.binder} closed the connection before {repository.spec} was started. Try "
+        "again."
     )
 
 
 def _read_event(data: str) -> tuple[str, str, Launch | None]:
-    """Return the phase and message of an event, and the server if it is there."""
+    """Return the phase and message of an event, and the server once it is ready."""
     try:
         event = json.loads(data)
     except ValueError:

@@ -1,8 +1,8 @@
 """The client's lines: stdin and stdout of `mcp-notebook connect`.
 
-A daemon thread reads stdin and another one writes stdout, on every system and whatever stdin is (a
-pipe, a file, a terminal); all else is the event loop's. Neither thread keeps the process from
-ending: nobody can wake one that waits for a client. What the lines mean, `messages` knows.
+One daemon thread reads stdin and another one writes stdout, on every system and for every kind of
+stdin (a pipe, a file, a terminal); all else runs on the event loop. They are daemon threads because
+a thread that is blocked on a client cannot be woken up. `messages` parses the lines.
 """
 
 import asyncio
@@ -19,23 +19,23 @@ from mcp_notebook.bridge.connect.messages import Message
 
 
 class ClientLines:
-    """Lines from and to the client; a context manager, on whose event loop all methods run.
+    """Lines from and to the client; an async context manager.
 
-    From then on, anything else that prints writes to stderr, and anything else that reads stdin
-    finds it empty.
+    Once entered, other code that prints writes to stderr, and other code that reads stdin finds it
+    empty. All methods run on the event loop that entered it.
 
     Args:
-        max_bytes: Of one line.
+        max_bytes: Size limit of a line.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self.is_terminal = os.isatty(0)
-        """Whether a person sits there, and no client."""
+        """Whether stdin is a terminal: a person started the command."""
         self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._outbox: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
         self._turns = threading.Semaphore()
-        """Lets the reader be one line ahead."""
+        """Lets the reader read one line ahead."""
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -52,13 +52,13 @@ class ClientLines:
         """Do nothing: the threads end with the process."""
 
     async def receive(self) -> bytes | None:
-        """Return the next line, b"" in place of one that is too long, None at the end of stdin."""
+        """Return the next line, b"" for one that is too long, None at the end of stdin."""
         line = await self._inbox.get()
         self._turns.release()
         return line
 
     async def send(self, message: Message) -> None:
-        """Write a message, and wait until the client's pipe has it, or the client is gone."""
+        """Write a message, and wait until it is written or the client has disconnected."""
         is_written = anyio.Event()
         self._outbox.put((message.body + b"\n", is_written))
         await is_written.wait()
@@ -82,7 +82,7 @@ class ClientLines:
                 yield line.rstrip(b"\r\n")
 
     def _write_all(self, descriptor: int) -> None:
-        """Write to stdout what is sent, in a thread."""
+        """Write messages to stdout, in a thread."""
         is_open = True
         with contextlib.suppress(RuntimeError):  # the loop has ended
             while True:
@@ -91,5 +91,5 @@ class ClientLines:
                     while is_open and line:
                         line = line[os.write(descriptor, line) :]
                 except OSError:
-                    is_open = False  # the client is gone: stdin ends, too
+                    is_open = False  # the client has disconnected; stdin ends as well
                 self._loop.call_soon_threadsafe(is_written.set)

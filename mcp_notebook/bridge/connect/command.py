@@ -1,8 +1,8 @@
-"""``mcp-notebook connect``: finds the remote server, then passes its client's messages on.
+"""``mcp-notebook connect``: finds the remote server, then forwards the client's messages.
 
-Runs on the event loop of the command's process. What goes wrong before the client's messages can be
-passed on ends the command. The client that waits for an answer gets it in words, too: not every
-client shows what a command prints.
+Runs on the event loop of the command's process. An error before messages can be forwarded ends the
+command. It is also sent to the client as the answer to its first requests, because not every client
+shows what a command prints.
 """
 
 import anyio
@@ -31,20 +31,20 @@ _HINT = (
     "Ctrl-C to stop it."
 )
 _FIRST_LINE_LIMIT = 10.0
-"""Seconds that a client has for its first request, to be told why nothing works."""
+"""Seconds to wait for the first request of a client, to answer it with the error."""
 _NEXT_LINE_LIMIT = 2.0
 
 
 async def connect(
     settings: Settings, text: str, source: TokenSource, *, insecure: bool = False
 ) -> None:
-    """Pass messages between stdin and stdout and a remote server until stdin ends.
+    """Forward messages between stdin, stdout and a remote server until stdin ends.
 
     Args:
         settings: All options.
         text: The address, as the user gave it.
         source: Where the token is.
-        insecure: Whether it is well that nothing is encrypted on the way to another machine.
+        insecure: Whether an unencrypted connection to another machine is allowed.
 
     Raises:
         McpNotebookError: The server cannot be used.
@@ -76,9 +76,9 @@ def _choose_credentials(
         return credentials
     if isinstance(address, Address) and address.token:
         print_note(
-            "The address has a token in it, which every user of this machine can read in the list "
+            "The address contains a token, which every user of this machine can read in the list "
             "of processes. Write it to a file that only you can read, name that file with "
-            "--token-file, and leave ?token=... out of the address."
+            "--token-file, and remove ?token=... from the address."
         )
         return Credentials(address.token, "the address")
     bridge = read_bridge(settings.bridge_file)
@@ -88,7 +88,7 @@ def _choose_credentials(
 
 
 async def _refuse(lines: ClientLines, reason: str, max_bytes: int) -> None:
-    """Answer the requests of a client with an error until it leaves, or sends no more."""
+    """Answer the requests of a client with an error until it disconnects or stops sending."""
     limit = _FIRST_LINE_LIMIT
     while not lines.is_terminal:
         line = None

@@ -1,8 +1,8 @@
 """The token for the remote server: from a file, a variable, the keyring, or the pasted address.
 
-Runs in the process of `mcp-notebook connect`, before anything else. There is no option for a token
-itself: everybody on the machine can read arguments. One that is part of a pasted address is used,
-and a note says where it should be instead.
+Runs in the process of `mcp-notebook connect`, before anything else. There is no option for the
+token itself, because every user of the machine can read a command's arguments. A token in a pasted
+address is used, with a note about where to keep it instead.
 """
 
 import os
@@ -24,40 +24,40 @@ _OF_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 @dataclass(frozen=True)
 class Credentials:
-    """A token, and where it is from; without one, requests are sent as they are."""
+    """A token and its source; without a token, requests are sent without authentication."""
 
     token: str | None = None
     place: str = ""
-    """In words that do not contain it."""
+    """The source in words, without the token."""
     is_from_binder: bool = False
-    """Whether a BinderHub gave it with a server that ends when nobody uses it."""
+    """Whether it is the token of a server on Binder, which ends when it is not used."""
 
     def __repr__(self) -> str:
-        """Say where it is from, and nothing else."""
+        """Show the source, not the token."""
         return f"Credentials({self.place!r})"
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that sends it, in a form that Jupyter and its Hub also take."""
+        """The Authorization header, in a form that Jupyter and JupyterHub accept."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 @dataclass(frozen=True)
 class TokenSource:
-    """Where the user says that the token is."""
+    """The source of the token that the user named."""
 
     place: str | None = None
     """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
 
     def read(self, env: Mapping[str, str] | None = None) -> Credentials | None:
-        """Return what is there, None if the user named nothing.
+        """Read the token, None if the user named no source.
 
         Args:
-            env: The environment; None for that of the process.
+            env: The environment; None: that of the process.
 
         Raises:
-            TokenError: There is no token.
-            MissingLibrary: The keyring needs a library.
+            TokenError: The source has no token.
+            MissingLibrary: The library for the keyring is not installed.
         """
         if self.place is None:
             return None
@@ -81,8 +81,8 @@ def _check(text: str, place: str) -> Credentials:
         raise TokenError(f"There is no token in {place}: it is empty. Write the token there.")
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise TokenError(
-            f"What is in {place} is not a token: a token is one word of ASCII characters. "
-            "Write the token there, and nothing else."
+            f"The content of {place} is not a token: a token is one word of ASCII characters. "
+            "Write only the token there."
         )
     return Credentials(token, place)
 

@@ -1,7 +1,7 @@
-"""Asks an address which of its paths is an endpoint of MCP, before the first message is passed on.
+"""Finds the MCP endpoint among the candidate URLs of an address, before any message is forwarded.
 
-Runs on the event loop of `mcp-notebook connect`. The question is ``server/discover``: servers of
-2026-07-28 answer it, all older ones with an error of MCP's own.
+Runs on the event loop of `mcp-notebook connect`. It sends ``server/discover`` to each candidate:
+servers of 2026-07-28 answer it, and older ones answer with an MCP error.
 """
 
 from http import HTTPStatus
@@ -21,7 +21,7 @@ from mcp_notebook.bridge.connect.remote import Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
 
 _ANSWER_LIMIT = 30.0
-"""Seconds for an answer. A server below a JupyterHub may have to start its bridge first."""
+"""Seconds for an answer. A Jupyter server may have to start its bridge first."""
 _ABSENT = (404, 405)
 _QUESTION = make_message(
     {
@@ -41,15 +41,15 @@ _QUESTION = make_message(
 async def find_endpoint(
     http: httpx2.AsyncClient, address: Address, credentials: Credentials
 ) -> Remote:
-    """Return the endpoint that an address leads to.
+    """Return the endpoint of an address.
 
     Args:
-        http: Makes the requests.
-        address: What the user gave.
-        credentials: Are sent to it.
+        http: The HTTP client.
+        address: The address that the user gave.
+        credentials: Sent with each request.
 
     Raises:
-        RemoteError: There is none, it cannot be reached, or it lets nobody in with this token.
+        RemoteError: There is no endpoint, it cannot be reached, or it does not accept the token.
     """
     refusals = []
     for url in address.endpoints:
@@ -57,7 +57,7 @@ async def find_endpoint(
         reply = await _ask(remote)
         if reply is None:
             return remote
-        if reply.location == f"{url}/":  # all that it adds
+        if reply.location == f"{url}/":  # only a slash is added
             return Remote(http, reply.location, credentials)
         refusals.append((url, reply))
     url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
@@ -67,7 +67,7 @@ async def find_endpoint(
 
 
 async def _ask(remote: Remote) -> Reply | None:
-    """Return the answer of an address that is not an endpoint; None if it is one."""
+    """Return the reply of a URL that is not an endpoint; None if it is one."""
     with anyio.move_on_after(_ANSWER_LIMIT):
         async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
             if reply.status not in (401, 403):
@@ -75,15 +75,15 @@ async def _ask(remote: Remote) -> Reply | None:
                     return None
             return reply
     raise Unreachable(
-        f"{remote.url} does not answer within {_ANSWER_LIMIT:g} seconds. Check that the server "
-        "runs, and look at it in the browser."
+        f"{remote.url} did not answer within {_ANSWER_LIMIT:g} seconds. Check that the server is "
+        "running: open it in the browser."
     )
 
 
 async def _explain_absence(
     http: httpx2.AsyncClient, address: Address, credentials: Credentials
 ) -> RemoteError:
-    """Return why nothing at an address is MCP."""
+    """Return why an address has no endpoint."""
     server, url = address.server, address.endpoints[0]
     async with Remote(http, f"{server}/api", credentials).listen({"Accept": "*/*"}) as reply:
         if reply.status != HTTPStatus.OK and credentials.is_from_binder:
@@ -94,11 +94,11 @@ async def _explain_absence(
     if isinstance(about, dict) and "version" in about:
         return RemoteError(
             f"The Jupyter server {server}/ has no {url.removeprefix(server)}: mcp-notebook is not "
-            "installed beside it, or is too old. Run `pip install -U mcp-notebook` in the "
-            "environment that it is started from, and start it again."
+            "installed in its environment, or is too old. Run `pip install -U mcp-notebook` there, "
+            "and restart the server."
         )
     return RemoteError(
-        f"Nothing at {url} speaks MCP. Check the address: `mcp-notebook serve` and `%mcp serve` "
-        "print theirs, and of a Jupyter server, take what the browser shows. A server on Binder "
-        "ends after some minutes without use, and its address with it: start it again."
+        f"{url} is not an MCP endpoint. Check the address: `mcp-notebook serve` and `%mcp serve` "
+        "print theirs; for a Jupyter server, copy it from the browser. A server on Binder ends "
+        "after some minutes without use, and its address with it: start it again."
     )

@@ -1,7 +1,7 @@
-"""The headers of a message over HTTP: what MCP wants there of what is in its body.
+"""The HTTP headers of a message that repeat parts of its body.
 
-Pure. From 2026-07-28 on, the version, the method and the name of what is used are in headers, too,
-and so are arguments whose parameters say so (``x-mcp-header``). The SDK has the rules.
+Pure. Since 2026-07-28, headers repeat the protocol version, the method, the tool's name, and any
+argument marked ``x-mcp-header``. The SDK implements the rules.
 """
 
 from mcp.shared.inbound import (
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def list_headers(message: Message) -> dict[str, str]:
-    """Return the headers of a message that names the version of the protocol, {} for another."""
+    """Return the headers of a message that names the protocol version, {} for older ones."""
     if message.version is None:
         return {}
     headers = {
@@ -40,13 +40,13 @@ def list_headers(message: Message) -> dict[str, str]:
 
 
 class ParameterHeaders:
-    """Which arguments of which tools go into headers: known from the lists of tools that passed."""
+    """The arguments of tools that headers repeat, learned from lists of tools."""
 
     def __init__(self) -> None:
         self._maps: dict[str, dict[tuple[str, ...], str]] = {}
 
     def learn(self, answer: Message) -> None:
-        """Take the tools in the answer to ``tools/list``."""
+        """Learn from the answer to ``tools/list``."""
         tools = answer.result.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):

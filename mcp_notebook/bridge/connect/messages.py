@@ -1,7 +1,7 @@
-"""JSON-RPC messages, as far as one has to look into them to pass them on.
+"""JSON-RPC messages, parsed as far as forwarding needs.
 
-Pure. Runs on the event loop of `mcp-notebook connect`. A message keeps its own bytes: what nobody
-here understands goes through as it came.
+Pure. Runs on the event loop of `mcp-notebook connect`. A message keeps its original bytes, so that
+members that are unknown here are forwarded unchanged.
 """
 
 import json
@@ -26,8 +26,8 @@ class InvalidMessage(Exception):
     """A line of the client is not a message.
 
     Args:
-        code: Of the JSON-RPC error to answer with.
-        reason: What is wrong with it.
+        code: The code of the JSON-RPC error to answer with.
+        reason: The problem.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -56,7 +56,7 @@ class Message:
 
     @property
     def is_request(self) -> bool:
-        """Whether it wants an answer."""
+        """Whether it is a request."""
         return "method" in self.content and self.id is not None
 
     @property
@@ -65,7 +65,7 @@ class Message:
         return "method" not in self.content
 
     def is_answer_to(self, request: "Message") -> bool:
-        """Whether it is the answer to this request: errors may come without an id."""
+        """Whether it is the answer to this request; errors may have no id."""
         if not self.is_answer:
             return False
         return self.id == request.id or (self.id is None and "error" in self.content)
@@ -87,7 +87,7 @@ class Message:
 
     @property
     def version(self) -> str | None:
-        """The protocol's version that it names, as all requests do from 2026-07-28 on."""
+        """The protocol version in its ``_meta``, which all requests have since 2026-07-28."""
         version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
         return version if isinstance(version, str) else None
 
@@ -101,11 +101,11 @@ def read_line(line: bytes, max_bytes: int) -> Message:
     """Return the message in a line of the client.
 
     Args:
-        line: The line; b"" in place of one that is too long.
-        max_bytes: How long it may be.
+        line: The line; b"" for one that is too long.
+        max_bytes: Size limit of a line.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not a message.
     """
     if not line:
         reason = f"A message can have at most {max_bytes:,} bytes."
@@ -125,7 +125,7 @@ def read_line(line: bytes, max_bytes: int) -> Message:
 
 
 def read_body(body: bytes) -> Message | None:
-    """Return the message in what a server sent, None if it is none."""
+    """Return the message in a server's data, None if it is not a message."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -134,7 +134,7 @@ def read_body(body: bytes) -> Message | None:
         return None
     if not _may_be_id(content.get("id")):
         return None
-    if b"\n" in body or b"\r" in body:  # on stdio, a message is a line
+    if b"\n" in body or b"\r" in body:  # on stdio, a message is one line
         body = write_json(content)
     return Message(body, content)
 
@@ -144,7 +144,7 @@ def _may_be_id(value: Any) -> bool:
 
 
 def replace_id(message: Message, request_id: RequestId | None) -> Message:
-    """Return an answer with the id of its request: servers do not always know it."""
+    """Return an answer with the id of its request; servers may not know the id."""
     if message.id == request_id:
         return message
     return make_message({**message.content, "id": request_id})

@@ -1,11 +1,10 @@
-"""Passes messages between the client's lines and the remote server, whatever the protocol's era.
+"""Forwards messages between the client and the remote server, for all protocol versions.
 
-Runs on the event loop of `mcp-notebook connect`; each request of the client is a task. Which era it
-is, each message says: one with the version in its ``_meta`` (2026-07-28) stands alone, all others
-belong to the client's `session`. A request that did not reach the server is tried again for a
-while; one that did, and was not answered, only if it changes nothing. Then the client gets an error
-that says what happened: no request waits for ever. A subscription is opened again when the server
-is back.
+Runs on the event loop of `mcp-notebook connect`; each request of the client is a task. A message
+with the version in its ``_meta`` (2026-07-28) stands alone; all others belong to the client's
+`session`. A request that did not reach the server is retried for a while; one that reached it but
+was not answered is retried only if it is idempotent. After that the client gets an error, so no
+request waits forever. A subscription is reopened when the server is back.
 """
 
 import logging
@@ -45,10 +44,10 @@ from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost, Unreac
 logger = logging.getLogger(__name__)
 
 RETRY_LIMIT = 20.0
-"""Seconds for which a request is tried again. Most clients wait for a minute."""
+"""Seconds for which a request is retried. Most clients wait for a minute."""
 _LISTEN = "subscriptions/listen"
 _MAX_PAGES = 100
-"""Of a list of tools."""
+"""Pages of a list of tools to read."""
 _CANCELLED = "notifications/cancelled"
 _INITIALIZED = "notifications/initialized"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -58,11 +57,11 @@ _REPEATABLE = frozenset(
     | {"tools/list", "prompts/list", "prompts/get", "resources/list", "resources/read"}
     | {"resources/templates/list", "resources/subscribe", "resources/unsubscribe", "tasks/get"}
 )
-"""Requests that do no harm if the server gets them twice."""
+"""Idempotent requests."""
 
 
 class _HeadersMissing(Exception):
-    """The server wants arguments of a call in headers, and which ones is not known."""
+    """The server requires headers for arguments of a call, and they are not known yet."""
 
 
 @dataclass
@@ -72,18 +71,18 @@ class _OpenRequest:
     is_modern: bool
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     is_cancelled: bool = False
-    """Whether the client wants no answer any more."""
+    """Whether the client has cancelled it."""
     questions: set[RequestId] = field(default_factory=set)
-    """The server's own requests that came with it, and that the client has not answered."""
+    """Ids of the server's requests in its reply that the client has not answered."""
 
 
 class Relay:
-    """Passes messages on until the client closes stdin.
+    """Forwards messages until the client closes stdin.
 
     Args:
-        lines: The client's.
+        lines: The client's lines.
         remote: The server.
-        max_bytes: Of one message, for the error about a longer one.
+        max_bytes: Size limit of a message, for error messages.
     """
 
     def __init__(self, lines: ClientLines, remote: Remote, max_bytes: int) -> None:
@@ -95,7 +94,7 @@ class Relay:
         self._open: dict[RequestId, _OpenRequest] = {}
 
     async def run(self) -> None:
-        """Pass messages on."""
+        """Forward messages."""
         try:
             async with anyio.create_task_group() as tasks:
                 while (line := await self._lines.receive()) is not None:
@@ -105,7 +104,7 @@ class Relay:
             await self._session.close()
 
     async def _take(self, line: bytes, tasks: anyio.abc.TaskGroup) -> None:
-        """Start what a line of the client asks for."""
+        """Start to handle a line of the client."""
         try:
             message = read_line(line, self._max_bytes)
         except InvalidMessage as error:
@@ -117,24 +116,24 @@ class Relay:
             self._open[message.id] = request
             tasks.start_soon(self._answer, message, request)
         elif message.method == _INITIALIZED:
-            await self._send_note(message)  # before whatever follows it
+            await self._send_note(message)  # before the next message
             tasks.start_soon(self._session.hear)
         elif message.method != _CANCELLED or self._pass_on_cancel(message):
             tasks.start_soon(self._send_note, message)
 
     def _pass_on_cancel(self, message: Message) -> bool:
-        """Cancel a request of the client, and return whether the server is to be told in words."""
+        """Cancel a request, and return whether to send the server the notification."""
         number = message.params.get("requestId")
         request = self._open.get(number) if isinstance(number, str | int) else None
         if request is None:
             return not message.version and bool(self._session.headers)
         request.is_cancelled = True
-        if request.is_modern:  # a closed stream is how that is said over HTTP
+        if request.is_modern:  # closing the stream cancels it
             request.scope.cancel()
         return not request.is_modern
 
     async def _answer(self, message: Message, request: _OpenRequest) -> None:
-        """See to it that a request of the client is answered."""
+        """Answer a request of the client, with an error if necessary."""
         assert message.id is not None
         try:
             with request.scope:
@@ -150,7 +149,7 @@ class Relay:
                 del self._open[message.id]
 
     async def _persist(self, message: Message, request: _OpenRequest) -> None:
-        """Pass a request on, and try again if that may help and can do no harm."""
+        """Forward a request, and retry it if that is useful and safe."""
         limit = anyio.current_time() + RETRY_LIMIT
         subscription = _Subscription(message, self._lines.send)
         for pause in list_pauses():
@@ -192,14 +191,14 @@ class Relay:
         try:
             arguments = self._parameters.list_headers(message)
             await exchange(self._remote, message, headers | arguments, forward)
-        except _HeadersMissing:  # the client knows the tool from another day
+        except _HeadersMissing:  # the client has an old list of tools
             may_list = False
             await self._list_tools(message)
             arguments = self._parameters.list_headers(message)
             await exchange(self._remote, message, headers | arguments, forward)
 
     async def _list_tools(self, call: Message) -> None:
-        """Find out which arguments of the tools go into headers."""
+        """Learn which arguments headers repeat."""
         meta = {"_meta": call.params["_meta"]}
         cursor: dict[str, str] = {}
         for _ in range(_MAX_PAGES):
@@ -212,7 +211,7 @@ class Relay:
             cursor = {"cursor": answer.result["nextCursor"]}
 
     def _learn(self, request: Message, answer: Message, reply: Reply) -> None:
-        """Keep what later messages depend on."""
+        """Remember what later messages depend on."""
         if request.method == "initialize":
             self._session.note_opened(request, answer, reply)
         elif request.version is None:
@@ -221,7 +220,7 @@ class Relay:
             self._parameters.learn(answer)
 
     async def _send_note(self, message: Message) -> None:
-        """Send what has no answer: a notification, or an answer to the server's own request."""
+        """Send a notification, or an answer to the server's own request."""
         if message.is_answer and message.id is not None:
             for request in self._open.values():
                 request.questions.discard(message.id)
@@ -236,10 +235,11 @@ class Relay:
 
 
 class _Subscription:
-    """A client's ``subscriptions/listen`` (2026-07-28), kept open over restarts of the server.
+    """A client's ``subscriptions/listen`` (2026-07-28), kept open across restarts of the server.
 
     The request stays open for the client. When its stream ends, it is sent again. The client does
-    not get the second acknowledgement, but notices that all that it listens for may have changed.
+    not get another acknowledgement, but notifications that everything it listens to may have
+    changed.
 
     Args:
         request: The client's request.
@@ -253,7 +253,7 @@ class _Subscription:
         """Whether a server has acknowledged it."""
 
     async def keep_open(self, remote: Remote, headers: Mapping[str, str]) -> None:
-        """Pass on what comes until the server refuses; the caller cancels it for the client.
+        """Forward messages until the server refuses; the caller cancels it for the client.
 
         Raises:
             RemoteError: The server refuses, or has never been reached.
@@ -272,7 +272,7 @@ class _Subscription:
             await anyio.sleep(next(pauses))
 
     async def _hear(self, remote: Remote, headers: Mapping[str, str]) -> bool:
-        """Pass on the messages of one stream, and return whether the client has its answer."""
+        """Forward the messages of one stream, and return whether the client has its answer."""
         async with remote.post(self._request.body, headers) as reply:
             check_session(reply, headers, remote)
             async for message in reply.read():
@@ -308,7 +308,7 @@ class _Subscription:
 
 
 def _explain(error: RemoteError, request: Message) -> str:
-    """Return what the client is told about a request without an answer."""
+    """Return the error message for a request without an answer."""
     if request.method == "tools/call" and isinstance(error, ConnectionLost):
         return (
             f"{error} The tool {request.params.get('name')!r} may have run, or may still run: call "

@@ -1,9 +1,8 @@
-"""The session of a client that opened with ``initialize`` (up to 2025-11-25), and its renewal.
+"""The session of a client that uses ``initialize`` (up to 2025-11-25), and its renewal.
 
-Runs on the event loop of `mcp-notebook connect`. A server that was restarted, or where the session
-has expired, answers 404: the client's own ``initialize`` is sent again, and what else the server
-has to know of it, and then the client is told that all lists may have changed. It notices nothing
-else.
+Runs on the event loop of `mcp-notebook connect`. A server that was restarted, or whose session has
+expired, answers 404. Then the client's ``initialize`` is sent again with the client's other
+settings, and the client is notified that all lists may have changed. It notices nothing else.
 """
 
 import logging
@@ -29,15 +28,15 @@ logger = logging.getLogger(__name__)
 
 VERSION_HEADER = "MCP-Protocol-Version"
 _GOODBYE_LIMIT = 2.0
-"""Seconds for the server to end the session when the client has left."""
+"""Seconds that the server has to end the session when the client has disconnected."""
 _KINDS = ("tools", "resources", "prompts")
 _INITIALIZED = make_message({"method": "notifications/initialized"})
 _NO_STREAM = (400, 404, 405, 406, 501)
-"""A server without a session, or without a stream of its own."""
+"""Statuses of a server without a session, or without a stream outside of requests."""
 
 
 class Session:
-    """The one session of this process, once the client has opened it.
+    """The session of this process, once the client has opened it.
 
     Args:
         remote: The server.
@@ -52,26 +51,26 @@ class Session:
         self._id: str | None = None
         self._capabilities: Any = {}
         self._repeated: dict[str, Message] = {}
-        """What the server has to be told again: the level of logs, the resources to watch."""
+        """Requests to repeat in a new session: the log level, the subscribed resources."""
         self._renewing = anyio.Lock()
         self.number = 0
-        """Counts the sessions: one that is opened again has another number."""
+        """The number of the session; a renewed session has another one."""
         self.is_lost = False
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of all messages in it."""
+        """The headers of all its messages."""
         headers = {VERSION_HEADER: self._version} if self._version else {}
         return headers | ({SESSION_HEADER: self._id} if self._id else {})
 
     def note_opened(self, request: Message, answer: Message, reply: Reply) -> None:
-        """Keep what the server answered to the client's ``initialize``."""
+        """Remember the answer to the client's ``initialize``."""
         if "error" not in answer.content:
             self._initialize = request
             self._take(answer, reply)
 
     def note_request(self, request: Message) -> None:
-        """Keep what a new session has to be told again."""
+        """Remember a request to repeat in a new session."""
         if request.method == "logging/setLevel":
             self._repeated[request.method] = request
         elif request.method == "resources/subscribe":
@@ -85,10 +84,10 @@ class Session:
             self.is_lost = True
 
     async def renew(self) -> None:
-        """Open a session again if it is lost, and tell the client that lists may have changed.
+        """Renew a lost session, and notify the client that lists may have changed.
 
         Raises:
-            RemoteError: That cannot be done now.
+            RemoteError: The session cannot be renewed now.
         """
         async with self._renewing:
             if not self.is_lost:
@@ -98,8 +97,8 @@ class Session:
             version = answer.result.get("protocolVersion")
             if version != self._version:
                 raise RemoteError(
-                    f"The server at {self._remote.url} was restarted, and does not speak the "
-                    f"protocol of this client any more ({self._version}). Restart the client."
+                    f"The server at {self._remote.url} was restarted, and no longer supports the "
+                    f"protocol version of this client ({self._version}). Restart the client."
                 )
             self._take(answer, reply)
             async with self._remote.post(_INITIALIZED.body, self.headers):
@@ -111,7 +110,7 @@ class Session:
         await self._announce_changes()
 
     async def hear(self) -> None:
-        """Pass on what the server sends outside of requests, for ever, or until it has no such."""
+        """Forward what the server sends outside of requests; return if it sends nothing."""
         pauses, last_id, has_missed = list_pauses(), "", False
         while True:
             number, began = self.number, anyio.current_time()
@@ -129,13 +128,13 @@ class Session:
                         if not message.is_answer:  # answers come with their requests
                             await self._send(message)
                     last_id = reply.last_id
-                    if last_id:  # the server keeps for us what we miss
+                    if last_id:  # the server replays missed messages
                         has_missed = False
                         await anyio.sleep(reply.retry)
                         continue
             except SessionLost:
                 self.note_lost(number)
-                last_id, has_missed = "", False  # opening it again tells the client
+                last_id, has_missed = "", False  # `renew` notifies the client
             except RemoteError as error:
                 logger.debug("no stream: %s", error)
             if anyio.current_time() - began > STEADY:
@@ -143,7 +142,7 @@ class Session:
             await anyio.sleep(next(pauses))
 
     async def close(self) -> None:
-        """End the session, as the client has left."""
+        """End the session when the client has disconnected."""
         if self._id is not None and not self.is_lost:
             with anyio.move_on_after(_GOODBYE_LIMIT, shield=True):
                 try:

@@ -3,13 +3,13 @@
 Face:
 
 - `notebook.run_notebook`: runs a notebook once, for a command.
-- `early_kernel.launch_early`: starts a notebook's kernel before there is a bridge.
+- `early_kernel.launch_early`: starts a notebook's kernel while the bridge loads.
 - `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
-- `replica_set.ReplicaSet`: the same with several kernels of one notebook, and new ones when it is
-  saved.
+- `replica_set.ReplicaSet`: the same with several kernels of one notebook, which are replaced when
+  it is saved.
 - `notebook_reader.read_notebook`: reads a notebook's file.
-- `offers.find_offer`: what a notebook's file last offered.
-- `repeated_starts.warn_of_repeated_starts`: a warning where a notebook is run for each call.
+- `offers.find_offer`: the tools that a notebook's code offered when it last ran.
+- `repeated_starts.warn_of_repeated_starts`: warns if a notebook is run for each call.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 
 Threads: everything runs on the bridge's event loop; kernels are child processes.

@@ -25,14 +25,14 @@ class CellProgress:
     total: int
     """Code cells of the notebook."""
     source: str = ""
-    """Of the cell that starts now; empty at the end."""
+    """The source of the cell that starts now; empty at the end."""
     failure: str | None = None
     """A sentence about the last cell, if it failed and the run continues (``allow_errors``)."""
 
 
 @contextmanager
 def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
-    """Show the progress of notebooks during the block: as bars on a terminal, otherwise as lines.
+    """Show the progress of notebooks during the block: bars on a terminal, otherwise lines.
 
     Yields:
         The function that takes the progress of any number of notebooks.
@@ -78,7 +78,7 @@ class Progress(Protocol):
     """Shows the progress of notebooks."""
 
     def show(self) -> AbstractContextManager[Callable[[CellProgress], None]]:
-        """Show progress during the block; yields what takes it."""
+        """Show progress during the block; yields the function that takes it."""
 
 
 class QuietProgress:
@@ -93,7 +93,7 @@ class QuietProgress:
 class SharedProgress:
     """The progress of notebooks that may start at any time; belongs to one event loop.
 
-    A terminal has room for one set of bars: the first notebook puts it up, the last removes it.
+    A terminal can show one set of bars: the first notebook opens it, the last closes it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Starts a notebook's kernel while the bridge is still loading its libraries.
 
-Runs on the bridge's event loop, before there is a bridge. A kernel takes about as long to start as
-a bridge. Nothing is run in it before the notebook has been read and checked as always; whatever is
-wrong is found, and told, then.
+Runs on the bridge's event loop, before the bridge exists. A kernel takes about as long to start as
+a bridge. No cell runs in it before the notebook has been read and checked as usual; problems are
+reported then.
 """
 
 import json
@@ -27,7 +27,7 @@ _CURRENT_FORMAT = 4
 
 @dataclass(frozen=True)
 class EarlyKernel:
-    """A kernel that has been started, for a notebook that is going to be run."""
+    """A kernel that was started early, for a notebook that will be run."""
 
     kernel_id: str
     """Id of the record that it will publish."""
@@ -40,11 +40,11 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
 
     Args:
         path: The notebook.
-        settings: For the kernel. If they ask for trusted notebooks, none is started: Python may run
-            what lies in the folder of one that is not.
+        settings: For the kernel. With `trusted_only` no kernel is started, because Python may run
+            files in the folder of an untrusted notebook.
 
     Yields:
-        The kernel, or None if there is anything that the bridge has to look at before.
+        The kernel, or None if the bridge must check the notebook first.
     """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     async with AsyncExitStack() as stack:
@@ -63,10 +63,10 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
 
 
 def _read_kernel_name(path: Path) -> str:
-    """Return the kernelspec that a notebook names.
+    """Return the name of a notebook's kernelspec.
 
     Raises:
-        NotebookError: It cannot be told at a glance.
+        NotebookError: The file is not a plain notebook of the current format.
     """
     try:
         if path.is_file():  # a pipe can be read once only

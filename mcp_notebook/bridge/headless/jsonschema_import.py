@@ -1,9 +1,9 @@
-"""Imports jsonschema without its checks of IRIs and others, which take seconds of CPU to load.
+"""Imports jsonschema without its format checkers, which take seconds of CPU time to load.
 
-nbformat imports jsonschema, and that imports what checks the formats of texts where something has
-brought it: rfc3987_syntax makes a parser from a grammar at import, isoduration brings arrow. No
-notebook has a text to check. Imported before nbformat, in the process of a bridge or a command;
-never in a kernel, whose user may want the checks.
+nbformat imports jsonschema, and jsonschema imports every installed format checker: rfc3987_syntax
+builds a parser from a grammar, isoduration imports arrow. The schema of notebooks uses no formats.
+Imported before nbformat in the process of a bridge or a command, never in a kernel, whose user may
+need the checkers.
 """
 
 from mcp_notebook.lean_imports import leave_out

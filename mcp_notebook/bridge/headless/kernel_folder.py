@@ -1,8 +1,8 @@
 """The private folder of a headless kernel: its sockets, its connection file with the key, its log.
 
-Runs on the bridge's event loop; the work on the disk takes milliseconds. A bridge that is killed
-leaves its folders behind, so each folder says which process it belongs to, and the next start of a
-kernel removes those whose process has ended.
+Runs on the bridge's event loop; its disk access takes milliseconds. A bridge that is killed leaves
+its folders behind, so each folder names the process that owns it, and the next start of a kernel
+removes the folders of processes that have ended.
 """
 
 import json
@@ -21,7 +21,7 @@ from mcp_notebook.settings.private_files import is_own, read_private, write_priv
 logger = logging.getLogger(__name__)
 
 _PREFIX = "mcpnb-"
-"""What the names of these folders begin with."""
+"""Prefix of the folders' names."""
 _LONGEST_TMP = 60
 """Characters. Sockets live in the temporary folder, and a socket's path has at most about 100."""
 _OWNER = "owner.json"
@@ -42,9 +42,9 @@ def _find_short_folder() -> Path:
 
 
 def claim_folder(folder: Path) -> None:
-    """Note that a folder belongs to this process, and remove those of processes that have ended.
+    """Mark a folder as owned by this process, and remove those of processes that have ended.
 
-    Called when the kernel starts already: what this loads is a fifth of what the bridge needs.
+    Called while the kernel starts, because the imports take a fifth of the bridge's loading time.
     """
     from mcp_notebook.discovery.records import read_start_time  # noqa: PLC0415 - see above
 
@@ -65,13 +65,13 @@ def _remove_leftovers(place: Path) -> None:
         try:
             if _is_left_over(folder):
                 shutil.rmtree(folder)
-        # Another kind of folder, or another process was quicker.
+        # Another kind of folder, or another process has removed it.
         except (KeyError, OSError, TypeError, ValueError) as error:
             logger.debug("%s is left alone: %s", folder, error)
 
 
 def _is_left_over(folder: Path) -> bool:
-    """Return whether the process that a folder belongs to has ended."""
+    """Return whether the process that owns a folder has ended."""
     from mcp_notebook.discovery.records import Process, is_alive  # noqa: PLC0415 - see above
 
     status = folder.lstat()

@@ -1,7 +1,7 @@
-"""The process of a headless kernel: the right kernelspec, its start, its end, its last words.
+"""The process of a headless kernel: its kernelspec, its start, its end and its log.
 
 Runs on the bridge's event loop. Together with `bridge.headless.notebook` the one door to
-jupyter_client: whatever it raises becomes a `NotebookError`.
+jupyter_client, whose exceptions become a `NotebookError`.
 """
 
 import logging
@@ -32,38 +32,38 @@ from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings.settings import Settings
 
 _DEFAULT_KERNEL = "python3"
-"""For a notebook that does not name one."""
+"""The kernelspec of a notebook that does not name one."""
 _IPYKERNEL = ["-m", "ipykernel_launcher"]
 """How the usual kernelspec starts a kernel, perhaps after `-X` options of Python..."""
 _LAUNCHER = Path(__file__).parents[2] / "kernel" / "headless_launcher.py"
-"""...and what the bridge runs in its place, in an environment that has this package for sure."""
+"""...and what the bridge runs instead, if the kernel uses the bridge's own Python."""
 _SHUTDOWN_WAIT = 1.0
-"""Seconds for a kernel to end: half of them after the request, half after SIGTERM, then SIGKILL."""
+"""Seconds to end a kernel: half of it after the request, half after SIGTERM, then SIGKILL."""
 _SHUTDOWN_LIMIT = 5.0
 """Seconds after which the bridge no longer waits for a kernel's end."""
 _NO_HISTORY = "--HistoryManager.enabled=False"
-"""The user did not type the cells that a bridge runs: they do not belong in the history."""
+"""Cells that a bridge runs do not belong in the user's history."""
 _MAX_LOG_TAIL = 2_000
 """Characters of a kernel's log in an error message."""
 _FIRST_INTERVAL = 0.01
-"""Seconds between the first two checks whether a kernel's process still runs..."""
+"""Seconds between the first two checks whether a kernel's process runs..."""
 _LONGEST_INTERVAL = 0.5
 """...and between later ones."""
 _ANSWER_WAIT, _OUTPUT_WAIT = 1.0, 0.2
-"""Seconds for a kernel's answer, and then for its outputs, before it is asked again."""
+"""Seconds to wait for a kernel's reply, and then for its outputs, before it is asked again."""
 
 
 @dataclass(frozen=True)
 class KernelProcess:
-    """A kernel process and our conversation with it."""
+    """A kernel process and the client connected to it."""
 
     manager: AsyncKernelManager
     client: AsyncKernelClient
     log: Path
-    """What the process itself wrote, without the output of cells."""
+    """The stdout and stderr of the process, without the output of cells."""
 
     async def wait_for_end(self) -> str:
-        """Wait until the process has ended, and return how: "ended with exit status 3"."""
+        """Wait until the process ends, and return how: "ended with exit status 3"."""
         interval = _FIRST_INTERVAL
         while await self.manager.is_alive():
             await anyio.sleep(interval)
@@ -86,14 +86,14 @@ def find_kernel_name(metadata: Any) -> str:
 
 
 def make_silent_logger() -> logging.Logger:
-    """Return a logger that writes nothing: what Jupyter's parts log there, they raise as well."""
+    """Return a logger that writes nothing; Jupyter's libraries also raise what they log."""
     logger = logging.getLogger("mcp_notebook.headless.jupyter")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
 
 
 def make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str, str]:
-    """Return an environment in which the kernel's extension publishes the record we look for."""
+    """Return an environment in which the kernel publishes a record with this id."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
     env |= settings.environment()
     env.pop("MCP_NOTEBOOK_TOKEN", None)  # a notebook may print its environment
@@ -104,8 +104,8 @@ def check_kernel_name(name: str, path: Path) -> None:
     """Check that a kernelspec exists and is for Python.
 
     Args:
-        name: Of the kernelspec.
-        path: The notebook that asks for it.
+        name: The kernelspec's name.
+        path: The notebook that names it.
 
     Raises:
         NotebookError: It does not exist, or is for another language.
@@ -127,13 +127,13 @@ def check_kernel_name(name: str, path: Path) -> None:
 
 
 class KernelLaunch:
-    """A kernel's process, from its start to its end, which comes within bounds.
+    """A kernel's process, from its start to its end.
 
     An async context manager. The process starts when it is first entered, and ends when it is first
-    left: who starts it early can leave it to `run_kernel`.
+    left, so that a process that was started early can be passed to `run_kernel`.
 
     Args:
-        name: Of the kernelspec.
+        name: The kernelspec's name.
         path: The notebook; the kernel runs in its folder.
         env: The kernel's environment.
     """
@@ -145,12 +145,12 @@ class KernelLaunch:
         self._is_started = False
         self._end = AsyncExitStack()
         self.manager: AsyncKernelManager
-        """Of the process; there after the start."""
+        """The process's manager; set by the start."""
         self.log: Path
-        """What the process writes; there after the start."""
+        """The file with the process's output; set by the start."""
 
     async def __aenter__(self) -> Self:
-        """Start the process, unless that has been done.
+        """Start the process, unless it was started before.
 
         Raises:
             NotebookError: It cannot be started.
@@ -167,11 +167,11 @@ class KernelLaunch:
         await self.end()
 
     async def end(self) -> None:
-        """End the process, unless that has been done."""
+        """End the process, unless it was ended before."""
         await self._end.aclose()
 
     async def _start(self) -> None:
-        """Start the process in a folder of its own, which goes with it."""
+        """Start the process in a folder of its own, which is removed when it ends."""
         async with AsyncExitStack() as stack:
             folder = stack.enter_context(make_kernel_folder())
             self.manager = _make_manager(self.name, folder)
@@ -189,7 +189,7 @@ class KernelLaunch:
                     env=self._env,
                     cwd=str(self.path.parent),
                     stdin=subprocess.DEVNULL,
-                    # Never our own stdout, which may carry the protocol.
+                    # Not our own stdout, which may carry the protocol.
                     stdout=file,
                     stderr=file,
                 )
@@ -207,23 +207,23 @@ async def run_kernel(launch: KernelLaunch, settings: Settings) -> AsyncIterator[
     """Run a notebook's kernel for the block, and end it.
 
     Args:
-        launch: Of the kernel, which may have been started already.
-        settings: How long it may take until it answers.
+        launch: The kernel's process, which may have been started already.
+        settings: How long the kernel may take to answer.
 
     Yields:
-        The kernel, when it answers.
+        The kernel, once it answers.
 
     Raises:
         NotebookError: It cannot be started, or does not answer.
     """
     async with launch:
         of_manager = launch.manager.session
-        # A session of its own: clients that share one take each other's replies.
+        # A session of its own: clients that share a session receive each other's replies.
         session = Session(key=of_manager.key, signature_scheme=of_manager.signature_scheme)
         client: AsyncKernelClient = launch.manager.client(session=session)
         kernel = KernelProcess(launch.manager, client, launch.log)
-        # Without stdin, input() fails instead of waiting forever. The heartbeat has a thread that
-        # breaks if it is stopped while it starts; the process itself is watched instead.
+        # Without stdin, input() fails instead of waiting forever. The heartbeat's thread fails if
+        # it is stopped while it starts; the process itself is watched instead.
         client.start_channels(stdin=False, hb=False)
         try:
             await _wait_until_ready(kernel, launch.path, settings)
@@ -276,8 +276,8 @@ def _explain_death(kernel: KernelProcess, path: Path) -> KernelDied:
 
 
 async def _answers(client: AsyncKernelClient) -> bool:
-    """Ask the kernel, and return whether its answer comes, and its outputs do."""
-    # The client's own `wait_for_ready` also waits until no more comes, for a fifth of a second.
+    """Return whether the kernel answers a request, with a reply and outputs."""
+    # The client's own `wait_for_ready` takes 0.2 s longer: it waits until no more outputs come.
     client.kernel_info()
     try:
         await client.get_shell_msg(timeout=_ANSWER_WAIT)
@@ -288,7 +288,7 @@ async def _answers(client: AsyncKernelClient) -> bool:
 
 
 async def _end(manager: AsyncKernelManager) -> None:
-    """End the kernel's process within bounds, even if this task is cancelled."""
+    """End the kernel's process within `_SHUTDOWN_LIMIT`, even if this task is cancelled."""
     with anyio.move_on_after(_SHUTDOWN_LIMIT, shield=True):
         if manager.has_kernel:
             await manager.shutdown_kernel()

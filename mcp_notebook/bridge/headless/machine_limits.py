@@ -1,6 +1,6 @@
-"""How many kernels a machine, or a container, can have: memory, processors and open files.
+"""The limits of a machine or container for kernels: memory, processors and open files.
 
-Runs on the bridge's event loop; reads what the system tells, in milliseconds.
+Runs on the bridge's event loop; reading the limits takes milliseconds.
 """
 
 import math
@@ -16,15 +16,15 @@ except ImportError:  # Windows, which has no such limit
     resource = None  # type: ignore[assignment]
 
 _GROUP = Path("/sys/fs/cgroup")
-"""What a container is told of its own limits (cgroup v2)."""
+"""The limits of a container (cgroup v2)."""
 _FILES_EACH = 32
-"""Open files and sockets that the bridge has for a kernel: 24, and more while it starts."""
+"""Open files and sockets of the bridge for each kernel: 24, and more while it starts."""
 _FILES_BESIDE = 256
-"""Those that are left for clients."""
+"""Open files and sockets to keep for clients."""
 
 
 def measure_kernel(pid: int) -> int:
-    """Return the bytes that a process does not share with others; 0 if it has ended."""
+    """Return the unshared memory of a process in bytes; 0 if it has ended."""
     try:
         return int(psutil.Process(pid).memory_full_info().uss)
     except psutil.Error:
@@ -32,7 +32,7 @@ def measure_kernel(pid: int) -> int:
 
 
 def find_free_memory(group: Path = _GROUP) -> int:
-    """Return the bytes that further processes can have.
+    """Return the memory that further processes can use, in bytes.
 
     Args:
         group: The folder with the limits of the container.
@@ -44,7 +44,7 @@ def find_free_memory(group: Path = _GROUP) -> int:
         files = next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
     except (OSError, ValueError, StopIteration):  # no container, or one without a limit: "max"
         return free
-    return min(free, max(most - used + files, 0))  # files that were read make room
+    return min(free, max(most - used + files, 0))  # the page cache can be reclaimed
 
 
 def count_processors(group: Path = _GROUP) -> int:
@@ -65,7 +65,7 @@ def count_processors(group: Path = _GROUP) -> int:
 def allow_open_files(kernels: int) -> int:
     """Return for how many of these further kernels this process may open files.
 
-    Raises the limit that it has set itself, usually 1,024, as far as they need that.
+    Raises the process's soft limit, usually 1,024, as far as necessary.
     """
     if resource is None:
         return kernels
@@ -73,7 +73,7 @@ def allow_open_files(kernels: int) -> int:
     needed = beside + kernels * _FILES_EACH
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
-        with suppress(OSError, ValueError):  # macOS allows fewer than it says
+        with suppress(OSError, ValueError):  # macOS allows fewer than its hard limit
             most = needed if hard == resource.RLIM_INFINITY else max(min(needed, hard), soft)
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

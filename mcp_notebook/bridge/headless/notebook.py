@@ -1,9 +1,9 @@
-"""A notebook without a frontend: starts its kernel, and runs its cells.
+"""Runs a notebook without a frontend: starts its kernel, and runs its cells.
 
-Runs on the bridge's event loop. The kernel is an ordinary one. Its cells load the extension, and
-its tools are reached through the record it publishes, as those of any live notebook. Together with
-`bridge.headless.kernel_process` the one door to nbclient and nbformat: whatever they raise becomes
-a `NotebookError`. Whether the file may be run is the business of `notebook_trust`.
+Runs on the bridge's event loop. The kernel is an ordinary one: its cells load the extension, and
+its tools are reached through the record that it publishes, like those of any live notebook.
+Together with `bridge.headless.kernel_process` the one door to nbclient and nbformat, whose
+exceptions become a `NotebookError`. Whether a file may be run is the business of `notebook_trust`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from mcp_notebook.text.wording import strip_escapes
 from mcp_notebook.wire import messages
 
 Version: TypeAlias = tuple[str, NotebookNode]
-"""The text of a notebook's file, and what it holds."""
+"""The text of a notebook's file, and the parsed notebook."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class RunningNotebook:
     """A notebook whose cells have run and whose kernel is kept."""
 
     record: Record
-    """Of the kernel."""
+    """The kernel's record."""
     wait_for_end: Callable[[], Awaitable[str]]
-    """Waits until the kernel's process has ended, and returns how: "ended with exit status 3"."""
+    """Waits until the kernel's process ends, and returns how: "ended with exit status 3"."""
 
     async def describe_end(self) -> str:
-        """Wait until the kernel's process has ended, and return what its calls are told."""
+        """Wait until the kernel's process ends, and return the error for its calls."""
         end = await self.wait_for_end()
         return f"The kernel of {self.record.name!r} {end}, and the call was lost."
 
@@ -82,19 +82,19 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
 
     Args:
         path: The notebook.
-        settings: For the kernel; they say whether cells may fail and how long they may run, and
-            whether a notebook that is not trusted may be run.
+        settings: For the kernel: whether cells may fail, how long they may run, and whether an
+            untrusted notebook may be run.
         progress: Called before each cell and at the end.
-        kernel_id: Id of the kernel's record. The id of an earlier kernel makes this its successor.
-        early: The notebook's kernel, if it has been started already.
-        version: What to run; None: what is in the file now.
-        tells_distrust: Whether to say that the notebook is not trusted.
+        kernel_id: Id of the kernel's record; the id of an earlier kernel replaces that kernel.
+        early: The notebook's kernel, if it was started early.
+        version: The version to run; None: the current content of the file.
+        tells_distrust: Whether to warn if the notebook is not trusted.
 
     Yields:
-        The notebook, when all its cells have run. Its kernel may die within the block.
+        The notebook, once all its cells have run. Its kernel may die within the block.
 
     Raises:
-        NotebookError: The notebook does not exist, may not or cannot be run, or offers no tool.
+        NotebookError: The notebook does not exist, cannot or must not be run, or offers no tools.
     """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     text, document = version or read_notebook(path)
@@ -115,7 +115,9 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
             keep_offer(settings.home, path, document, record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
-        list_live_records(settings.records_folder)  # a killed kernel left its record and socket
+        list_live_records(
+            settings.records_folder
+        )  # removes the record and socket of a killed kernel
 
 
 # -- the cells -------------------------------------------------------------------------------------
@@ -128,12 +130,12 @@ async def _run_cells(
     settings: Settings,
     progress: Callable[[CellProgress], None],
 ) -> None:
-    """Run the cells in order; they are numbered among the code cells only."""
+    """Run the cells in order; only code cells are numbered."""
     runner = NotebookClient(
         notebook,
         km=kernel.manager,
         log=make_silent_logger(),
-        allow_errors=True,  # else the kernel may drop a cell that comes soon after one that failed
+        allow_errors=True,  # otherwise the kernel may skip a cell sent soon after a failed one
         on_cell_error=_raise_error,
     )
     runner.kc = kernel.client
@@ -149,13 +151,13 @@ async def _run_cells(
         failure = await _run_cell(runner, kernel, number - 1, where, settings)
         if failure is not None and not settings.allow_errors:
             raise NotebookError(
-                f"{failure}\nFix the cell, or go on despite it with --allow-errors."
+                f"{failure}\nFix the cell, or continue after errors with --allow-errors."
             )
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
 
 
 def _raise_error(cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:  # noqa: ARG001
-    """Raise what a cell raised, which nbclient was told to allow; the names are nbclient's."""
+    """Raise a cell's error, which nbclient allows; nbclient chooses the parameters' names."""
     if "raises-exception" not in cell.metadata.get("tags", []):
         raise CellExecutionError.from_cell_and_msg(cell, execute_reply["content"])
 
@@ -163,7 +165,7 @@ def _raise_error(cell: NotebookNode, cell_index: int, execute_reply: Any) -> Non
 async def _run_cell(
     runner: NotebookClient, kernel: KernelProcess, index: int, where: str, settings: Settings
 ) -> str | None:
-    """Run one cell, and return how it failed, or None if it succeeded.
+    """Run one cell, and return why it failed, or None if it succeeded.
 
     Raises:
         NotebookError: The kernel cannot run further cells.
@@ -191,8 +193,8 @@ async def _execute(runner: NotebookClient, cell: NotebookNode, index: int) -> No
     try:
         await runner.async_execute_cell(cell, index)
     except DeadKernelError as error:
-        # nbclient mistakes our task's cancellation for the kernel's death. Raise the original: its
-        # message tells anyio's scopes which of them it belongs to.
+        # nbclient mistakes the cancellation of our task for the kernel's death. Raise the original
+        # exception: its message tells anyio which scope was cancelled.
         task, cause = asyncio.current_task(), error.__context__
         if task is not None and task.cancelling() and isinstance(cause, asyncio.CancelledError):
             raise cause from None
@@ -207,8 +209,8 @@ def _format_traceback(cell: NotebookNode, error: CellExecutionError) -> str:
     """Return the cell's traceback as plain text."""
     if error.ename == "StdinNotImplementedError":
         return (
-            "The cell asks for input, and without a frontend there is nobody to answer. Write the "
-            "value into the notebook, or read it from the environment."
+            "The cell asks for input, but nobody can answer without a frontend. Write the value "
+            "into the notebook, or read it from the environment."
         )
     lines = [line for output in cell.outputs for line in _list_error_lines(output)] or [
         f"{error.ename}: {error.evalue}"
@@ -226,7 +228,7 @@ def _list_error_lines(output: Any) -> list[str]:
 async def _find_record(
     path: Path, settings: Settings, kernel_id: str
 ) -> tuple[Record, Sequence[messages.ToolInfo]]:
-    """Return the kernel's record and its tools; there is at least one."""
+    """Return the kernel's record and its tools, at least one."""
     records = list_live_records(settings.records_folder)
     record = next((record for record in records if record.id == kernel_id), None)
     if record is None:

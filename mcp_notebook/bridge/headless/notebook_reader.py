@@ -1,6 +1,6 @@
-"""Reads a notebook's file, of any version, and says what is wrong with one that cannot be read.
+"""Reads notebook files of any format version, and explains why a file cannot be read.
 
-Runs in the process of the bridge or command. Whatever nbformat raises becomes a `NotebookError`.
+Runs in the process of the bridge or command. nbformat's exceptions become a `NotebookError`.
 """
 
 from pathlib import Path
@@ -19,10 +19,10 @@ from mcp_notebook.errors import NotebookError
 
 
 def read_notebook(path: Path) -> tuple[str, NotebookNode]:
-    """Return a file's text, and what it holds as a current notebook.
+    """Return a file's text, and the notebook in the current format.
 
     Raises:
-        NotebookError: It cannot be read as a notebook.
+        NotebookError: The file cannot be read as a notebook.
     """
     if path.is_dir():
         inside = sorted(path.glob("*.ipynb"))
@@ -35,7 +35,7 @@ def read_notebook(path: Path) -> tuple[str, NotebookNode]:
         raise NotebookError(f"The file {path} does not exist. Check its name and folder.") from None
     except OSError as error:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
-    # nbformat raises whatever it stumbles over in a document of another shape.
+    # nbformat raises all kinds of exceptions for a document of another shape.
     except Exception as error:  # noqa: BLE001
         problem = str(error).partition("\n")[0] or type(error).__name__
         reason = "it is not JSON" if isinstance(error, NotJSONError) else problem
@@ -56,7 +56,7 @@ def list_code_cells(notebook: NotebookNode) -> NotebookNode:
 
 
 def describe_code(notebook: NotebookNode) -> tuple[object, ...]:
-    """Return what a kernel does with a notebook: outputs and looks do not count."""
+    """Return the parts of a notebook that a kernel runs, to compare two versions."""
     cells = list_code_cells(notebook).cells
     code = [(cell.source, cell.metadata.get("tags", [])) for cell in cells]
     return find_kernel_name(notebook.metadata), code
@@ -67,6 +67,6 @@ def _parse(text: str) -> NotebookNode:
     if not isinstance(document, dict) or "nbformat" not in document:
         raise ValueError("it has no nbformat version")
     current: Any = nbformat.convert(read_any_version(text), 4)
-    list_code_cells(current)  # stumbles over cells of another shape
+    list_code_cells(current)  # raises an error for cells of another shape
     notebook: NotebookNode = current
     return notebook

@@ -1,12 +1,12 @@
-"""Whether a notebook that is about to be run is trusted: said before, and refused if so set.
+"""Warns before an untrusted notebook is run, or refuses it if the settings say so.
 
-A notebook is trusted if Jupyter has signed it as it is now: with ``jupyter trust``, or when the
-user saved it in a frontend. Jupyter asks that of outputs only, and shows them without a signature
-if they can do no harm; here it is asked of the whole notebook, because all of its code is run.
+A notebook is trusted if Jupyter has signed its current content: with ``jupyter trust``, or when the
+user saved it in a frontend. Jupyter requires trust only for showing outputs, and shows harmless
+outputs without it; here the whole notebook must be trusted, because all of its code is run.
 
-Runs in a worker thread of the bridge or the command, because of the database. Nothing is changed
-there: nbformat's own way of looking would create a missing database and rename a locked one. The
-file is read by `notebook`, so that what is checked is what is run.
+Runs in a worker thread of the bridge or the command, because of the database, which is only read:
+nbformat's own lookup would create a missing database and rename a locked one. `notebook` reads the
+file, so that the checked content is the content that is run.
 """
 
 import shlex
@@ -38,16 +38,16 @@ _FIRST_WITH_IDS = (4, 5)
 
 
 async def check_trust(path: Path, text: str, settings: Settings, *, is_told: bool = True) -> None:
-    """Say on stderr that a notebook is not trusted, unless it is.
+    """Warn on stderr if a notebook is not trusted, or refuse it.
 
     Args:
         path: The notebook.
-        text: What is in the file, and is going to be run.
-        settings: They say whether a notebook that is not trusted may be run.
-        is_told: Whether to say so; else it is only refused.
+        text: The content of the file, which will be run.
+        settings: Whether an untrusted notebook may be run.
+        is_told: Whether to print the warning.
 
     Raises:
-        UntrustedNotebook: It may not.
+        UntrustedNotebook: The notebook is not trusted, and must not be run.
     """
     reason = await anyio.to_thread.run_sync(explain_distrust, text)
     if reason is None:
@@ -62,21 +62,21 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
     if not is_told:
         return
     print_note(
-        f"{path} is not trusted ({reason}), and its code runs as you: trust it with `{command}`, "
-        "or have such notebooks refused with --trusted-only."
+        f"{path} is not trusted ({reason}), and its code runs with your rights. Trust it with "
+        f"`{command}`, or refuse untrusted notebooks with --trusted-only."
     )
 
 
 def _format_command(path: Path) -> str:
-    # Absolute: a name may begin with a dash, and Jupyter's options can name files of code.
+    # Absolute: a name may begin with a dash, and some of Jupyter's options run code.
     return f"jupyter trust {shlex.quote(str(path.absolute()))}"
 
 
 def explain_distrust(text: str) -> str | None:
-    """Return why a notebook is not trusted, as a part of a sentence, or None if it is.
+    """Return why a notebook is not trusted, as part of a sentence; None if it is trusted.
 
     Args:
-        text: What is in its file.
+        text: The content of its file.
     """
     try:
         notebook = read_any_version(text)
@@ -92,7 +92,7 @@ def explain_distrust(text: str) -> str | None:
 
 
 def _lacks_ids(notebook: NotebookNode) -> bool:
-    """Return whether Jupyter makes up ids at each reading, and so another notebook to sign."""
+    """Return whether Jupyter would generate cell ids, so that no signature matches."""
     ids = [cell.get("id") for cell in notebook.cells]
     return None in ids or len(set(ids)) < len(ids)
 
@@ -100,7 +100,7 @@ def _lacks_ids(notebook: NotebookNode) -> bool:
 def _look_up(notebook: NotebookNode) -> str | None:
     notary = _make_notary()
     secret, database = Path(notary.secret_file), Path(notary.db_file)
-    # As files: what else may have the name is not waited for, and a missing secret is not made up.
+    # Only regular files are read, and a missing secret is not created.
     if not secret.is_file() or not database.is_file():
         return "Jupyter has not signed any here"
     digest = notary.compute_signature(notebook)

@@ -1,11 +1,11 @@
-"""What a notebook's file last offered: its tools are listed while its kernel still starts.
+"""A cache of notebooks' tools, which are listed while the kernel is still starting.
 
-Many clients ask for the list of tools once, before the first turn of their assistant, and a kernel
-takes seconds to start and to run the cells. So the tools of each notebook that was run are kept in
-a private folder of the user, one file for each notebook. They count as long as the file names the
-same kernel and has the same code; when the kernel is there, its own list replaces them.
+Many clients request the list of tools only once, before the first turn of their assistant, and a
+kernel takes seconds to start and to run the cells. So the tools of each notebook that was run are
+stored in a private folder of the user, one file for each notebook. An entry is valid while the
+notebook has the same kernelspec and code; once the kernel has started, its own list replaces it.
 
-Runs on the bridge's event loop, or that of a command; the work on the disk takes milliseconds.
+Runs on the bridge's event loop, or that of a command; its disk access takes milliseconds.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from mcp_notebook.wire import messages
 logger = logging.getLogger(__name__)
 
 MAX_OFFERS = 100
-"""Notebooks whose offers are kept; those that have not been run for longest go."""
+"""Size of the LRU cache."""
 MAX_OFFER_BYTES = 2**20
-"""An offer that is larger is not kept: the list waits for the kernel."""
+"""Larger offers are not stored: the list then waits for the kernel."""
 
 
 class Offer(BaseModel):
-    """The tools of a notebook as its kernel listed them when its cells had run."""
+    """The tools of a notebook after its cells had run."""
 
     code: str
-    """Identifies the kernelspec and the code cells that made them."""
+    """Hash of the kernelspec and the code cells."""
     notebook: str
     """The notebook's name."""
     tools: list[messages.ToolInfo]
@@ -44,12 +44,12 @@ class Offer(BaseModel):
 def keep_offer(
     home: Path, path: Path, document: NotebookNode, name: str, tools: Sequence[messages.ToolInfo]
 ) -> None:
-    """Keep what a notebook offers. Does nothing if that cannot be written.
+    """Store a notebook's tools; does nothing if that fails.
 
     Args:
         home: The folder of mcp-notebook's own files.
         path: The notebook.
-        document: What was run.
+        document: The notebook that was run.
         name: The notebook's name.
         tools: Its tools, in order.
     """
@@ -63,12 +63,12 @@ def keep_offer(
         offers = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime)
         for old in offers[:-MAX_OFFERS]:
             old.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:  # nothing that the client needs
+    except (OSError, ValueError) as error:  # not essential
         logger.debug("the tools of %s are not kept: %s", path, error)
 
 
 def find_offer(home: Path, path: Path) -> Offer | None:
-    """Return what a notebook offered when the code in its file last ran; None if it never did."""
+    """Return the tools that a notebook's current code offered when it last ran; None if unknown."""
     path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
     place = _find_place(home, path)
     try:
@@ -76,7 +76,7 @@ def find_offer(home: Path, path: Path) -> Offer | None:
             return None
         offer = Offer.model_validate_json(read_private(place, MAX_OFFER_BYTES))
         _, document = read_notebook(path)
-    except (NotebookError, OSError, ValueError) as error:  # whoever runs the notebook says so
+    except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)
         return None
     return offer if offer.code == _hash_code(document) else None

@@ -1,9 +1,9 @@
-"""A warning for programs that run a whole notebook anew for each call.
+"""Warns programs that run a whole notebook again for each call.
 
 Some frameworks open a session for each call (LangChain's and LlamaIndex's default), and over stdio
 a session is a process: ``mcp-notebook stdio FILE`` then runs all cells before it answers one call.
-Nobody would see why it is slow, so the third start by one program within minutes says so on stderr,
-which such a program shows its developer.
+To explain why that is slow, the third start by one program within minutes prints a warning on
+stderr, which such a program shows to its developer.
 
 Runs in a worker thread of the bridge, once, at its start.
 """
@@ -22,15 +22,15 @@ from mcp_notebook.text.terminal import print_note
 logger = logging.getLogger(__name__)
 
 WINDOW = 600.0
-"""Seconds for which a start is remembered."""
+"""Seconds for which starts are counted."""
 MANY = 3
-"""Starts within these that are worth a warning."""
+"""Starts within `WINDOW` that cause a warning."""
 _MAX_STARTS = 1_000
 
 
 class _Start(BaseModel):
     program: int
-    """Process id of the program that started the command."""
+    """PID of the program that started the command."""
     notebooks: list[str]
     at: float
 
@@ -40,32 +40,32 @@ class _Starts(BaseModel):
 
 
 def warn_of_repeated_starts(home: Path, notebooks: Sequence[Path]) -> None:
-    """Note that notebooks are run for one client, and say so if that program does it repeatedly.
+    """Count a start, and warn if the same program has started the same notebooks repeatedly.
 
     Args:
         home: The folder of mcp-notebook's own files.
-        notebooks: Those that are run.
+        notebooks: The notebooks that are run.
     """
     start = _Start(
         program=os.getppid(), notebooks=[str(path.absolute()) for path in notebooks], at=time.time()
     )
     try:
         number = _note_start(home / "stdio-starts.json", start)
-    except (OSError, ValueError) as error:  # nothing that the client needs
+    except (OSError, ValueError) as error:  # not essential
         logger.debug("the starts of %s are not noted: %s", start.notebooks, error)
         return
     if number >= MANY:
         names = ", ".join(path.name for path in notebooks)
         print_note(
             f"The same program has started this command {number} times within "
-            f"{WINDOW / 60:.0f} minutes, and each time all cells of {names} run anew. If it opens "
-            "a session for each call, let it keep one open (LangChain: `async with "
+            f"{WINDOW / 60:.0f} minutes, and each time all cells of {names} run again. If it "
+            "opens a session for each call, keep one session open (LangChain: `async with "
             "client.session(...)`), or run `mcp-notebook serve` once and connect to its address."
         )
 
 
 def _note_start(path: Path, start: _Start) -> int:
-    """Note a start in a file, and return how many like it there were lately, with this one."""
+    """Add a start to a file, and return the number of equal starts within `WINDOW`."""
     with lock_private(path.with_suffix(".lock")):
         starts = [item for item in _read(path) if 0 <= start.at - item.at < WINDOW]
         starts = [*starts, start][-_MAX_STARTS:]

@@ -1,19 +1,20 @@
-"""Keeps one notebook served by several kernels, its replicas, and by new ones when it is saved.
+"""Serves one notebook with several kernels (replicas), and replaces them when it is saved.
 
-Runs on the bridge's event loop. The notebook is one to clients, and `bridge.kernels.replicas`
-chooses the kernel of each call.
+Runs on the bridge's event loop. Clients see one notebook; `bridge.kernels.replicas` chooses the
+kernel of each call.
 
-1. The first kernel is started alone: a cell that fails, fails once, and it tells how much memory
-   the others will need. Then the others are started, and the notebook is served when all have run
-   its cells. If one cannot be started, the caller gets the error.
-2. A kernel that is given up later is left out. The notebook is given up with the last one.
-3. If the file is watched and is saved, new kernels are started for it, unless it has the code that
-   is served or being started. They get the calls when all have run its cells; the old ones end
-   `LINGER` after their last call, or with it if there is a still newer version. If the new ones
-   cannot be started, the old ones go on; the same code saved again is another attempt.
+1. The first kernel is started alone, so that a failing cell fails only once, and to measure how
+   much memory the others will need. Then the others are started, and the notebook is served once
+   all have run its cells. If one cannot be started, the caller gets the error.
+2. A kernel that is given up later is left out. The notebook is given up with its last kernel.
+3. If the file is watched and saved, new kernels are started for it, unless its code is already
+   served or being started. They get the calls once all have run its cells. The old ones end
+   `LINGER` seconds after their last call, or right after it if there is an even newer version. If
+   the new ones cannot be started, the old ones continue; saving the same code again is another
+   attempt.
 
-Each kernel has a `Supervisor`; one that dies is replaced by one that runs the same version,
-whatever is in the file by then.
+Each kernel has a `Supervisor`. A kernel that dies is replaced by one with the same version,
+whatever the file contains by then.
 """
 
 import os
@@ -48,15 +49,14 @@ from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import count
 
 LINGER = 60.0
-"""Seconds after the last call of a version that has been replaced for which its kernels have the
-tasks, kept results and resources of their calls."""
+"""Seconds after their last call for which replaced kernels keep the tasks, results and resources of
+their calls."""
 _LOOK_INTERVAL = 0.5
-"""Seconds between two looks whether the file has been saved: it may be on a network disk, where
-nobody tells."""
+"""Seconds between two checks whether the file was saved; network file systems send no events."""
 _IDLE_INTERVAL = 0.2
 """Seconds between two checks whether a kernel still has calls."""
 _STARTS_EACH = 2
-"""Kernels that start at a time for each processor: cells also wait, such as for files."""
+"""Kernels to start at a time for each processor; cells also wait for I/O."""
 
 
 class _Generation:
@@ -64,7 +64,7 @@ class _Generation:
 
     Args:
         path: The notebook.
-        version: What they run.
+        version: The version that they run.
         settings: All options.
         links: Links the kernels.
         tasks: Run what keeps the kernels.
@@ -82,13 +82,13 @@ class _Generation:
     ) -> None:
         self._path = path
         self.version = version
-        """What the kernels run."""
+        """The version that the kernels run."""
         self._settings = settings
         self._links = links
         self._tasks = tasks
         self._notebook_id = notebook_id
         self.kernel_ids: list[str] = []
-        """Of those that have been started, in order."""
+        """The ids of the kernels that have been started, in order."""
         self._supervisors: dict[str, Supervisor] = {}
         self._scopes: list[anyio.CancelScope] = []
         self._running = 0
@@ -96,11 +96,11 @@ class _Generation:
         self.reason = ""
         """Why the last one was given up."""
         self._is_outdated = anyio.Event()
-        """Set when it has been retired, and so has the version after it."""
+        """Set when the next version has been replaced as well."""
 
     @property
     def has_kernels(self) -> bool:
-        """Whether not all of them have been given up."""
+        """Whether at least one kernel has not been given up."""
         return self._running > 0
 
     async def start(
@@ -110,8 +110,8 @@ class _Generation:
 
         Args:
             progress: Shows the progress of the first one's cells.
-            early: The first one, if it has been started already.
-            most: How many the first version got; None: this is the first.
+            early: The first kernel, if it was started early.
+            most: The number of kernels of the first version; None: this is the first.
 
         Raises:
             NotebookError: A kernel cannot be started, or there is no memory for all of them.
@@ -125,7 +125,7 @@ class _Generation:
             raise
 
     async def _start_others(self, number: int) -> None:
-        """Start the kernels after the first one, as many at a time as do not slow each other."""
+        """Start the kernels after the first one, with limited concurrency."""
         failures: list[NotebookError | LinkError] = []
         limiter = anyio.CapacityLimiter(_STARTS_EACH * count_processors())
         async with anyio.create_task_group() as starts:
@@ -157,8 +157,8 @@ class _Generation:
         """End the kernels after their last calls; they get no new ones.
 
         Args:
-            linger: Seconds after the last call for which the results of tasks and kept calls, and
-                resources, are there.
+            linger: Seconds after the last call for which tasks, kept results and resources are
+                available.
         """
         for each in self._supervisors.values():
             each.retire()
@@ -169,7 +169,7 @@ class _Generation:
         self.end()
 
     def stop_lingering(self) -> None:
-        """Once retired, end with the last call: there are kernels of two later versions."""
+        """When retired, end right after the last call: two newer versions have kernels."""
         self._is_outdated.set()
 
     def _list_links(self) -> list[Link]:
@@ -195,7 +195,7 @@ class _Generation:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Keep one kernel served until it is given up, or all are ended."""
+        """Supervise one kernel until it is given up or all kernels are ended."""
         self._running += 1
         with anyio.CancelScope() as scope:
             self._scopes.append(scope)
@@ -206,7 +206,7 @@ class _Generation:
         self._running -= 1
 
     def _decide_number(self, most: int | None) -> int:
-        """Return the number of kernels that there are going to be, now that the first one runs."""
+        """Return the number of kernels to run; the first one runs already."""
         links = self._list_links()  # none if it has just died
         each = measure_kernel(links[0].record.pid) if links else 0
         choice, name = self._settings.replicas, self._path.name
@@ -223,14 +223,14 @@ class _Generation:
 
 
 class ReplicaSet:
-    """Keeps one notebook served by several kernels.
+    """Serves one notebook with several kernels.
 
     Args:
         path: The notebook.
-        settings: All options; they say how many kernels, and whether the file is watched.
+        settings: All options: the number of kernels, whether the file is watched.
         links: Links the kernels.
         progress: Shows the progress of the cells.
-        early: The first kernel, if it has been started already.
+        early: The first kernel, if it was started early.
     """
 
     def __init__(
@@ -248,17 +248,17 @@ class ReplicaSet:
         self._early = early
         """The first kernel, until it is used."""
         self.id = make_id()
-        """Of the notebook, in the catalogue."""
+        """The notebook's id in the catalogue."""
         self._current: _Generation
         """The kernels that get the calls."""
         self._most: int | None = None
-        """As many kernels as the first version got, which no later one exceeds."""
+        """The number of kernels of the first version, the maximum for later ones."""
         self._next: Version | None = None
-        """What is being started; None also while that cannot be done."""
+        """The version that is being started."""
         self._retired: _Generation | None = None
-        """Those that got them last before, and may still have some."""
+        """The previous kernels, which may still have calls."""
         self._ended: list[str] = []
-        """The ids of kernels that have ended, or are about to."""
+        """The ids of kernels that have ended or are ending."""
         self._tasks: anyio.abc.TaskGroup
 
     async def run(
@@ -274,7 +274,7 @@ class ReplicaSet:
             LinkError: A kernel cannot be linked.
         """
         failure: NotebookError | LinkError | None = None
-        # A task group would wrap the failure in a group, so carry it out by hand.
+        # A task group would wrap the error in an exception group.
         async with anyio.create_task_group() as self._tasks:
             try:
                 version = read_notebook(self._path)
@@ -292,7 +292,7 @@ class ReplicaSet:
         return self._current.reason
 
     async def _start(self, version: Version) -> _Generation:
-        """Start the kernels of a version, and let them get the calls."""
+        """Start the kernels of a version, and route calls to them."""
         early, self._early = self._early, None
         generation = _Generation(
             self._path, version, self._settings, self._links, self._tasks, self.id
@@ -302,7 +302,7 @@ class ReplicaSet:
         except BaseException:
             self._ended += generation.kernel_ids
             raise
-        # Not when they were ended: their links may have had something to say since.
+        # Only now: the links of ended kernels may have sent messages until then.
         for kernel_id in self._ended:
             self._links.replicas.remove(kernel_id)
         self._ended.clear()
@@ -323,16 +323,18 @@ class ReplicaSet:
                 start.cancel()  # of a version that is out of date before it serves
                 if self._current.has_kernels and _has_same_code(version, self._current.version):
                     if self._next is not None:
-                        print_note(f"{self._path.name} was saved as it is served")
+                        print_note(
+                            f"{self._path.name} was saved with the code that is already served"
+                        )
                     self._next = None
                     continue
                 self._next, start = version, anyio.CancelScope()
                 starts.start_soon(self._replace, version, start)
 
     async def _replace(self, version: Version, scope: anyio.CancelScope) -> None:
-        """Let new kernels take over, if they can be started."""
+        """Replace the kernels, if new ones can be started."""
         with scope:
-            print_note(f"{self._path.name} was saved, and is being run")
+            print_note(f"{self._path.name} was saved and is being run")
             generation = await self._start_when_trusted(version)
             if self._next is version:
                 self._next = None
@@ -346,8 +348,8 @@ class ReplicaSet:
     async def _start_when_trusted(self, version: Version) -> _Generation | None:
         """Start the kernels of a version that was saved; None if they cannot be started.
 
-        A kernel that dies meanwhile, or cannot be linked, gets several attempts, like one that is
-        served: it may have been killed.
+        A kernel that dies meanwhile or cannot be linked is started again several times, like a
+        served one: it may have been killed.
         """
         is_told, failures = False, 0
         while True:
@@ -358,7 +360,7 @@ class ReplicaSet:
                 if failures == supervisor.MAX_FAILURES:
                     self._tell_failure(error)
                     return None
-                print_note(f"{error} It is started again.")
+                print_note(f"{error} It is being restarted.")
                 await anyio.sleep(supervisor.FIRST_DELAY * (failures - 1))
                 continue
             except NotebookError as error:
@@ -367,12 +369,12 @@ class ReplicaSet:
                 if not isinstance(error, UntrustedNotebook):
                     return None
                 is_told = True
-                self._next = None  # it may be saved again, with outputs, when it is trusted
+                self._next = None  # saving it with outputs, when it is trusted, is another attempt
             await anyio.sleep(TRUST_INTERVAL)
 
     def _tell_failure(self, error: NotebookError | LinkError) -> None:
-        """Say why what was saved is not served."""
-        served = "served as it was before it was saved"
+        """Print why the saved version is not served."""
+        served = "still served with its previous code"
         state = served if self._current.has_kernels else "still not served"
         print_note(f"{self._path.name} is {state}. {error}")
 
@@ -384,7 +386,7 @@ class ReplicaSet:
 async def _watch(
     path: Path, tell_failure: Callable[[NotebookError], None]
 ) -> AsyncIterator[Version]:
-    """Yield what is in a file, now and whenever it has been saved; never end."""
+    """Yield the content of a file, now and after each save; never ends."""
     handled_look: object = None
     failed_look: object = ""
     while True:
@@ -395,7 +397,7 @@ async def _watch(
         try:
             version = await anyio.to_thread.run_sync(read_notebook, path)
         except NotebookError as error:
-            if look == failed_look:  # not just half written
+            if look == failed_look:  # it was not just half written
                 tell_failure(error)
                 handled_look = look
             failed_look = look
@@ -405,7 +407,7 @@ async def _watch(
 
 
 def _look(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file is saved; None if there is none."""
+    """Return a value that changes when a file is saved; None without a file."""
     try:
         status = path.stat()
     except OSError:
@@ -429,22 +431,22 @@ def decide_number(  # noqa: PLR0913 - what it depends on
     """Return the number of kernels for a notebook, including the first, which runs already.
 
     Args:
-        number: A number, or "auto": as many as there is memory for.
-        name: The notebook's, for messages.
+        number: A number, or "auto": as many as fit into memory.
+        name: The notebook's name, for messages.
         each: Bytes that a kernel needs.
-        free: Bytes that there are for further ones.
-        most: The most for "auto"; None: one for each processor that this process may use.
-        versions: Of the notebook, which have kernels at a time; "auto" leaves memory for them.
+        free: Bytes that are free for further kernels.
+        most: The maximum for "auto"; None: one for each processor that this process may use.
+        versions: Versions of the notebook that run at a time; "auto" leaves memory for them.
 
     Raises:
-        NotebookError: There is no memory for as many as were asked for.
+        NotebookError: There is not enough memory for the requested number.
     """
     fit = 1 + free // max(each, 1)
     if isinstance(number, str):
         return max(1, min(fit // versions, most or count_processors()))
     if number > fit:
         raise NotebookError(
-            f"There is no memory for {number} kernels of {name}: each needs about "
+            f"There is not enough memory for {number} kernels of {name}: each needs about "
             f"{format_bytes(each)}, and {format_bytes(free)} is free beside the first. Start at "
             f"most {fit} (--replicas {fit}), or as many as fit (--replicas auto)."
         )

@@ -1,17 +1,17 @@
-"""Keeps one headless notebook served: starts it, and restarts it when its kernel dies.
+"""Runs one headless notebook, and restarts its kernel when it dies.
 
 Runs on the bridge's event loop, one task per notebook. A restarted kernel's tools return to their
-place in the catalogue under their old names, so that clients see nothing but a list that changes.
+place in the catalogue under their old names, so clients only see that the list changes.
 
-1. If the first start fails, the caller gets the error: nobody is served yet, and somebody watches.
+1. If the first start fails, the caller gets the error: there are no clients yet.
 2. A kernel that dies is restarted: immediately at first, then after `FIRST_DELAY`, doubling up to
-   `LONGEST_DELAY`. After `STEADY_AFTER` of life the delays start over.
+   `LONGEST_DELAY`. After `STEADY_AFTER` seconds of life the delays start over.
 3. After `MAX_FAILURES` failed starts in a row (the kernel dies while its cells run, or a cell
-   raises) the notebook is given up.
-4. A notebook that has changed and may not be run, because it is not trusted, has not failed: calls
-   are told so, and it is restarted as soon as it is trusted.
-5. A link that fails while its kernel lives is opened again. A kernel that does not accept it counts
-   as dead.
+   raises an exception) the notebook is given up.
+4. A notebook that has changed and is not trusted any longer has not failed: its calls get an error
+   that says so, and it is restarted as soon as it is trusted.
+5. A link that fails while its kernel is alive is opened again. A kernel that does not accept it
+   counts as dead.
 """
 
 from collections.abc import Awaitable, Callable
@@ -40,14 +40,14 @@ STEADY_AFTER = 60.0
 MAX_FAILURES = 3
 """Failed starts in a row after which a notebook is given up."""
 TRUST_INTERVAL = 5.0
-"""Seconds between two looks whether a notebook is trusted now."""
+"""Seconds between two checks whether a notebook is trusted now."""
 _RELINK_AFTER = 0.5
-"""Seconds between a link's failure and the next attempt."""
+"""Seconds between the failure of a link and the next attempt."""
 _RETURNS = (
     "It is being restarted, and its tools return when its cells have run again. Try again in a "
     "moment."
 )
-_OTHERS_ANSWER = "Other kernels of the notebook answer. Call again."
+_OTHERS_ANSWER = "Other kernels of the notebook are available. Call again."
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,23 @@ class Replica:
     """One of several kernels that run the same notebook."""
 
     kernel_id: str
-    """Its id, and that of its successors."""
+    """The id of the kernel and of those that replace it."""
     version: Version
-    """What it runs."""
+    """The version that it runs."""
     is_first: bool
-    """Whether it reports on the notebook: the others stay silent."""
+    """Whether it is the one that prints messages about the notebook."""
 
 
 class Supervisor:
-    """Keeps one notebook served.
+    """Serves one notebook with one kernel.
 
     Args:
         path: The notebook.
         settings: All options.
         links: Links the kernel.
         progress: Shows the progress of the cells.
-        early: The notebook's first kernel, if it has been started already.
-        replica: Which of several kernels of the notebook it keeps; None: the only one.
+        early: The notebook's first kernel, if it was started early.
+        replica: The kernel, if the notebook has several; None: the only one.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it uses
@@ -89,7 +89,7 @@ class Supervisor:
         self._progress = progress
         self._replica = replica
         self.id = replica.kernel_id if replica else early.kernel_id if early else make_id()
-        """Of the kernel, and of those that succeed it."""
+        """The id of the kernel, and of those that replace it."""
         self.is_retired = False
         """Whether its kernel is no longer restarted."""
         self._early = early
@@ -127,7 +127,7 @@ class Supervisor:
         return f"{self._path.name}: a kernel of an earlier version {end}."
 
     def retire(self) -> None:
-        """Do not restart the kernel: others do its work."""
+        """Do not restart the kernel any more: it is being replaced."""
         self.is_retired = True
 
     async def _back_off(self, end: str) -> None:
@@ -147,12 +147,12 @@ class Supervisor:
                 self._links.set_away(
                     self.id,
                     f"The kernel of {error.notebook!r} ended and was not started again, because "
-                    "the notebook is not trusted any more: perhaps it has changed. Its tools "
-                    "return when its user has looked at it and trusts it.",
+                    "the notebook is no longer trusted; it may have changed. Its tools return "
+                    "when its user has read it and trusts it.",
                 )
                 if str(error) != explanation:
                     explanation = str(error)
-                    print_note(f"{explanation} It is run then.")
+                    print_note(f"{explanation} Then it is run.")
                 await anyio.sleep(TRUST_INTERVAL)
 
     def _give_up(self, problem: str) -> str:
@@ -208,7 +208,7 @@ class Supervisor:
             self._failures = 0
             end = await _wait_for_either(link.end.wait, notebook.wait_for_end)
             if end is not None:
-                # A child process of the kernel may still hold its end of the link.
+                # A child process of the kernel may still hold the link open.
                 link.close(await describe_end())
         return end
 

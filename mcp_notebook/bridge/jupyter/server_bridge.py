@@ -1,10 +1,10 @@
-"""The bridge behind a Jupyter Server: serves the tools of that server's kernels to it alone.
+"""The bridge behind a Jupyter Server: serves the tools of that server's kernels to it only.
 
-Runs on the event loop of a process that the server extension (`mcp_notebook.jupyter`) has started.
-It listens where only the user can connect, on a Unix socket in a folder of its own (on Windows: on
-loopback), and the server alone has its token. Its first line on stdout says where. Each line of
-stdin is the list of the server's kernels; when stdin ends, the server has ended, however it did,
-and so does the bridge.
+Runs on the event loop of a process that the server extension (`mcp_notebook.jupyter`) starts. It
+listens where only the user can connect, on a Unix socket in a private folder (on Windows: on
+loopback), and only the server has its token. Its first line on stdout is its address. Each line of
+stdin is the list of the server's kernels; when stdin ends, the server has ended, and the bridge
+ends too.
 
 Paths: ``/mcp`` has the tools of all notebooks, ``/mcp/NOTEBOOK`` those of one.
 """
@@ -52,14 +52,13 @@ from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import print_output
 
 SETTLE_LIMIT = 3.0
-"""Seconds that live notebooks have to answer before the first list goes out without them."""
+"""Seconds that live notebooks have to answer before the first list is sent without them."""
 MAX_VIEWS = 64
-"""Notebooks, or ways of naming one, that are served by themselves, before those are forgotten that
-are gone. What is open is never forgotten."""
+"""Endpoints of single notebooks. Beyond that, the oldest whose notebook is closed is removed."""
 
 
 async def run_server_bridge(settings: Settings) -> None:
-    """Serve the kernels that stdin names until it ends, or a signal arrives.
+    """Serve the kernels that stdin lists until it ends or a signal arrives.
 
     Raises:
         McpNotebookError: The token is too short.
@@ -90,13 +89,13 @@ async def run_server_bridge(settings: Settings) -> None:
 
 
 class _NotebookView:
-    """An MCP endpoint for some of the kernels, with a catalogue of its own.
+    """An MCP endpoint for some of the kernels.
 
-    So a tool has the same name there, whatever other notebooks offer.
+    It has a catalogue of its own, so tool names do not depend on other notebooks.
 
     Args:
         settings: All options.
-        observers: Hear what happens to calls.
+        observers: Observe calls.
         records: Yields the records of these kernels, now and after each change.
     """
 
@@ -157,7 +156,7 @@ class _NotebookView:
 
 
 class _Views:
-    """The endpoints of one bridge, each made when it is first asked for."""
+    """The endpoints of one bridge, each created at its first request."""
 
     def __init__(
         self,
@@ -174,7 +173,7 @@ class _Views:
         self._opening = anyio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or say which notebooks there are."""
+        """Answer one request, or list the notebooks if there is no such notebook."""
         path = scope["path"]
         notebook = path.removeprefix(PATH).strip("/") if path.startswith(f"{PATH}/") else ""
         async with self._opening:
@@ -197,7 +196,7 @@ class _Views:
             await view.endpoint.end_sessions(caller)
 
     async def _open_view(self, notebook: str) -> _NotebookView | None:
-        """Make the endpoint of a notebook, or of all; None if there is no such notebook."""
+        """Create the endpoint of a notebook, or of all; None if there is no such notebook."""
 
         def is_served(record: Record) -> bool:
             return not notebook or is_of_notebook(record, notebook)
@@ -213,7 +212,7 @@ class _Views:
         return view
 
     def _make_room(self) -> None:
-        """Close the oldest endpoint whose notebook is gone, if there are many."""
+        """If there are too many endpoints, remove the oldest whose notebook is closed."""
         if len(self._views) >= MAX_VIEWS:
             absent = (name for name, view in self._views.items() if name and not len(view.links))
             name = next(absent, None)
@@ -231,11 +230,11 @@ class _Views:
 
 
 def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
-    """Pass on each line of stdin, and stop when it ends."""
+    """Handle each line of stdin, and stop when it ends."""
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        # Not `sys.stdin`: the interpreter would wait for its lock at the end.
+        # Not `sys.stdin`: the interpreter would wait for its lock at exit.
         with os.fdopen(os.dup(0), encoding="utf-8") as lines:
             for line in lines:
                 loop.call_soon_threadsafe(take_line, line)
@@ -255,7 +254,7 @@ async def _watch_signals(
 
 @contextmanager
 def _open_private_listener() -> Iterator[socket.socket]:
-    """Listen where no other user can connect, as far as the system has such places."""
+    """Listen where no other user can connect, if the system supports it."""
     if not hasattr(socket, "AF_UNIX"):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             yield listener

@@ -1,8 +1,8 @@
-"""The live kernels of one Jupyter Server: which they are, as they come and go.
+"""The live kernels of one Jupyter Server, as they start and end.
 
-Runs on the bridge's event loop. The server says which kernels are its own, by their Jupyter ids;
-the records say how to reach those that have loaded the extension. Kernels of other servers and
-editors of the same user are left out.
+Runs on the bridge's event loop. The server sends the Jupyter ids of its kernels; the records say
+how to reach those that have loaded the extension. Kernels of the user's other servers and editors
+are left out.
 """
 
 import json
@@ -19,15 +19,15 @@ class ServerKernels:
     """The records of a server's kernels; belongs to the event loop.
 
     Args:
-        folder: Of the records of all live kernels.
+        folder: The folder with the records of all live kernels.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._ids: frozenset[str] | None = None
-        """None until the server has said which they are."""
+        """The Jupyter ids of the server's kernels; None until the server has sent them."""
         self._all: tuple[Record, ...] | None = None
-        """Those of all live kernels; None until the folder has been read."""
+        """The records of all live kernels; None until the folder has been read."""
         self._change = anyio.Event()
 
     @property
@@ -36,12 +36,12 @@ class ServerKernels:
         return tuple(record for record in self._all or () if record.jupyter_id in (self._ids or ()))
 
     def take_line(self, line: str) -> None:
-        """Take what the server says: the ids of all its kernels, as a list in JSON."""
+        """Take a line of the server: the ids of all its kernels, as a JSON list."""
         self._ids = frozenset(json.loads(line))
         self._note_change()
 
     async def refresh(self) -> None:
-        """Read the folder now; a notebook may have come a moment ago."""
+        """Read the folder now, to find a notebook that was just opened."""
         while not self._is_known():
             await self._change.wait()
         self._all = await anyio.to_thread.run_sync(list_live_records, self._folder)
@@ -54,7 +54,7 @@ class ServerKernels:
             self._note_change()
 
     async def watch(self, is_served: Callable[[Record], bool]) -> AsyncIterator[tuple[Record, ...]]:
-        """Yield those of the records that are served, now and after each change; never ends."""
+        """Yield the served records, now and after each change; never ends."""
         while True:
             change = self._change
             if self._is_known():
@@ -70,7 +70,7 @@ class ServerKernels:
 
 
 def is_of_notebook(record: Record, notebook: str) -> bool:
-    """Return whether a kernel's notebook is meant by a name or the last parts of a path."""
+    """Return whether a name, or the end of a path, refers to a kernel's notebook."""
     meant = PurePath(notebook.removesuffix(".ipynb")).parts
     folders = PurePath(record.notebook).parent.parts if record.notebook else ()
     return bool(meant) and (*folders, record.name)[-len(meant) :] == meant

@@ -127,7 +127,7 @@ async def test_one_that_has_ended_is_started_again(home, hub, capsys, status):
             remote, _ = await find(home, hub)
             assert remote.url == second.url
     said = capsys.readouterr().err
-    assert "The server that was started on Binder before has ended." in said
+    assert "The previous server on Binder has ended." in said
     assert len(hub.asked) == 2
 
 
@@ -190,13 +190,13 @@ async def test_a_build_that_fails_says_what_it_said_last(home, hub):
 
 async def test_a_stream_that_ends_or_says_nothing_of_use_is_told(home, hub):
     hub.events = [*BUILD, "odd", {"phase": "ready", "message": "Done!\n"}]
-    with refused("ended its answer before"):
+    with refused("closed the connection before"):
         await find(home, hub)
 
 
 async def test_a_server_without_mcp_is_told(home, hub):
     hub.events = ready(f"{hub.url}/user/x/mcp")
-    with refused(r"/user/x/mcp cannot be used \(status 200\). That is not MCP"):
+    with refused(r"/user/x/mcp cannot be used \(status 200\). This is not an MCP endpoint"):
         await find(home, hub)
 
 

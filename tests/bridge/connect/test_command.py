@@ -27,7 +27,7 @@ def test_what_cannot_be_connected_to_ends_the_command_and_is_told_to_the_client(
         running.send(json.dumps(INITIALIZE).encode())
         answer = running.message()
         assert answer["id"] == INITIALIZE["id"]
-        assert "nothing listens there" in answer["error"]["message"]
+        assert "the connection was refused" in answer["error"]["message"]
         running.process.stdin.close()
         assert running.wait() == 1
         assert answer["error"]["message"] in running.said

@@ -51,7 +51,9 @@ async def test_the_notebook_of_a_page_has_its_tools_used(jupyter, connect_to, pa
             *("lab?token=wrong", None, "does not accept the token from the address"),
             marks=pytest.mark.slow,
         ),
-        pytest.param(*("lab", None, "wants a token.*jupyter server list"), marks=pytest.mark.slow),
+        pytest.param(
+            *("lab", None, "requires a token.*jupyter server list"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_is_missing_is_told_with_the_next_step(jupyter, home, page, token, reason):

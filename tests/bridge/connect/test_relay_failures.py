@@ -73,12 +73,12 @@ def request(method="tools/call", number=1, *, modern=True, **params):
     [
         ((401, {}, ""), "does not accept the token from the file t"),
         ((403, {}, "<html>"), "does not accept the token from the file t"),
-        ((404, {}, "<html>"), "Nothing is there any more"),
+        ((404, {}, "<html>"), "The server no longer exists"),
         ((302, {"Location": "/login?next=/mcp"}, ""), "does not accept the token"),
-        ((424, {}, ""), "does not run"),
+        ((424, {}, ""), "is not running"),
         ((500, {}, "oops"), "status 500"),
         ((502, {}, ""), "'top' may have run"),
-        ((503, {}, ""), "does not answer now"),
+        ((503, {}, ""), "is not available"),
         ((None, {}, ""), "'top' may have run"),
         ((200, EVENTS, ": ping\n\n"), "'top' may have run"),
         ((200, {"Content-Type": "text/html"}, "<h1>Welcome</h1>"), "'top' may have run"),
@@ -110,7 +110,7 @@ async def test_a_server_that_its_hub_has_stopped_meanwhile_is_not_blamed_on_the_
 
     asked = request(method, modern=modern)
     (answer,) = await talk(answer_as_hub, asked, path="/user/x/mcp")
-    assert "does not run. Start it in the browser, at http" in answer["error"]["message"]
+    assert "is not running. Start it in the browser, at http" in answer["error"]["message"]
     assert "token" not in answer["error"]["message"]
     (answer,) = await talk(refuse, asked, path="/user/x/mcp")
     assert "does not accept the token" in answer["error"]["message"]

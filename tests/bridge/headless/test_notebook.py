@@ -181,7 +181,7 @@ async def test_what_fails_before_it_runs_is_a_failing_cell_too(folder, settings,
 async def test_a_cell_that_asks_for_input_is_told_that_nobody_answers(folder, settings):
     said = await _refused(_notebook(folder, LOAD, "name = input('Who? ')"), settings)
     assert "name = input('Who? ')" in said
-    assert "nobody to answer" in said
+    assert "nobody can answer without a frontend" in said
 
 
 async def test_a_cell_that_takes_too_long_is_named(folder, home):

@@ -187,8 +187,9 @@ async def test_a_notebook_that_is_not_trusted_is_told_before_it_runs(home, data,
     before, cell, _ = capsys.readouterr().err.partition("cell 1 of 2")
     assert cell
     assert (
-        f"{path} is not trusted (Jupyter has not signed any here), and its code runs as you: trust "
-        f"it with `jupyter trust '{path}'`, or have such notebooks refused with --trusted-only.\n"
+        f"{path} is not trusted (Jupyter has not signed any here), and its code runs with your "
+        f"rights. Trust it with `jupyter trust '{path}'`, or refuse untrusted notebooks with "
+        "--trusted-only.\n"
     ) in before
     sign(path, data)
     await _run(path, Settings(home=home / "state", trusted_only=True))

@@ -23,7 +23,7 @@ def test_the_third_start_by_one_program_within_minutes_says_what_to_do(tmp_path,
     assert said(tmp_path, capsys, notebook, times=2) == ""
     text = " ".join(said(tmp_path, capsys, notebook).split())
     assert "has started this command 3 times within 10 minutes" in text
-    assert "all cells of sales.ipynb run anew" in text
+    assert "all cells of sales.ipynb run again" in text
     assert "mcp-notebook serve" in text
 
 
@@ -72,4 +72,4 @@ def test_sessions_one_after_another_are_told_on_stderr(home):
             timeout=TIMEOUT,
             check=False,
         )
-        assert ("run anew" in " ".join(done.stderr.split())) == (number == 2), done.stderr
+        assert ("run again" in " ".join(done.stderr.split())) == (number == 2), done.stderr

@@ -173,7 +173,7 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
         assert living in pids
         assert busy not in pids
     assert "was killed by SIGKILL" in told[0]
-    assert "the call was lost. Other kernels of the notebook answer. Call again." in told[0]
+    assert "the call was lost. Other kernels of the notebook are available. Call again." in told[0]
     said = capsys.readouterr().err
     assert "sums.ipynb: 2 kernels have run its cells" in said
     assert said.count("is not trusted") <= 2  # when it is started, and if it was the first one
@@ -256,7 +256,7 @@ async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_t
             while any(map(psutil.pid_exists, old | new)):
                 assert set(await here.pids(2)) == newest
     said = capsys.readouterr().err
-    assert "sums.ipynb was saved, and is being run" in said
+    assert "sums.ipynb was saved and is being run" in said
     assert "restarted" not in said
 
 
@@ -295,7 +295,7 @@ async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
                     said += capsys.readouterr().err
 
         notebook(folder, TOOLS, "1 / 0")
-        await wait_until_said("sums.ipynb is served as it was before it was saved. Code cell 3 of")
+        await wait_until_said("sums.ipynb is still served with its previous code. Code cell 3 of")
         (folder / "sums.ipynb").write_text("{")
         await wait_until_said("is not a Jupyter notebook")
         # A kernel that dies is replaced by one that runs the version that is served.
@@ -318,11 +318,11 @@ async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
         await here.catalog.wait_for("pid", "meet", "more")
         said = capsys.readouterr().err
         assert "was killed by SIGKILL" in said
-        assert "It is started again." in said
+        assert "It is being restarted." in said
         assert "as it was before it was saved" not in said
         notebook(folder, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", TOOLS)
-        said = await wait_until_said(capsys, "sums.ipynb is served as it was before it was saved.")
-        assert said.count("It is started again.") == supervisor_module.MAX_FAILURES - 1
+        said = await wait_until_said(capsys, "sums.ipynb is still served with its previous code.")
+        assert said.count("It is being restarted.") == supervisor_module.MAX_FAILURES - 1
 
 
 @pytest.mark.slow
@@ -372,7 +372,9 @@ async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_be
             while not (folder / "began").exists():
                 await here.pids(1)
             notebook(folder, TOOLS)
-            await wait_until_said(capsys, "sums.ipynb was saved as it is served")
+            await wait_until_said(
+                capsys, "sums.ipynb was saved with the code that is already served"
+            )
             while len(list_live_records(home / "state" / "kernels")) > 1:
                 assert await here.pids(1) == [pid]
 
@@ -408,7 +410,7 @@ async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
         notebook(folder, TOOLS, MORE)
         said = ""
         with anyio.fail_after(TIMEOUT):
-            while "sums.ipynb is served as it was before it was saved." not in said:
+            while "sums.ipynb is still served with its previous code." not in said:
                 await here.pids(1)
                 said += capsys.readouterr().err
         await here.pids(20)
@@ -459,8 +461,9 @@ def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_m
     with pytest.raises(NotebookError) as caught:
         decide_number(9, "a.ipynb", each=2 * 10**9, free=5 * 10**9)
     assert str(caught.value) == (
-        "There is no memory for 9 kernels of a.ipynb: each needs about 2.0 GB, and 5.0 GB is free "
-        "beside the first. Start at most 3 (--replicas 3), or as many as fit (--replicas auto)."
+        "There is not enough memory for 9 kernels of a.ipynb: each needs about 2.0 GB, and 5.0 GB "
+        "is free beside the first. Start at most 3 (--replicas 3), or as many as fit (--replicas "
+        "auto)."
     )
 
 
