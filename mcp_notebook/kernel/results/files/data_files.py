@@ -1,8 +1,8 @@
-"""Reads the tables and arrays in files with the library that the notebook has loaded.
+"""Reads tables and arrays from files, with the libraries that the notebook has loaded.
 
 Runs in the user's kernel, on the thread of the call. pandas, polars and numpy are looked up in
-``sys.modules`` and never imported: a kernel that has none of them shows the file as any other.
-Nothing that a file contains is run (no pickles), and how much is read of it is bounded.
+``sys.modules`` and never imported: without them, the file is shown like any other. No code in a
+file runs (no pickles), and its size is limited.
 """
 
 import csv
@@ -25,41 +25,41 @@ MAX_FILE = 64 * 2**20
 MAX_SHEETS_FILE = 4 * 2**20
 """Bytes of the largest spreadsheet that is read: each MiB takes about a second."""
 MAX_UNPACKED = 512 * 2**20
-"""Bytes that a file may take in memory, as far as it says so."""
+"""Maximum bytes in memory, if the file declares its size."""
 MAX_ROWS = 1_000_000
 _VALUE_BYTES = 8
 _SAMPLE_BYTES = 8_192
 _TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _DELIMITERS = (",", ";", "\t", "|")
 _LARGEST_EXACT = 2**53
-"""Integers beyond it are rounded where they become floats."""
+"""Larger integers are rounded as floats."""
 _CODE = r"^\s*(?:[+-]?0\d|\+\d{7}|[+-]?\d+[eE]\d+\s*$)"
-"""What would be a number, but no number is written like it: 007, +4712345678 (a telephone), 1E5."""
+"""Codes that would be read as numbers: 007, +4712345678 (a telephone number), 1E5."""
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 _CODE_OR_LONG_INTEGER = rf"{_CODE}|^\s*[+-]?\d{{16}}"
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """What was read of a file."""
+    """The data that was read from a file."""
 
     value: Any = None
-    """The table, the array, or a dict of them; None if none was read."""
+    """The table, the array, or a dict of them; None if there is none."""
     note: str = ""
-    """A sentence on why nothing was read, or not everything; for whoever returned the file."""
+    """A sentence on why nothing or not everything was read, for the tool's author."""
     encoding: str | None = None
-    """Of a text, such as CSV; None if the file is not one."""
+    """Encoding of a text file such as CSV; None for other files."""
     is_refused: bool = False
-    """Whether no other library is to try it."""
+    """Whether no other library should try."""
 
 
 class _TooLarge(Exception):
-    """The data of a file would fill the memory; the message says how much of it."""
+    """The data is too large for memory; the message says how large."""
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """How one library reads one format."""
+    """How a library reads a format."""
 
     library: str
     read: Callable[[Any, BinaryIO, FileInfo], Any]
@@ -67,12 +67,12 @@ class _Reader:
 
 
 def is_data_file(info: FileInfo) -> bool:
-    """Tell whether the name of a file says that it holds a table or an array."""
+    """Tell whether a file's extension is that of a table or an array."""
     return info.path.suffix.lower() in READERS
 
 
 def read_data_file(file: BinaryIO, info: FileInfo) -> DataFile:
-    """Read a table or an array from an open file; leave it at its beginning.
+    """Read a table or an array from an open file, and rewind it.
 
     Args:
         file: The open file.
@@ -106,7 +106,7 @@ def _read(reader: _Reader, file: BinaryIO, info: FileInfo) -> DataFile:
         file.seek(0)
         return reader.read(library, file, info)
 
-    # In a buffer: libraries may close what they are given, or read on after the deadline.
+    # A buffer, since libraries may close their file or read on after the deadline.
     content = file.read(info.size)
     value = run_bounded(read, io.BytesIO(content))
     note = ""
@@ -123,7 +123,7 @@ def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
     if isinstance(error, _TooLarge):
         return DataFile(note=f"{info.name} {error}", is_refused=True)
     note = f"{reader.library} cannot read {info.name}: {describe_error(error)}"
-    # What one library refuses of a text, another reads as something else.
+    # Another library may misread text that this one refused.
     return DataFile(note=note, is_refused=info.path.suffix.lower() in _TEXTS)
 
 
@@ -132,10 +132,10 @@ def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
 
 def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     encoding, delimiter = _detect_dialect(file, info)
-    # Not in chunks, in which a column may change its type, with a warning. `NA` is a text.
+    # Not in chunks, between which a column may change its type. `NA` is a text.
     options = {"sep": delimiter, "encoding": encoding, "low_memory": False, "index_col": False}
     options |= {"keep_default_na": False, "na_values": [""]}
-    # Raises where rows have more fields than the header; the table would lose them.
+    # Raises for rows with more fields than the header, which the table would lose.
     pandas.read_csv(file, **options, header=None, nrows=2)
     file.seek(0)
     options["nrows"] = MAX_ROWS
@@ -185,10 +185,10 @@ def _read_polars_csv(polars: Any, file: BinaryIO, info: FileInfo) -> Any:
 
 
 def _count_rows(text: str, delimiter: str) -> int:
-    """Return how many rows a CSV file has below its header, at most `MAX_ROWS`.
+    """Return the number of rows of a CSV file without its header, at most `MAX_ROWS`.
 
     Raises:
-        csv.Error: A quote is not closed, or something follows the closing one.
+        csv.Error: A quote is not closed, or is followed by text.
     """
     lines = io.StringIO(text.lstrip("\ufeff\r\n"), newline="")
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -196,9 +196,9 @@ def _count_rows(text: str, delimiter: str) -> int:
 
 
 def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
-    """Tell whether some field may be a code such as 007, which no number keeps.
+    """Tell whether a field may be a code such as 007, which a number would change.
 
-    Faster than to read each column as text, which takes several times as long as the table.
+    Reading each column as text would take several times as long as the table.
     """
     if encoding.startswith(("utf-16", "utf-32")):
         data = data.decode(encoding).encode()
@@ -213,7 +213,7 @@ def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
 
 
 def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
-    # `pandas.read_json` makes numbers of texts, dates of numbers, and floats of long integers.
+    # `pandas.read_json` turns texts into numbers, numbers into dates, long integers into floats.
     lines = io.TextIOWrapper(file, _detect_encoding(file, info))
     rows = list(islice((json.loads(line) for line in lines if line.strip()), MAX_ROWS))
     if not all(isinstance(row, dict) for row in rows):
@@ -238,7 +238,7 @@ def _make_exact_column(pandas: Any, values: list[Any]) -> Any:
 
 
 def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
-    # `read_ndjson` leaves out a name that the first lines do not have, in older versions always.
+    # `read_ndjson` may drop a name that the first lines lack.
     table = polars.scan_ndjson(file, infer_schema_length=None, n_rows=MAX_ROWS).collect()
     floats = [name for name, dtype in table.schema.items() if "Float" in str(dtype)]
     file.seek(0)
@@ -255,14 +255,14 @@ def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
 
 
 def _has_long_integer(value: Any) -> bool:
-    """Tell whether a JSON value is or has an integer that a float would round."""
+    """Tell whether a JSON value contains an integer that a float would round."""
     if isinstance(value, (list, dict)):
         return any(map(_has_long_integer, value.values() if isinstance(value, dict) else value))
     return isinstance(value, int) and abs(value) >= _LARGEST_EXACT
 
 
 def _detect_dialect(file: BinaryIO, info: FileInfo) -> tuple[str, str]:
-    """Return the encoding of a file and what separates its columns."""
+    """Return the encoding of a file and its column separator."""
     encoding = _detect_encoding(file, info)
     header = file.read(_SAMPLE_BYTES).decode(encoding, "ignore").lstrip("\ufeff\r\n")
     file.seek(0)
@@ -292,7 +292,7 @@ def _read_pandas_parquet(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
     metadata = parquet.read_metadata(file)
     groups = range(metadata.num_row_groups)
     packed = sum(metadata.row_group(group).total_byte_size for group in groups)
-    # Equal values take no room in the file.
+    # Repeated values take no space in the file.
     _check_unpacked(max(packed, metadata.num_rows * metadata.num_columns * _VALUE_BYTES))
     return _read_exactly(pandas, pandas.read_parquet, file)
 
@@ -302,7 +302,7 @@ def _read_pandas_feather(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
 
 
 def _read_exactly(pandas: Any, read: Callable[..., Any], file: BinaryIO) -> Any:
-    """Read a table of Arrow; where pandas' own columns would round its integers, keep Arrow's."""
+    """Read an Arrow table; keep Arrow columns where pandas' would round integers."""
     file.seek(0)
     table = read(file)
     file.seek(0)
@@ -316,7 +316,7 @@ def _read_exactly(pandas: Any, read: Callable[..., Any], file: BinaryIO) -> Any:
 
 
 def _is_rounded(pandas: Any, column: Any, exact: Any) -> bool:
-    """Tell whether integers are floats in pandas' column: those beside nulls, or within lists."""
+    """Tell whether pandas would turn integers into floats: beside nulls or within lists."""
     from pyarrow import types  # noqa: PLC0415 - as above
 
     kind = getattr(exact.dtype, "pyarrow_dtype", None)
@@ -332,7 +332,7 @@ def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
         with zipfile.ZipFile(file) as archive:
             _check_unpacked(sum(member.file_size for member in archive.infolist()))
     file.seek(0)
-    # As the cells have them: texts such as `01` and `NA` are neither numbers nor missing.
+    # As the cells are: texts such as `01` and `NA` are neither numbers nor missing.
     options = {"keep_default_na": False, "na_values": [""], "dtype": object}
     sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS, **options)
     tables = {name: table.infer_objects() for name, table in sheets.items()}
@@ -377,4 +377,4 @@ READERS: Mapping[str, tuple[_Reader, ...]] = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), (_Reader("pandas", _read_sheets, MAX_SHEETS_FILE),)),
     **dict.fromkeys((".npy", ".npz"), (_Reader("numpy", _read_array),)),
 }
-"""The readers of each extension, in the order in which they are tried."""
+"""Readers by extension, in the order of trial."""

@@ -1,7 +1,6 @@
-"""Renders the content of an open file, by its first bytes and then by its name.
+"""Renders the content of an open file, by its first bytes and its name.
 
-Runs in the user's kernel, on the thread of the call. No more of a file is read than is shown or
-sent.
+Runs in the user's kernel, on the thread of the call. Only what is shown or sent is read.
 """
 
 import codecs
@@ -32,20 +31,20 @@ from mcp_notebook.kernel.safe.text import (
 from mcp_notebook.text.wording import format_size
 
 MAX_READ = 100 * 2**20
-"""Bytes of the largest file that a client can read by a link."""
+"""Bytes of the largest file that a client can read through a link."""
 MAX_CONVERTED = 2**20
 """Bytes of the largest HTML file, notebook or SVG that is converted."""
 MAX_IMAGE = 64 * 2**20
 """Bytes of the largest image file that is read."""
 
 _SAMPLE_BYTES = 8_192
-"""Bytes at both ends of a file by which its format and encoding are recognized."""
+"""Bytes at both ends of a file that are read to recognize its format and encoding."""
 _DISPLAYED = {
     "text/html": "text/html",
     "application/xhtml+xml": "text/html",
     "image/svg+xml": "image/svg+xml",
 }
-_TYPES = {  # of extensions that some systems do not know, or know as something else
+_TYPES = {  # MIME types that some systems lack or define differently
     ".arrow": "application/vnd.apache.arrow.file",
     ".csv": "text/csv",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -61,7 +60,7 @@ _TYPES = {  # of extensions that some systems do not know, or know as something 
     ".yml": "application/yaml",
 }
 _BYTES_PER_CHAR = 4
-"""The most in any encoding that is recognized."""
+"""Most bytes of a character in these encodings."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
@@ -77,17 +76,17 @@ class FileInfo:
     """A file that may be shown."""
 
     name: str
-    """Its path as the author wrote it, fit to be sent."""
+    """Its path as the author wrote it, cleaned."""
     path: Path
-    """Its absolute path, without links."""
+    """Its absolute path without symlinks."""
     size: int
     """Bytes."""
     identity: tuple[int, ...]
-    """Differs once the file has changed."""
+    """Changes with the file."""
 
     @property
     def mime_type(self) -> str | None:
-        """The type that its name suggests."""
+        """The MIME type by its name."""
         guess, compression = mimetypes.guess_type(self.path.name, strict=False)
         return _TYPES.get(self.path.suffix.lower()) or (
             f"application/{compression}" if compression else guess
@@ -95,7 +94,7 @@ class FileInfo:
 
 
 DescribeOriginal: TypeAlias = Callable[[str | None], Original]
-"""Describes the whole file, as text if it is given an encoding."""
+"""Describes the whole file; with an encoding, as text."""
 
 
 def render_file(
@@ -107,7 +106,7 @@ def render_file(
         file: The open file, at its beginning.
         info: The description of the file.
         budget: The limits of the result.
-        describe_original: Describes the whole file, if only a part of it is shown.
+        describe_original: Describes the whole file, for one that is shown in part.
     """
     beginning = file.read(_SAMPLE_BYTES)
     if not beginning:
@@ -140,7 +139,7 @@ def _render_text(
     if info.size > MAX_CONVERTED and info.mime_type in _DISPLAYED:
         return _link_file(
             info, describe_original(encoding), budget
-        )  # a model gains little from its source
+        )  # the source says little to a model
     pieces = _convert_text(file, info, encoding, budget)
     if not pieces:
         text, is_whole = read_text(file, info.size, encoding, budget.chars)
@@ -162,7 +161,7 @@ def _render_text(
 def _convert_text(
     file: BinaryIO, info: FileInfo, encoding: str, budget: Budget
 ) -> list[Piece] | None:
-    """Render a text whose readers see more in it than its source; return None for others."""
+    """Render text in a format with a better view than its source; None for others."""
     kind = _DISPLAYED.get(info.mime_type or "")
     is_notebook = info.path.suffix == ".ipynb"
     if info.size > MAX_CONVERTED or not (kind or is_notebook):
@@ -191,18 +190,18 @@ def _link_file(info: FileInfo, original: Original, budget: Budget) -> list[Piece
 
 def _read_all(file: BinaryIO, size: int) -> bytes:
     file.seek(0)
-    return file.read(size)  # without what was added meanwhile
+    return file.read(size)  # without later additions
 
 
 # -- text --------------------------------------------
 
 
 def detect_encoding(beginning: bytes, end: bytes) -> str | None:
-    """Return the encoding of a text file; None if it is not a text.
+    """Return the encoding of a text file; None for a binary file.
 
     Args:
         beginning: Its first bytes.
-        end: Its last bytes: a text header may be followed by binary numbers.
+        end: Its last bytes, since binary data may follow a text header.
     """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if beginning.startswith(mark):
@@ -217,16 +216,16 @@ def detect_encoding(beginning: bytes, end: bytes) -> str | None:
 
 
 def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str, bool]:
-    """Read a text; if it is long, only its beginning and end.
+    """Read a text file; of a long one, only both ends.
 
     Args:
         file: The open file.
         size: Bytes of the file.
         encoding: The encoding from `detect_encoding`.
-        most: Most characters to return.
+        most: Maximum characters to return.
 
     Returns:
-        The text, and whether it is the whole one.
+        The text, and whether it is complete.
     """
     file.seek(0)
     if size <= most * _BYTES_PER_CHAR:
@@ -235,7 +234,7 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     marker = f"\n[... the middle of {size:,} bytes is left out ...]\n"
     half = max((most - len(marker)) // 2, 0)
     length = half * _BYTES_PER_CHAR
-    # The cuts may fall within characters: the parts of these are ignored.
+    # Parts of characters at the cuts are ignored.
     head = file.read(length).decode(encoding, "ignore")[:half]
     start = (size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR
     file.seek(start)
@@ -243,7 +242,7 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     tail = tail[len(tail) - min(half, len(tail)) :]
     if len(marker) > most:
         return head, False
-    # Whole lines, since most such files are tables and logs.
+    # Whole lines, as most long files are tables or logs.
     head = head[: head.rfind("\n") + 1 or find_gap_before(head, half, half // 2)]
     head = head.removesuffix("\n")
     tail = tail[tail.find("\n") + 1 or find_gap_after(tail, 0, half // 2) :]
@@ -251,7 +250,7 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
 
 
 def _remove_mark(encoding: str, file: BinaryIO) -> str:
-    """Return the encoding of a part of a text, which has no byte order mark."""
+    """Return the encoding of a part of a text without a byte order mark."""
     if encoding not in ("utf-16", "utf-32"):
         return encoding.removesuffix("-sig")
     position = file.tell()
@@ -262,7 +261,7 @@ def _remove_mark(encoding: str, file: BinaryIO) -> str:
 
 
 def _detect_legacy_encoding(beginning: bytes) -> str | None:
-    """Tell a text that is not Unicode, as spreadsheets write it, from binary data."""
+    """Tell whether bytes are text in a legacy encoding, as spreadsheets write it."""
     controls = sum(byte in _CONTROL_BYTES for byte in beginning)
     ascii_bytes = sum(byte < 0x80 for byte in beginning)  # noqa: PLR2004 - the end of ASCII
     if controls or ascii_bytes < len(beginning) / 2:
@@ -271,7 +270,7 @@ def _detect_legacy_encoding(beginning: bytes) -> str | None:
 
 
 MAX_PARTS = 500
-"""Most sources and outputs of a notebook that are shown."""
+"""Maximum sources and outputs of a notebook that are shown."""
 
 
 def render_notebook(source: str, budget: Budget) -> list[Piece] | None:
@@ -282,7 +281,7 @@ def render_notebook(source: str, budget: Budget) -> list[Piece] | None:
         budget: The limits of the result.
 
     Returns:
-        Texts and images in order; None if it is not a notebook of format 4.
+        Texts and images in order; None unless it is a notebook of format 4.
     """
     try:
         notebook = json.loads(source)

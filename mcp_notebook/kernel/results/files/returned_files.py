@@ -1,8 +1,8 @@
 """Shows the files whose paths tools return.
 
 Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
-the resource store. Which files may be shown, and opening them, is left to `shared_folders`; what is
-in them to `file_contents` and `data_files`.
+the resource store. `shared_folders` decides which files may be shown and opens them; their
+content is left to `file_contents` and `data_files`.
 """
 
 import os
@@ -29,26 +29,26 @@ from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.text.wording import count, format_size
 
 MAX_FILES = 8
-"""Most paths in a list or dict for which their files are shown, rather than the paths as text."""
+"""Maximum paths in a list or dict whose files are shown; more are listed as text."""
 MAX_ENTRIES = 10_000
-"""Most entries of a folder that are counted."""
+"""Maximum entries of a folder that are counted."""
 
 RenderData: TypeAlias = Callable[[Any], list[Piece]]
-"""Renders what was read of a file."""
+"""Renders the data of a file."""
 
 
 def is_path(value: Any) -> bool:
-    """Tell whether a value is a path on this system; a string is not."""
+    """Tell whether a value is a path of this system; strings are not."""
     if isinstance(value, PurePath):
         return isinstance(value, Path)
     return isinstance(value, os.PathLike)
 
 
 class Files:
-    """Renders the files in some folders; never changes.
+    """Renders the files in shared folders; it never changes.
 
     Args:
-        folders: The folders, and what may be opened in them.
+        folders: The folders and what may be opened in them.
     """
 
     def __init__(self, folders: SharedFolders) -> None:
@@ -57,12 +57,12 @@ class Files:
     def render(
         self, path: Any, budget: Budget, render_data: RenderData | None = None
     ) -> list[Piece]:
-        """Render the content of a file, or a sentence that says why it is not shown.
+        """Render the content of a file, or a sentence on why it is not shown.
 
         Args:
             path: A value for which `is_path` is true.
             budget: The limits of the result.
-            render_data: Renders a table or an array; without it, the file is shown as any other.
+            render_data: Renders a table or an array; None: show the file like any other.
         """
 
         def render(opened: OpenPath) -> list[Piece]:
@@ -89,12 +89,12 @@ class Files:
             notes = [Piece(Text(f"[{data.note}]"))] if data.note else []
             if data.value is None:
                 return [*render_file(file, info, budget, describe_original), *notes]
-            # Not each table is all that is in its file: of 1.50 it has 1.5.
+            # A table may lose details of its file, such as 1.50 read as 1.5.
             links = budget.keep(describe_original(data.encoding))
             return [*notes, *render_data(data.value), *map(Piece, links)]
 
     def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
-        """Describe a whole file, which is read when a client asks; with an encoding, as text."""
+        """Describe a whole file, to be read on demand; with an encoding, as text."""
 
         def read(opened: OpenPath) -> str | bytes:
             if opened.is_folder:

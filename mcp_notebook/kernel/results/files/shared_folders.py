@@ -2,11 +2,11 @@
 
 Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
 the resource store. A path is resolved, checked, and then opened folder by folder without following
-any link, so that what is opened is what was checked, whatever takes its place meanwhile. Nothing
-here waits for a file that has nothing to read, such as a pipe or a device.
+symlinks, so that nothing can be swapped between check and opening. Nothing here blocks on a pipe or
+a device.
 
-A client is told only that a file is not shared. Where it lies and how to share it is told in the
-notebook, by `RefusedFiles`. What is in a file is left to `returned_files`.
+A client is told only that a file is not shared. The notebook is told where the file is and how to
+share it, by `RefusedFiles`. The content of files is left to `returned_files`.
 """
 
 import errno
@@ -27,7 +27,7 @@ from mcp_notebook.settings.private_files import READ_FLAGS
 from mcp_notebook.settings.settings import Settings
 
 MAX_REFUSED = 8
-"""Most refusals that are kept for the notebook."""
+"""Maximum refusals that are kept for the notebook."""
 
 _SYSTEM_VIEWS = tuple(Path(path) for path in ("/proc", "/sys"))
 _KINDS = (
@@ -44,23 +44,23 @@ _FOLDER_FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
 )
 _CAN_WALK = {os.open, os.stat} <= os.supports_dir_fd
-"""Whether files can be opened relative to an open folder: not on Windows."""
+"""Whether files can be opened relative to an open folder; not on Windows."""
 
 _Check: TypeAlias = Callable[[Path, os.stat_result], None]
 _Result = TypeVar("_Result")
-"""Raises `Unreadable` unless a file or a folder above it may be opened."""
+"""Raises `Unreadable` if a file or a parent folder may not be opened."""
 
 
 class Unreadable(CallError):
-    """A file cannot be shown; the message, for the client, says which one and why."""
+    """A file cannot be shown; the message tells the client which and why."""
 
 
 class NoSuchFile(Unreadable):
-    """There is no such file in the shared folders; a tool may return a path to be written to."""
+    """There is no such file in the shared folders; a path may be meant for output."""
 
 
 class RefusedFiles:
-    """Why files were not shown, in the words for the notebook's user; safe to use from any thread.
+    """Why files were not shown, for the notebook's user; thread-safe.
 
     Only the last `MAX_REFUSED` different reasons are kept.
     """
@@ -72,7 +72,7 @@ class RefusedFiles:
 
     @property
     def count(self) -> int:
-        """How many refusals there were so far."""
+        """Number of refusals so far."""
         return self._count
 
     def add(self, reason: str) -> None:
@@ -88,7 +88,7 @@ class RefusedFiles:
         """Return the reasons, oldest first.
 
         Args:
-            after: Only those since `count` was this.
+            after: Return only those after this `count`.
         """
         with self._lock:
             return [reason for reason, number in self._numbers.items() if number > after]
@@ -99,11 +99,11 @@ class OpenPath:
     """A file or a folder that may be shown, open for reading."""
 
     name: str
-    """Its path as the author wrote it, fit to be sent."""
+    """Its path as the author wrote it, cleaned."""
     path: Path
-    """Its absolute path, without links."""
+    """Its absolute path without symlinks."""
     status: os.stat_result
-    """What was opened."""
+    """The status of the open file."""
     descriptor: int | None
     """Closed by `SharedFolders.read`; None for a folder on a system that cannot open folders."""
 
@@ -120,33 +120,33 @@ class _Place:
     name: str
     real: Path
     root: Path
-    """The innermost shared folder that it lies in."""
+    """The innermost shared folder that contains it."""
 
 
 class SharedFolders:
-    """The part of the file system that results may show; only its `refused` changes.
+    """The part of the file system that results may show; only `refused` changes.
 
     Args:
         folder: The notebook's folder, if it has one.
-        allowed: Folders and files that its author allows besides.
-        private: Files and folders that are never shown, wherever they are.
+        allowed: Other folders and files that the author allows.
+        private: Files and folders that are never shown.
     """
 
     def __init__(
         self, folder: Path | None, allowed: Sequence[Path] = (), private: Sequence[Path] = ()
     ) -> None:
         real = None if folder is None else _resolve(folder)
-        # A kernel that has no folder is started in "/", which allows nothing.
+        # A kernel without a folder starts in "/", which allows nothing.
         self._folder = None if real is None or real == Path(real.anchor) else real
         self._allowed = tuple(map(_resolve, allowed))
         self._roots = (*((self._folder,) if self._folder else ()), *self._allowed)
         self._private = tuple(private)
         self.refused: RefusedFiles = RefusedFiles()
-        """What was not shown, and why; for the notebook."""
+        """The refusals, for the notebook."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Return the folders that the settings share, and the current folder of the kernel."""
+        """Return the folders of the settings, and the kernel's current folder."""
         try:
             folder = Path.cwd()
         except OSError:  # it was removed
@@ -154,7 +154,7 @@ class SharedFolders:
         return cls(folder, settings.allowed_roots, (settings.home, settings.token_path))
 
     def describe_home(self) -> str | None:
-        """Return a warning if the notebook's folder is the user's home folder, or above it."""
+        """Return a warning if the notebook's folder is or contains the user's home folder."""
         with suppress(RuntimeError):  # the user has no home folder
             home = _resolve(Path.home())
             if self._folder is not None and home.is_relative_to(self._folder):
@@ -172,9 +172,9 @@ class SharedFolders:
         """Open a file or a folder, run a function on it, and close it.
 
         Args:
-            path: What a tool returned: a path, or an object that says that it is one.
-            function: Takes it while it is open; an `OSError` in it is reported as one of reading.
-            name: What to call it; None: as it is written.
+            path: A path or a path-like object that a tool returned.
+            function: Takes the open file; its `OSError` is reported as a failed read.
+            name: Its name in messages; None: as written.
 
         Returns:
             What the function returns.
@@ -200,17 +200,17 @@ class SharedFolders:
                 self._refuse_missing(place)
             try:
                 status = os.lstat(place.real) if descriptor is None else os.fstat(descriptor)
-                check(place.real, status)  # another file may have taken its place
+                check(place.real, status)  # the file may have been replaced
                 return shield.run(function, OpenPath(place.name, place.real, status, descriptor))
             finally:
                 if descriptor is not None:
                     os.close(descriptor)
 
     def _locate(self, path: Any, name: str | None) -> _Place:
-        """Say where a path leads to; nothing below the shared folders is touched but links.
+        """Resolve a path and check that it is shared; nothing but symlinks is read.
 
         Raises:
-            Unreadable: It is not a path, or leads to where results may not read.
+            Unreadable: It is not a path, or not shared.
         """
 
         def refuse(error: BaseException) -> NoReturn:
@@ -218,7 +218,7 @@ class SharedFolders:
             message = f"An object of type {kind} is not a path: {describe_error(error)}."
             raise Unreadable(message) from None
 
-        # The methods of a path may run any code, and its text may contain a NUL.
+        # A path-like object may run any code, and its text may contain NUL.
         path_text = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
         real = Path(run_guarded(lambda: os.path.realpath(path_text), refuse))
         name = clean_text(path_text) if name is None else name
@@ -256,7 +256,7 @@ class SharedFolders:
     def _explain_allowing(self, path: Path) -> str:
         if os.pathsep in str(path):
             return f"A folder with {os.pathsep!r} in its path cannot be allowed: move the file."
-        # A literal, as the client may have named the file: IPython would expand a line of `%env`.
+        # A literal, since the client may have named the file: IPython would expand an `%env` line.
         roots = os.pathsep.join(str(root) for root in (*self._allowed, path))
         return (
             f"To allow it, run `import os; os.environ['MCP_NOTEBOOK_ALLOWED_ROOTS'] = {roots!a}` "
@@ -265,7 +265,7 @@ class SharedFolders:
         )
 
     def _refuse(self, name: str, reason: str) -> NoReturn:
-        """Tell the notebook why a file is not shown, and the client no more than that."""
+        """Tell the notebook why a file is not shown, and the client only that it is not."""
         self.refused.add(f"The file {name} is not shown: {reason}")
         raise Unreadable(
             f"The file {name} is not shown: it is outside the folders that the notebook shares. "
@@ -283,12 +283,12 @@ class SharedFolders:
 
 
 def _open_by_folders(real: Path, check: _Check) -> int:
-    """Open a file from the root of the file system on, and follow no link on the way.
+    """Open a file from the file system's root on, without following symlinks.
 
     Args:
-        real: An absolute path without links; if there is one now, it has taken a folder's place.
-        check: Checks each folder that is open, and the file before it is opened: opening a device
-            may do something.
+        real: An absolute path without symlinks; a symlink in it has replaced a folder since.
+        check: Checks each open folder, and the file before it is opened, since opening a device
+            may have effects.
     """
     parent = os.open(real.anchor, _FOLDER_FLAGS)
     try:
@@ -305,7 +305,7 @@ def _open_by_folders(real: Path, check: _Check) -> int:
 
 
 def _open_by_name(real: Path, check: _Check) -> int | None:
-    """Do the same where folders cannot be opened: compare afterwards what is at the path."""
+    """The same for systems that cannot open folders: compare the path afterwards."""
     for part in [*reversed(real.parents), real]:
         check(part, os.lstat(part))
     if real.is_dir():
@@ -324,7 +324,7 @@ def _resolve(path: Path) -> Path:
 
 
 def _identify(paths: Sequence[Path]) -> set[tuple[int, int]]:
-    """Return what paths are, by whatever name; of those that exist."""
+    """Return the identities of the paths that exist."""
     identities = set()
     for path in paths:
         with suppress(OSError):
@@ -334,7 +334,7 @@ def _identify(paths: Sequence[Path]) -> set[tuple[int, int]]:
 
 
 def _is_hidden(status: os.stat_result) -> bool:
-    """Tell whether macOS or Windows hides a file, such as ``~/Library``, whatever its name."""
+    """Tell whether macOS or Windows hides a file, such as ``~/Library``."""
     flags: int = getattr(status, "st_flags", 0)
     attributes: int = getattr(status, "st_file_attributes", 0)
     return bool(flags & stat.UF_HIDDEN or attributes & stat.FILE_ATTRIBUTE_HIDDEN)

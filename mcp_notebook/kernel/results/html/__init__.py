@@ -1,4 +1,4 @@
-"""HTML, read for what a person would see of it: as Markdown, with its pictures, videos and sounds.
+"""HTML as a person would see it: as Markdown, with its pictures, videos and sounds.
 
 Face: `to_markdown.convert_html`, `media.find_media`, and `tags`, which reads tags alone.
 

@@ -1,4 +1,4 @@
-"""Finds what HTML shows besides text and pictures: videos, sounds at an address, embedded pages.
+"""Finds the videos, linked sounds and embedded pages in HTML.
 
 Runs in the user's kernel, on the thread of the call. Pure: nothing is fetched, addresses are only
 reported. The text of HTML, and the pictures and sounds that it contains, come from `to_markdown`.
@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from mcp_notebook.kernel.results.html.tags import iterate_tags
 
 MAX_ADDRESS = 500
-"""Characters of an address that are reported."""
+"""Maximum characters of a reported address."""
 _KINDS = {
     "video": "a video",
     "audio": "a sound",
@@ -28,10 +28,10 @@ _TAGS = frozenset({*_KINDS, "source", "/video", "/audio"})
 
 @dataclass(frozen=True)
 class Medium:
-    """A video, a sound, or a page within the page."""
+    """A video, a sound, or a nested page."""
 
     note: str
-    """What it is, and its address or size."""
+    """Its kind, and its address or size."""
     page: str = ""
     """The HTML of an embedded page."""
     data: bytes = field(default=b"", repr=False)
@@ -45,13 +45,13 @@ def find_media(html: str, limit: int | None = None) -> list[Medium]:
 
     Args:
         html: A document or part of one, of any size, well-formed or not.
-        limit: Most media to return; all of them by default.
+        limit: Maximum media to return; all by default.
     """
     return list(islice(_iterate_media(html), limit))
 
 
 def _iterate_media(html: str) -> Iterator[Medium]:
-    parent = ""  # the video or audio element that sources now belong to
+    parent = ""  # the open video or audio element
     for tag, attributes in iterate_tags(html, _TAGS):
         if tag == f"/{parent}":
             parent = ""
@@ -67,7 +67,7 @@ def _make_medium(kind: str, attributes: dict[str, str]) -> Medium | None:
         return Medium("a page within the page", page=page)
     source = (attributes.get("src") or attributes.get("data", "")).strip()
     if source.startswith("data:"):
-        # An embedded sound has its own block.
+        # An embedded sound becomes a block of its own.
         return None if kind == "audio" else _decode_medium(kind, source)
     if source:
         return Medium(f"{_KINDS[kind]}, which is not fetched: {source[:MAX_ADDRESS]}")

@@ -1,9 +1,8 @@
 """Reads the tags of HTML of any size, well-formed or not, in one pass.
 
-Runs in the user's kernel, on the thread of the call. Pure. The parser of Python's library looks for
-the end of a comment or tag that has none again and again, up to the end of the document each time:
-here each character is looked at a few times at most, as browsers do it. What becomes of the tags is
-for `media` and `plots.bokeh_folium`; Markdown is made by `to_markdown`.
+Runs in the user's kernel, on the thread of the call. Pure. Python's own parser searches to the end
+of the document for each unclosed comment or tag; here each character is read a few times at most,
+as in browsers. `media` and `plots.bokeh_folium` use the tags; `to_markdown` makes Markdown.
 """
 
 import html
@@ -30,12 +29,11 @@ _HUGE_REFERENCE = re.compile(r"&(?=#(?:[0-9]{8}|x[0-9a-f]{8}))", re.IGNORECASE)
 def iterate_tags(markup: str, names: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the tags of some elements in order, each with its attributes.
 
-    What is in comments, scripts, styles and the attributes of other tags is skipped, and so is a
-    tag that does not end.
+    Comments, scripts, styles, attributes of other tags and unclosed tags are skipped.
 
     Args:
         markup: A document or part of one.
-        names: In lower case; ``"/video"`` is the end of a video.
+        names: Lower-case names; ``"/video"`` is the end tag of a video.
     """
     for match in _MARKUP.finditer(markup):
         if match[4] and (name := match[2].lower()) in names:
@@ -50,10 +48,10 @@ def _read_attributes(text: str) -> dict[str, str]:
 
 
 def escape_huge_references(markup: str) -> str:
-    """Turn references to characters that cannot exist into text: `int` refuses their numbers."""
+    """Escape numeric character references that are too long for `int`."""
     return _HUGE_REFERENCE.sub("&amp;", markup)
 
 
 def unescape(text: str) -> str:
-    """Return a text with its character references replaced, whatever their numbers are."""
+    """Replace character references, whatever their numbers are."""
     return html.unescape(escape_huge_references(text))

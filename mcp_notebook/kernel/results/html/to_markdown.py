@@ -1,4 +1,4 @@
-"""Converts HTML to Markdown for a model: what a reader would see of it, and its embedded media.
+"""Converts HTML to Markdown for a model: its visible text and its embedded media.
 
 Runs in the user's kernel, on the thread of the call. Imported late, since it loads BeautifulSoup
 and markdownify. Whatever the HTML is, the conversion takes bounded time and memory and does not
@@ -23,13 +23,13 @@ from mcp_notebook.kernel.safe.text import is_sendable
 
 
 MARKUP_PER_CHAR = 4
-"""Characters of markup to parse for each character that the result has room for."""
+"""Characters of markup to parse per character of the result."""
 MAX_HTML = 10_000_000
-"""Characters of a document that are cleaned; the rest is ignored."""
+"""Maximum characters of a document; the rest is ignored."""
 MAX_MARKUP = 400_000
-"""Most characters of markup to parse: the parser takes seconds for a million."""
+"""Maximum characters to parse: the parser takes seconds for a million."""
 MAX_SPAN = 20
-"""Most columns that one cell may span."""
+"""Maximum columns that a cell may span."""
 _MAX_ATTRIBUTE = 2_000
 _MAX_ADDRESS = 500
 
@@ -51,7 +51,7 @@ _TABLE_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "colgroup
 
 @dataclass(frozen=True)
 class HtmlContent:
-    """What a reader sees of a document."""
+    """The visible content of a document."""
 
     text: str
     """Markdown."""
@@ -60,7 +60,7 @@ class HtmlContent:
     markup_chars: int
     """Length of its markup without scripts, styles, drawings and media."""
     converted_chars: int
-    """Length of the markup that `text` covers; if it is less, the rest is left out."""
+    """Length of the markup that `text` covers; the rest is left out."""
 
 
 def convert_html(html: str, max_chars: int) -> HtmlContent:
@@ -68,7 +68,7 @@ def convert_html(html: str, max_chars: int) -> HtmlContent:
 
     Args:
         html: A document or part of one, of any size, well-formed or not.
-        max_chars: Characters that the result has room for.
+        max_chars: Maximum characters of the result.
     """
     data_uris: list[str] = []
     markup = html[:MAX_HTML]
@@ -83,7 +83,7 @@ def convert_html(html: str, max_chars: int) -> HtmlContent:
     return HtmlContent(_tidy_spaces(text), tuple(data_uris), markup_chars, len(beginning))
 
 
-# -- before parsing: each step looks at each character a few times, whatever the document is -------
+# -- before parsing: each step is linear in the length of any document -----------------------------
 
 
 def remove_comments(html: str, _data_uris: list[str]) -> str:
@@ -94,7 +94,7 @@ def remove_comments(html: str, _data_uris: list[str]) -> str:
 
 
 def remove_silent_elements(html: str, _data_uris: list[str]) -> str:
-    """Remove scripts, styles and other elements that a reader does not see."""
+    """Remove scripts, styles and other invisible elements."""
     for name in _SILENT_ELEMENTS:
         html = _replace_spans(html, f"<{name}", f"</{name}", lambda _: "", is_element=True)
     return html
@@ -116,7 +116,7 @@ def extract_data_uris(html: str, data_uris: list[str]) -> str:
 
 
 def empty_long_attributes(html: str, _data_uris: list[str]) -> str:
-    """Empty the attributes that are too long to be for a reader."""
+    """Empty attributes that are too long for a reader."""
     return _LONG_ATTRIBUTE.sub('=""', html)
 
 
@@ -149,7 +149,7 @@ def _replace_spans(
 
 
 def _find_spans(html: str, start: str, end: str, *, is_element: bool) -> Iterator[tuple[int, int]]:
-    # Not one pattern for start and end: it would take quadratic time where ends are missing.
+    # One pattern for start and end would take quadratic time if ends are missing.
     boundary = r"(?=[\s/>])" if is_element else ""
     starts = re.compile(re.escape(start) + boundary, re.IGNORECASE)
     ends = re.compile(re.escape(end) + (r"\s*>" if is_element else ""), re.IGNORECASE)
@@ -176,8 +176,8 @@ def _cut_at_tag(markup: str, size: int) -> str:
 
 
 def _escape_unclosed_tags(markup: str) -> str:
-    """Turn tags that do not end into text if there are many: the parser would take forever."""
-    # A few are left alone: the attributes of good HTML may contain a bare "<".
+    """Escape unclosed tags if there are many: the parser would take forever."""
+    # A few stay, since attributes in valid HTML may contain a bare "<".
     has_many = sum(1 for _ in _UNCLOSED_TAG.finditer(markup)) > _MAX_UNCLOSED_TAGS
     return _UNCLOSED_TAG.sub("&lt;", markup) if has_many else markup
 
@@ -186,7 +186,7 @@ def _escape_unclosed_tags(markup: str) -> str:
 
 
 def _to_markdown(markup: str) -> str:
-    if "<" not in markup:  # BeautifulSoup would warn that it looks like the name of a file
+    if "<" not in markup:  # BeautifulSoup would warn that it looks like a file name
         return unescape(markup)
     soup = HtmlTree(markup)
     hidden = soup.find_all(_is_hidden)
@@ -201,7 +201,7 @@ def _to_markdown(markup: str) -> str:
 
 
 def _is_hidden(tag: Tag) -> bool:
-    """Tell whether a tag is shown by a style sheet only: then there is a text in its place."""
+    """Tell whether a tag is only visible with a style sheet, and has a text fallback."""
     return (
         tag.name == "input"
         or tag.has_attr("hidden")
@@ -210,7 +210,7 @@ def _is_hidden(tag: Tag) -> bool:
 
 
 def _extract(tags: Sequence[Tag]) -> None:
-    """Take tags out of a document: of each parent all at once, in linear time."""
+    """Remove tags from a document, all of one parent at once, in linear time."""
     out = set(map(id, tags))
     for parent in {id(tag.parent): tag.parent for tag in tags}.values():
         if parent is not None:
@@ -221,7 +221,7 @@ def _extract(tags: Sequence[Tag]) -> None:
 
 
 def _replace_layout_table(table: Tag) -> None:
-    """Turn a table that only arranges other tables on the page into blocks."""
+    """Turn a table that only lays out other tables into blocks."""
     waiting = [table]
     while waiting:
         for child in waiting.pop().children:
@@ -234,7 +234,7 @@ def _replace_layout_table(table: Tag) -> None:
 class _Converter(MarkdownConverter):
     """Writes Markdown for a model, in linear time, and escapes only what would break a table.
 
-    The methods of markdownify look, for each row or item, at all others of the table or list.
+    The methods of markdownify are quadratic in the rows of a table and the items of a list.
     """
 
     def __init__(self) -> None:
@@ -254,7 +254,7 @@ class _Converter(MarkdownConverter):
         return f"[{text.strip()}]({address})" if text.strip() else ""
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        # A picture that is embedded in the document has its own block.
+        # An embedded picture becomes a block of its own.
         name = str(el.get("alt") or el.get("src") or "")
         return f"[picture: {name[:_MAX_ADDRESS]}]" if el.get("src") else ""
 
@@ -348,11 +348,11 @@ _ENDED_BY_NEXT = {
     "p": {"p"},
 }
 _LONG_GAP = re.compile(r"([ \t\r\n]{200})[ \t\r\n]++")
-"""White space for which markdownify takes long: its patterns try each beginning of a gap."""
+"""White space that is slow in markdownify, whose patterns try each start of a gap."""
 
 
 class HtmlTree(BeautifulSoup):
-    """A document whose elements are nested at most `MAX_DEPTH` deep.
+    """A document with at most `MAX_DEPTH` levels of nesting.
 
     The methods are those that BeautifulSoup's parser calls.
     """
@@ -375,12 +375,12 @@ class HtmlTree(BeautifulSoup):
         tag = super().handle_starttag(name, *args, **options)
         if not is_empty:
             return tag
-        # The parser would keep a list of these, and look through it at each end of an element.
+        # The parser would search a list of these at each end tag.
         super().handle_endtag(name)
         return None
 
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
-        """End the innermost element of this name, and all that is within it."""
+        """End the innermost element of this name and everything in it."""
         if self._dropped_counts[name]:
             while (last := self._dropped.pop()) != name:
                 self._dropped_counts[last] -= 1
@@ -393,13 +393,13 @@ class HtmlTree(BeautifulSoup):
             super().handle_endtag(name, nsprefix)
 
     def endData(self, *args: Any) -> None:  # noqa: N802 - its name in BeautifulSoup
-        """Add the text that was read so far."""
+        """Add the pending text."""
         if self.current_data:
             self.current_data = [_LONG_GAP.sub(r"\1", "".join(self.current_data))]
         super().endData(*args)
 
     def _end_items(self, name: str) -> None:
-        """End the items or cells that the next one ends, as browsers do."""
+        """End the items or cells that the next one closes implicitly, as browsers do."""
         while self.currentTag is not None and self.currentTag.name in _ENDED_BY_NEXT.get(name, ()):
             super().handle_endtag(self.currentTag.name)
 

@@ -1,9 +1,9 @@
-"""Plots of any library as pictures, or as their specification where nothing can draw them.
+"""Plots of any library as pictures, or as their specification if nothing can draw them.
 
 matplotlib draws in the kernel, by IPython's formatters (`matplotlib_figures`). The plots of other
 libraries are found in what they display (`detect`), and drawn in another process, with a time limit
 (`renderer`, which runs the program `renderer_process`): plotly and Vega by `draw`, SVG by `svg`.
-`spec` and `bokeh_folium` describe what is not drawn.
+`spec` and `bokeh_folium` describe plots that are not drawn.
 
 Face, used by `results` only:
 
@@ -12,12 +12,12 @@ Face, used by `results` only:
 - `matplotlib_figures`: figures and animations as MIME bundles; the figures behind a value.
 - `svg`: SVG as PNG, or as its texts.
 - `spec.compact_json`: any JSON in a limited number of characters.
-- `renderer.ProcessRenderer`: what a `Converter` puts into its `Budget`; `NotDrawn` is in
+- `renderer.ProcessRenderer`: draws plots, for the `Budget` of a `Converter`; `NotDrawn` is in
   `results.blocks.budget`.
 
 Threads: everything runs on the thread of the call, which waits for the drawing process.
 
-Left to other rooms: the blocks that are made of a plot (`results.displays`), the size of a picture
+Left to other rooms: the blocks of a plot (`results.displays`), the size of a picture
 (`results.blocks.images`), and the figures that pyplot has open (`calls.pyplot`). No plotting
 library is imported in the kernel: they are looked up in `sys.modules`.
 """

@@ -1,7 +1,7 @@
-"""Summaries of plots that come as a page: bokeh's documents and folium's maps.
+"""Summarizes plots that come as a page: bokeh documents and folium maps.
 
-Runs in the user's kernel, on the thread of the call. Pure functions on what these libraries put
-into a notebook: JSON for bokeh, HTML for folium.
+Runs in the user's kernel, on the thread of the call. Pure functions on the displays of these
+libraries: JSON for bokeh, HTML for folium.
 """
 
 import base64
@@ -20,22 +20,22 @@ _CENTRE = re.compile(rf"\bcenter:\s*{_POINT}")
 _ZOOM = re.compile(r'"?\bzoom"?:\s*(\d{1,9})')
 _PLACE = re.compile(rf"\bL\.(marker|circleMarker|circle)\(\s*{_POINT}")
 _LAYER = re.compile(r"\bL\.(geoJson|polyline|polygon|rectangle|heatLayer|markerClusterGroup)\(")
-# Also what never ends: each would be searched up to the end of the page.
+# Also matches unclosed elements, or each would be searched to the end of the page.
 _POPUP = re.compile(r'<div id="html_[0-9a-f]+"[^<>]*>(.*?)(?:</div>|\Z)', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _GZIP = "H4sI"
 """The beginning of gzip data in base64."""
 _WITH_HEADER = 16
-"""Has zlib read the header of gzip."""
+"""Makes zlib read a gzip header."""
 _MAX_UNPACKED = 64 * 2**20
-"""Bytes of a plot's arrays, unpacked."""
+"""Maximum bytes of a plot's unpacked arrays."""
 _MAX_PLACES = 1_000
 _MAX_SERIES = 50
 _MAX_IMAGES = 10
 """Arrays in a column of pictures."""
 _MAX_TEXTS = 100
 _MAX_MARKUP = 20_000
-"""Characters of the HTML of one text that are read."""
+"""Maximum characters of the HTML of one text."""
 _UNSEEN = frozenset({"DocumentConfig", "Notifications", "BrowserInfo", "CommManager"})
 """Models that show nothing."""
 
@@ -52,15 +52,15 @@ def find_bokeh_documents(script: str) -> Any:
 
 
 def shows_nothing(documents: Any) -> bool:
-    """Tell whether bokeh documents only connect a page to the kernel, as panel's first one does."""
+    """Tell whether bokeh documents only connect a page to the kernel, like panel's first."""
     return all(model["name"].rpartition(".")[2] in _UNSEEN for model in iterate_models(documents))
 
 
 def summarize_bokeh(documents: Any) -> dict[str, Any]:
-    """Return what bokeh documents show, without their styles.
+    """Return the content of bokeh documents, without styles.
 
-    That is the titles, axes and series of plots, tables, texts, and the values of widgets; the
-    names of the models if there is nothing else.
+    That is: titles, axes and series of plots, tables, texts, and values of widgets; otherwise the
+    names of the models.
     """
     models = {model["id"]: model for model in iterate_models(documents)}
     summary: dict[str, Any] = {"titles": [], "axes": [], "legend": [], "series": []}
@@ -89,15 +89,14 @@ def summarize_bokeh(documents: Any) -> dict[str, Any]:
 
 
 def _read_markup(markup: str) -> str:
-    """Return the text of HTML, which panel escapes once more."""
+    """Return the text of HTML that panel escaped twice."""
     return " ".join(_TAG.sub(" ", unescape(unescape(markup[:_MAX_MARKUP]))).split())
 
 
 def find_bokeh_pictures(documents: Any) -> str:
-    """Return the HTML within bokeh documents that has a picture in it.
+    """Return the HTML in bokeh documents that contains a picture.
 
-    So panel shows what bokeh does not draw: the plots of holoviews with matplotlib, and their
-    sliders beside them.
+    panel shows matplotlib plots of holoviews this way, with their sliders beside them.
     """
     texts = (model.get("attributes", {}).get("text") for model in iterate_models(documents))
     pages = [unescape(text) for text in texts if isinstance(text, str)]
@@ -114,7 +113,7 @@ def find_folium_page(html: str) -> str | None:
 
 
 def summarize_folium(page: str) -> dict[str, Any]:
-    """Return the position of a folium map, and what is on it."""
+    """Return the position of a folium map and its contents."""
     summary: dict[str, Any] = {}
     if centre := _CENTRE.search(page):
         summary["center"] = [float(centre[1]), float(centre[2])]
@@ -134,7 +133,7 @@ def summarize_folium(page: str) -> dict[str, Any]:
 
 
 def iterate_models(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield the models within bokeh documents."""
+    """Yield the models in bokeh documents."""
     pending = [part]
     while pending:
         part = pending.pop()
@@ -143,7 +142,7 @@ def iterate_models(part: Any) -> Iterator[dict[str, Any]]:
                 yield dict(part)
             pending += reversed(list(part.values()))
         elif isinstance(part, (list, tuple)):
-            # Long lists are data, numbers or names of categories: these are skipped.
+            # Long lists are data (numbers or categories), which are skipped.
             pending += [item for item in reversed(part) if isinstance(item, (dict, list, tuple))]
 
 
@@ -174,7 +173,7 @@ def _resolve(part: Any, models: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _convert_column(column: Any, unpacker: "_Unpacker") -> Any:
-    """Return a column as plotly writes arrays, which `plots.spec` can read."""
+    """Return a column in plotly's array format, which `plots.spec` reads."""
     if isinstance(column, list) and 0 < len(column) <= _MAX_IMAGES:
         return [_convert_column(item, unpacker) for item in column]
     if not isinstance(column, Mapping) or column.get("type") != "ndarray":
@@ -191,22 +190,22 @@ def _convert_column(column: Any, unpacker: "_Unpacker") -> Any:
 
 
 class _Unpacker:
-    """Unpacks the arrays of one plot, up to a number of bytes: a page may claim to have any.
+    """Unpacks the arrays of a plot up to a limit, since a page may claim any size.
 
     Args:
-        room: Bytes of all arrays together.
+        room: Maximum bytes of all arrays.
     """
 
     def __init__(self, room: int) -> None:
         self._room = room
 
     def unpack(self, data: str) -> str:
-        """Return an array in base64; "" if it is damaged, or if there is no room left."""
+        """Return an array in base64; "" if it is damaged or does not fit."""
         if not data.startswith(_GZIP):
             return data
         try:
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | _WITH_HEADER)
-            # With one byte more than there is room, an array that just fits is told from others.
+            # One byte more, to notice an array that does not fit.
             content = unpacker.decompress(base64.b64decode(data), self._room + 1)
         except (zlib.error, ValueError):
             return ""

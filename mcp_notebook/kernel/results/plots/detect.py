@@ -59,14 +59,14 @@ _EMBEDDED_PLOTLY = re.compile(r"""Plotly\.(?:newPlot|react)\(\s*["'][^"']*["']\s
 _EMBEDDED_LETS_PLOT = re.compile(r"\bplotSpec\s*=\s*(?=\{)")
 _LETS_PLOT_NOISE = frozenset({"data_meta", "metainfo_list", "spec_id"})
 _MAX_CANDIDATES = 1_000
-"""Places of a script at which the JSON of a plot is looked for."""
+"""Maximum places of a script that are searched for a plot's JSON."""
 _BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` draws it with selenium"
 _DOT_NOTE = "Graphviz, if installed, draws it"
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot that was found."""
+    """A plot that was found in a display or an object."""
 
     kind: str
     """The kind of plot, with its article: ``"a plotly figure"``."""
@@ -81,9 +81,9 @@ class Plot:
     draw: Callable[[int, PlotRenderer], bytes] | None = field(default=None, repr=False)
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
-    """How to get a picture, for plots that are never drawn here."""
+    """How to get a picture, for plots that are not drawn here."""
     html: str = field(default="", repr=False)
-    """What it shows first, where that is a picture within HTML."""
+    """The picture within its HTML that it shows first."""
 
     @property
     def original(self) -> Original:
@@ -116,10 +116,10 @@ def is_plot_object(value: Any) -> bool:
 
 
 def find_plot_in_object(value: Any) -> Plot | str | None:
-    """Return the plot that an object is, if that says more than its own representations.
+    """Return the plot of an object, unless its own representations are better.
 
     Returns:
-        The plot; a sentence if the library fails to describe it; None if the object is not a plot.
+        The plot, a sentence if the library failed, or None if the object is not a plot.
     """
     return run_guarded(lambda: _read_plot(value), lambda error: _describe_failure(value, error))
 
@@ -233,7 +233,7 @@ def _make_dot(source: str) -> Plot:
 
 
 def _remove_noise(value: Any, noise: frozenset[str], depth: int = 3) -> Any:
-    """Remove what says nothing about the data from the upper levels of a specification."""
+    """Remove the parts of a specification that say nothing about the data."""
     if isinstance(value, Mapping):
         parts = {key: item for key, item in value.items() if key not in noise}
         if depth == 0:
@@ -270,7 +270,7 @@ def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
 
 
 def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
-    # The library itself, which may precede the figure, is megabytes long and has such calls too.
+    # The library may precede the figure; it has megabytes and similar calls.
     for data, end in _decode_embedded(script, _EMBEDDED_PLOTLY):
         start = script.find("{", end)
         if start < 0:
@@ -294,7 +294,7 @@ def _decode_at(text: str, start: int) -> Any:
 
 def _decode_embedded(script: str, pattern: re.Pattern[str]) -> Iterator[tuple[Any, int]]:
     """Yield the JSON values that follow a pattern, each with its end."""
-    room = len(script)  # what one attempt has read another one may read again, but not all may
+    room = len(script)  # attempts may overlap, but only up to a limit
     for match in islice(pattern.finditer(script), _MAX_CANDIDATES):
         try:
             value, end = json.JSONDecoder().raw_decode(script, match.end())

@@ -1,7 +1,7 @@
 """Draws plotly figures with kaleido, and Vega charts with vl-convert.
 
-Runs in the user's kernel, on the thread of the call. Here the specification is checked and the size
-chosen; a `PlotRenderer` draws, in another process.
+Runs in the user's kernel, on the thread of the call. This module checks the specification and
+chooses the size; a `PlotRenderer` draws in another process.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
 
     Args:
         figure: Its specification: data and layout.
-        side: Most pixels of the longer side of the picture.
+        side: Maximum pixels of the picture's longer side.
         renderer: Runs kaleido within its time limit.
 
     Raises:
@@ -40,15 +40,15 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
     width, height = _get_plotly_size(figure)
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
-    # If kaleido is cancelled in time, it ends its browser itself.
+    # kaleido ends its browser if it is cancelled in time.
     kaleido_options: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
     if "$" not in text:
-        # Only formulas need MathJax, which is loaded from the network at each start.
+        # Only formulas need MathJax, which is downloaded at each start.
         kaleido_options["mathjax"] = False
     try:
         return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
     except NotDrawn as error:
-        # A kaleido before 1.0, for older versions of plotly.
+        # kaleido before 1.0, for older plotly.
         hint = f"; {_KALEIDO}" if "calc_fig" in str(error) else ""
         raise NotDrawn(f"{error}{hint}") from error
 
@@ -58,7 +58,7 @@ def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> byt
 
     Args:
         spec: Its specification.
-        side: Most pixels of the longer side of the picture.
+        side: Maximum pixels of the picture's longer side.
         renderer: Runs vl-convert within its time limit.
 
     Raises:
@@ -108,7 +108,7 @@ def _get_plotly_size(figure: Mapping[str, Any]) -> tuple[float, float]:
 def _find_external_picture(figure: Any) -> str | None:
     """Return the address of a picture that a plotly figure refers to, or None.
 
-    The browser that draws the figure would fetch it, even from the disk.
+    The browser that draws the figure would fetch it, even from disk.
     """
     pending = [figure]
     while pending:

@@ -1,8 +1,8 @@
-"""Draws matplotlib figures and animations as the notebook draws them, whatever their size.
+"""Draws matplotlib figures and animations as the notebook does, at any size.
 
-Runs in the user's kernel, on the thread of the call. matplotlib is never imported here: wherever
-there is a figure, it is loaded. IPython's formatters draw the figure, so that the resolution and
-the colours are the user's; a figure whose pixels would fill the memory is drawn smaller.
+Runs in the user's kernel, on the thread of the call. matplotlib is never imported here: if there
+is a figure, it is loaded. IPython's formatters draw the figure with the user's resolution and
+colours; a figure that is too large for memory is drawn smaller.
 """
 
 import io
@@ -20,24 +20,24 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
 MAX_DRAWN = 25_000_000
-"""Pixels of the largest figure that is drawn at its own size. Each takes about 5 bytes while it is
-drawn, or 20 if the notebook draws at double resolution."""
+"""Pixels of the largest figure that is drawn at its own size. Drawing takes about 5 bytes a pixel,
+or 20 at double resolution."""
 NOTE = "mcp_notebook.note"
-"""The key, in the metadata of a display, of a sentence about its picture."""
+"""Key in a display's metadata: a sentence about its picture."""
 
 _RASTER = ("image/png", "image/jpeg", "text/markdown")
 _PAD_INCHES = 0.3
-"""Slightly more than the padding that matplotlib adds on both sides of a figure."""
+"""Slightly more than matplotlib's padding on both sides of a figure."""
 _MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from ")
 _MAX_NAMED = 20
-"""Characters without a glyph that are named."""
+"""Maximum characters without a glyph that are named."""
 _MAX_WIDGETS = 200
-"""Widgets within boxes among which canvases are searched."""
+"""Maximum widgets in boxes that are searched for canvases."""
 _NO_FIGURE = object()
 
 
 def has_content(figure: Any) -> bool:
-    """Tell whether anything was drawn on a figure, beyond empty axes."""
+    """Tell whether a figure has more than empty axes."""
     try:
         return any(
             axes.has_data() or axes.get_title() or axes.texts for axes in figure.axes
@@ -52,14 +52,14 @@ def can_draw(value: Any) -> bool:
 
 
 def is_canvas(value: Any) -> bool:
-    """Tell whether a value is the canvas of a figure: with ipympl, the figure as a widget."""
+    """Tell whether a value is a figure's canvas, which ipympl shows as a widget."""
     return is_instance(value, "matplotlib.backend_bases.FigureCanvasBase")
 
 
 def find_canvas_figures(value: Any) -> list[Any]:
-    """Return the figures that a value shows as widgets: a canvas, or boxes with such in them."""
+    """Return the figures that a value shows as widgets: a canvas, or boxes with canvases."""
     parts, figures = [value], []
-    for part in parts:  # which grows
+    for part in parts:  # grows meanwhile
         if is_canvas(part):
             figures.append(part.figure)
         elif is_instance(part, "ipywidgets.Box") and len(parts) < _MAX_WIDGETS:
@@ -75,15 +75,15 @@ def is_animation(value: Any) -> bool:
 def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a figure, or the first frame of an animation, as ``display_formatter.format`` would.
 
-    The warnings of characters that no font has become one sentence.
+    Warnings about missing glyphs become one sentence.
 
     Args:
         value: A value for which `can_draw` is true.
         format_: IPython's ``shell.display_formatter.format``.
-        side: Pixels of the longer side, for figures that are too large for their own size.
+        side: Pixels of the longer side of figures that are too large to draw at their own size.
 
     Returns:
-        The MIME bundle, which is a sentence if the figure cannot be drawn; and its metadata.
+        The MIME bundle (a sentence if the figure cannot be drawn) and its metadata.
     """
     value = value.figure if is_canvas(value) else value
     with _collect_missing_characters() as missing:
@@ -105,10 +105,10 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
 
 @contextmanager
 def _collect_missing_characters() -> Iterator[dict[str, None]]:
-    """Collect the characters that matplotlib warns of, each once, while a figure is drawn."""
+    """Collect the characters without glyphs that matplotlib warns about."""
     missing: dict[str, None] = {}
     with ExitStack() as stack:
-        with Shield():  # halfway in, it would leave the notebook's filters changed
+        with Shield():  # an interrupt would leave the notebook's filters changed
             stack.enter_context(warnings.catch_warnings())
         show = warnings.showwarning
 
@@ -136,11 +136,11 @@ def _describe_missing(missing: Iterable[str]) -> str:
 def find_figures(value: Any) -> list[Any] | None:
     """Return the matplotlib figures that a value stands for.
 
-    Plotting functions return axes, lines or bars, or lists, arrays and dicts of these: all stand
-    for the figure that they are part of. A dict of several figures says more, with its keys.
+    Plotting functions return axes, lines or bars, or lists, arrays and dicts of these, which all
+    stand for their figure. A dict of several figures is not replaced, since its keys have meaning.
 
     Returns:
-        Each figure once; None if the value is, or contains, anything else.
+        Each figure once; None if the value is or contains anything else.
     """
     if "matplotlib.figure" not in sys.modules:
         return None
@@ -157,7 +157,7 @@ def find_figures(value: Any) -> list[Any] | None:
 
 
 def _find_figure_in_dict(value: dict[Any, Any]) -> list[Any] | None:
-    """Return the one figure of a dict as ``boxplot`` and ``violinplot`` return it."""
+    """Return the one figure of a dict such as ``boxplot`` and ``violinplot`` return."""
     figures: dict[int, Any] = {}
     for parts in value.values():
         if isinstance(parts, list) and not parts:
@@ -233,9 +233,9 @@ def _format_size(inches: tuple[float, float], dpi: float) -> str:
 
 
 def _measure_tight_inches(figure: Any) -> tuple[float, float]:
-    """Return the size at which the notebook draws a figure, with what lies outside of it.
+    """Return the size at which the notebook draws a figure, including artists outside it.
 
-    Only for figures that may be drawn at their own size: matplotlib needs the memory for that.
+    Only for figures that fit into memory, since matplotlib draws to measure.
     """
     box = figure.get_tightbbox()
     sizes = box.width + _PAD_INCHES, box.height + _PAD_INCHES
@@ -250,7 +250,7 @@ def _print_png(figure: Any, dpi: float, *, tight: bool = True) -> bytes:
         dpi=dpi,
         facecolor=figure.get_facecolor(),
         edgecolor=figure.get_edgecolor(),
-        # Overrides matplotlib's setting for figures that must not be tight.
+        # Overrides the user's setting where the figure must not be tight.
         bbox_inches="tight" if tight else figure.bbox_inches,
     )
     return buffer.getvalue()
@@ -272,7 +272,7 @@ def _draw_first_frame(
     def grab_frame(_writer: Any, **_kwargs: Any) -> None:
         raise _FirstFrameReady
 
-    # A movie writer that leaves the first frame on the figure.
+    # A movie writer that stops with the first frame on the figure.
     methods = {"setup": setup, "grab_frame": grab_frame, "finish": lambda _writer: None}
     base = sys.modules["matplotlib.animation"].AbstractMovieWriter
     writer = type("FirstFrameWriter", (base,), methods)()
@@ -304,7 +304,7 @@ def _flatten(value: Any) -> Iterable[Any]:
     nested = isinstance(value, (list, tuple)) or (
         is_instance(value, "numpy.ndarray") and value.dtype == object
     )
-    # Lazy: nearly always the first element decides, so that a long list of numbers is not read.
+    # Lazy: usually the first element decides, so a long list of numbers is not read.
     if not nested:
         return [value]
     parts = value.flat if is_instance(value, "numpy.ndarray") else value

@@ -1,9 +1,9 @@
-"""Runs the libraries that draw plots: each attempt in another process, with a time limit.
+"""Runs the libraries that draw plots, in another process with a time limit.
 
 Runs in the user's kernel, on the thread of the call, which waits for the process
-(`plots.renderer_process`). A library may hang (a browser that does not answer), never end (a
-picture that refers to itself a million times), crash, or hold Python's lock all the while: none of
-this must happen in the kernel.
+(`plots.renderer_process`). A library may hang (a browser that does not answer), run forever (a
+picture that refers to itself a million times), crash, or hold the GIL; the kernel is protected from
+all of this.
 """
 
 import json
@@ -29,11 +29,11 @@ from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
 SECONDS = 20.0
-"""Longest time of one attempt, in seconds; a browser takes 2 to 10 to start."""
+"""Time limit of one attempt in seconds; a browser takes 2 to 10 to start."""
 RESULT_SECONDS = 60.0
-"""Longest time for all plots of one result, in seconds: the kernel waits for them."""
+"""Time limit for all plots of a result in seconds; the kernel waits for them."""
 RESULT_DRAWINGS = 20
-"""Most plots that are drawn for one result: each takes a process, and a result shows fewer."""
+"""Maximum plots that are drawn for a result; each takes a process, and a result shows fewer."""
 REST_SECONDS = 300.0
 """Seconds for which a plot that failed slowly is not tried again."""
 SLOW_SECONDS = 4.0
@@ -41,15 +41,15 @@ SLOW_SECONDS = 4.0
 _PROGRAM = Path(__file__).with_name("renderer_process.py")
 _STEP = 0.1
 _GRACE = 5
-"""Seconds after its time limit at which the process ends itself, in case the kernel is gone."""
+"""Seconds after the time limit at which the process ends itself, in case the kernel died."""
 _MAX_MESSAGE = 500
 
 
 class ProcessRenderer:
-    """Draws in other processes, and remembers what failed slowly; may be used from any thread.
+    """Draws in other processes, and remembers slow failures; thread-safe.
 
-    There is one in a kernel, that of its `Converter`, so that a library that hangs does not cost
-    each call `SECONDS`.
+    A kernel has one, in its `Converter`, so that a library that hangs does not cost `SECONDS` in
+    each call.
 
     Args:
         seconds: Longest time of one attempt.
@@ -60,7 +60,7 @@ class ProcessRenderer:
         self.seconds = seconds
         self._slow_seconds = slow_seconds
         self._failure_times: dict[int, float] = {}
-        """Times of slow failures. An update that another thread overwrites costs one more try."""
+        """Times of slow failures. A lost update between threads costs one more try."""
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
         """Draw a plot in another process.
@@ -74,12 +74,12 @@ class ProcessRenderer:
             The encoded picture.
 
         Raises:
-            NotDrawn: It failed or took too long, now or a short time ago.
-            KeyboardInterrupt: The call was stopped, and the drawing with it.
+            NotDrawn: It failed or took too long, now or recently.
+            KeyboardInterrupt: The call and the drawing were stopped.
         """
         name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
-        # A browser that does not answer will not draw other plots either. With the other libraries,
-        # a plot that took too long says nothing about the next one.
+        # A browser that does not answer fails for all plots. With other libraries, a slow plot says
+        # nothing about the next one.
         key = hash((library, "" if library == "kaleido" else source))
         failed_at = self._failure_times.get(key)
         if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
@@ -140,11 +140,11 @@ def _start_process(command: list[str], request: bytes) -> "subprocess.Popen[byte
         NotDrawn: It cannot be started.
     """
     try:
-        # Not a pipe: Python does not send what the process had not read when a step ended.
+        # Not a pipe: Python drops what the process had not read when a step ended.
         with tempfile.TemporaryFile() as file:
             file.write(request)
             file.seek(0)
-            # A new session: an interrupt of the kernel must not reach it.
+            # A new session, so that an interrupt of the kernel does not reach it.
             return subprocess.Popen(  # noqa: S603 - our own program
                 command,
                 stdin=file,
@@ -165,13 +165,13 @@ def _wait_for_output(
         try:
             return process.communicate(timeout=_STEP)
         except subprocess.TimeoutExpired:
-            shield.run(int)  # raises the interrupt that has come, if one has
+            shield.run(int)  # raises a pending interrupt
             if time.monotonic() >= end:
                 raise NotDrawn(f"did not draw it within {seconds:g} seconds") from None
 
 
 def _end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End a process if it still runs, with the browser that it started."""
+    """End a process that still runs, and the browser that it started."""
     if process.poll() is None:
         try:
             family = psutil.Process(process.pid).children(recursive=True)

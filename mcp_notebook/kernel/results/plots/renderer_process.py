@@ -1,12 +1,12 @@
-"""A program that draws one plot, which the kernel starts and can end.
+"""A program that draws one plot, started and ended by the kernel.
 
 Runs as ``python renderer_process.py LIBRARY SECONDS``, in a process that `plots.renderer` starts,
 and loads nothing but that library. It reads a JSON object from standard input, with the plot as
 ``source`` and the options of the library, and writes the PNG to standard output. If that fails, the
 last line of standard error says why, and the exit code is 1. After the given number of seconds the
-system ends the process whatever it does, since a kernel that was killed cannot. No file that a plot
-names is read. No address is fetched but the tiles of plotly's maps, by the browser that draws them:
-`plots.draw` refuses figures with pictures from elsewhere.
+system ends the process, in case the kernel was killed. Files that a plot names are not read. Only
+the tiles of plotly's maps are fetched, by the browser that draws them: `plots.draw` refuses figures
+with external pictures.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 _PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif", "webp"))
-"""The beginnings of the addresses of pictures that are part of the plot itself."""
+"""Prefixes of the addresses of pictures within the plot itself."""
 
 
 def cairosvg(source: str, *, width: int, height: int) -> bytes:
@@ -37,7 +37,7 @@ def cairosvg(source: str, *, width: int, height: int) -> bytes:
 
 
 def vl_convert_svg(source: str, *, scale: float) -> bytes:
-    """Draw an SVG that refers to nothing but itself."""
+    """Draw an SVG without external references."""
     import vl_convert  # noqa: PLC0415 - each process loads one library
 
     return bytes(vl_convert.svg_to_png(source, scale=scale))
@@ -92,7 +92,7 @@ def main() -> None:
     if hasattr(signal, "alarm"):
         signal.alarm(int(sys.argv[2]))
     out = os.dup(1)
-    os.dup2(2, 1)  # what a library prints must not become part of the picture
+    os.dup2(2, 1)  # keep a library's prints out of the picture
     request = json.load(sys.stdin.buffer)
     try:
         picture = _LIBRARIES[sys.argv[1]](request.pop("source"), **request)

@@ -1,4 +1,4 @@
-"""Writes the specification of a plot as JSON: all of it, or with its data shortened for a model.
+"""Writes the specification of a plot as JSON: whole, or with its data shortened for a model.
 
 Runs in the user's kernel, on the thread of the call. Pure functions on the specifications of
 plotly, Vega and bokeh, whether as objects with numpy arrays or as parsed JSON.
@@ -22,15 +22,15 @@ from mcp_notebook.kernel.safe.to_json import (
 )
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
-"""Most items of a list, tried in this order until the text fits."""
+"""Maximum items per list, tried in this order until the text fits."""
 _DIGITS = 6
-"""Significant digits of a number: more would cost tokens and show nothing."""
+"""Significant digits of a number; more would only cost tokens."""
 _MAX_KEYS = 200
 _MAX_STRING = 300
 _MAX_ITEMS = 20_000_000
 _MAX_VISITED = 10_000
 _PARTS = (list, tuple, dict, Mapping)
-"""What has items. The classes of most come first: asking for a Mapping takes ten times longer."""
+"""Collections, the common ones first: the check for Mapping takes ten times longer."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -51,7 +51,7 @@ def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
 
     Args:
         spec: The specification.
-        max_items: Most items of all its lists and objects together.
+        max_items: Maximum items of all lists and objects together.
 
     Raises:
         TooLarge: They have more items.
@@ -60,14 +60,14 @@ def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
     _check_size(spec, max_items)
     options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
     try:
-        # Most specifications are plain JSON, which this writes a hundred times faster.
+        # Most specifications are plain JSON, for which this is a hundred times faster.
         return replace_surrogates(json.dumps(spec, allow_nan=False, **options))
     except (TypeError, ValueError, RecursionError):
         return json.dumps(to_structured(spec, max_items), **options)
 
 
 def _check_size(spec: Any, most: int) -> None:
-    """Refuse what would take forever to write, such as a list of one list of one list."""
+    """Refuse a specification that would take forever to write, such as repeated nested lists."""
     open_parts = [spec] if isinstance(spec, _PARTS) else []
     while open_parts:
         part = open_parts.pop()
@@ -96,7 +96,7 @@ def estimate_memory(spec: Any) -> int:
             size += 64 * times
             open_parts += [(item, times) for item in part.values()]
         elif isinstance(part, (list, tuple)):
-            # Items of data are alike, rows or numbers: the first ones stand for all.
+            # Items of data are alike (rows or numbers), so the first ones represent all.
             sample = part[:10]
             size += 64 * times
             open_parts += [(item, times * len(part) // len(sample)) for item in sample]
@@ -109,8 +109,8 @@ class _Shortening:
     """Shortens a specification: each list keeps some of its items.
 
     Args:
-        items: Items that each list keeps.
-        most: Most parts of the whole specification; None for no limit.
+        items: Maximum items of each list.
+        most: Maximum parts of the whole specification; None: no limit.
     """
 
     def __init__(self, items: int, most: int | None) -> None:

@@ -1,8 +1,8 @@
-"""Draws an SVG as a picture, and extracts its texts where that is not possible.
+"""Draws an SVG as a picture, or extracts its texts if that is not possible.
 
 Runs in the user's kernel, on the thread of the call; a `PlotRenderer` draws, in another process.
 CairoSVG draws if it is installed and finds the cairo library; otherwise vl-convert does, if it is
-installed and the document refers to nothing but itself. Neither fetches an address or reads a file.
+installed and the document has no external references. Neither fetches an address or reads a file.
 """
 
 import math
@@ -16,9 +16,9 @@ from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
 MAX_DRAWN = 5_000_000
 """Characters of the largest SVG that is drawn."""
 MAX_PARTS = 200_000
-"""Parts of the largest SVG that vl-convert draws, each as often as it is referred to."""
+"""Parts of the largest SVG that vl-convert draws, counted once per reference."""
 _READABLE_SIDE = 1_000
-"""Pixels of the longer side to which a small drawing is enlarged, at most twofold."""
+"""Pixels of the longer side to which a small drawing is enlarged, at most by two."""
 _DEFAULT_SIZE = (300.0, 150.0)
 _NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-z%]*)")
 _PIXELS = {
@@ -34,7 +34,7 @@ _NOT_DRAWN = frozenset({"script", "metadata", "foreignObject"})
 _PICTURES = frozenset({"image", "feImage"})
 _EMBEDDED = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif", "webp"))
 _OUTSIDE = re.compile(r"@import|\\|url\(\s*[\"']?(?!#)", re.IGNORECASE)
-"""In a style sheet: what is elsewhere, or is written so that one cannot tell."""
+"""In a style sheet: external references, and those that cannot be checked."""
 _WITHIN = re.compile(r"url\(\s*[\"']?#([^\"')\s]+)")
 
 
@@ -43,11 +43,11 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
 
     Args:
         source: The document.
-        side: Most pixels of the longer side of the picture.
+        side: Maximum pixels of the picture's longer side.
         renderer: Runs the libraries within its time limit.
 
     Raises:
-        NotDrawn: It is not an SVG, is too large, or no library here can draw it.
+        NotDrawn: It is not an SVG, is too large, or no installed library can draw it.
     """
     if len(source) > MAX_DRAWN:
         raise NotDrawn(f"it has more than {MAX_DRAWN:,} characters")
@@ -75,7 +75,7 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
 
 
 def extract_texts(source: str) -> str:
-    """Return the texts of an SVG, a line for each."""
+    """Return the texts of an SVG, one per line."""
     try:
         root = _parse(source)
     except NotDrawn:
@@ -85,7 +85,7 @@ def extract_texts(source: str) -> str:
 
 
 def _iterate_texts(root: ET.Element) -> Iterator[ET.Element]:
-    # A text within a text is part of it.
+    # A nested text is part of its parent.
     waiting = [root]
     while waiting:
         part = waiting.pop()
@@ -96,7 +96,7 @@ def _iterate_texts(root: ET.Element) -> Iterator[ET.Element]:
 
 
 def _parse(source: str) -> ET.Element:
-    # Entities can make a short document huge, or read files; no plot needs them.
+    # Entities can make a short document huge or read files; plots do not need them.
     if "<!ENTITY" in source:
         raise NotDrawn("it declares entities, which are not read")
     try:
@@ -146,13 +146,13 @@ def _choose_scale(longest: float, side: int) -> float:
 
 
 def _make_harmless(root: ET.Element) -> bool:
-    """Remove from a document what is not drawn, and check what is: nothing else is read for it.
+    """Remove invisible parts of a document, and check that the rest has no external references.
 
     Returns:
         Whether anything was removed.
 
     Raises:
-        NotDrawn: It refers to something outside, or to parts of itself too often to be drawn.
+        NotDrawn: It has external references, or refers to its own parts too often.
     """
     unseen = [
         (parent, part)
@@ -166,7 +166,7 @@ def _make_harmless(root: ET.Element) -> bool:
         name = _get_local_name(part)
         address = next((value for key, value in part.items() if key.endswith("href")), "")
         is_picture = name in _PICTURES and address.startswith(_EMBEDDED)
-        # The link of an `a` is for a reader to follow; drawing does not load it.
+        # The link of an `a` is not loaded for drawing.
         if address and name != "a" and not (is_picture or address.startswith("#")):
             raise NotDrawn(f"it refers to {address[:100]!r}, which is not read")
         if name == "style" and _OUTSIDE.search("".join(part.itertext())):
@@ -176,10 +176,10 @@ def _make_harmless(root: ET.Element) -> bool:
 
 
 def _check_drawn_parts(root: ET.Element) -> None:
-    """Refuse a document whose parts, drawn wherever they are referred to, would be too many."""
+    """Refuse a document that draws too many parts, counted once per reference."""
     by_id = {name: part for part in root.iter() if (name := part.get("id"))}
     drawn: dict[int, int] = {}
-    """Parts that each part draws; 0 while they are counted."""
+    """Number of parts that each part draws; 0 during counting."""
     waiting = [root]
     while waiting:
         part = waiting[-1]
