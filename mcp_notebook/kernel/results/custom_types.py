@@ -109,7 +109,7 @@ def _check_kind(kind: Any) -> None:
         )
     if issubclass(kind, (Annotated, Result, type(None))):
         raise DefinitionError(
-            f"`registry.convert` does not convert a {kind.__name__} is not converted."
+            f"`registry.convert` does not apply to values of type {kind.__name__}."
         )
 
 
