@@ -328,4 +328,4 @@ async def test_a_number_beyond_floats_is_refused_and_not_null(kernel, served, pa
         answer = await http.post(
             served.url, content=call, headers={"Content-Type": "application/json"}
         )
-    assert "a: got inf (number); numbers end at 1.8e308." in answer.text
+    assert "a: got inf (number); numbers go up to 1.8e308." in answer.text

@@ -1,4 +1,4 @@
-"""What the author of tools uses and sees in the cells of a notebook.
+"""The author's interface in the notebook: magics, decorators, cards, the panel and recordings.
 
 Face: `McpMagics` and `suggest_magic` (`magics`), `Notebook` (`mcp_verbs`), `complete_mcp` and
 `complete_mcp_tool` (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts`
@@ -8,23 +8,21 @@ Face: `McpMagics` and `suggest_magic` (`magics`), `Notebook` (`mcp_verbs`), `com
 and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
-it to a function, `declarations` builds the tools, `cell_tools` adds them as the cell's, and `cards`
-shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
-`background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` puts together
-what ``%%mcp_tool?`` and ``mcp_tool?`` explain. `consent_prompts` shows questions whether calls may
-run, which ``%mcp allow`` and ``%mcp deny`` answer. `panel` is the room of ``%mcp panel``.
-`try_form` is the form of ``%mcp try``, and `call_table` the table of ``%mcp log``. `live_display`
-is an output that is shown anew from any thread, `output_html` what outputs have in common as HTML.
-`recording` is ``%mcp record``, `call_recorder` writes the file. `public_address` says where Binder
-and a JupyterHub are reached.
+it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and
+`cards` shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
+`background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` is the help of
+``%%mcp_tool?`` and ``mcp_tool?``. `consent_prompts` asks whether a call may run; ``%mcp allow`` and
+``%mcp deny`` answer. `panel` is the room of ``%mcp panel``, `try_form` the form of ``%mcp try``,
+and `call_table` the table of ``%mcp log``. `live_display` is an output that any thread can update,
+`output_html` the HTML that outputs share. `recording` is ``%mcp record``, `call_recorder` writes
+the file. `public_address` is the notebook's address on Binder and JupyterHub.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
-thread, also inside a tool, and the decorators even without a notebook: there they only mark the
-function.
+thread, also inside a tool. Without a notebook, the decorators only mark the function.
 
-Errors: a mistake on a magic's line becomes a `UsageError`, which IPython shows as one sentence; one
-in a decorator or in `registry` is a `DefinitionError`. An error in the user's own code is shown
-as in any cell, without the frames of this room.
+Errors: a mistake on a magic's line is a `UsageError`, which IPython shows as one sentence; one in a
+decorator or in `registry` is a `DefinitionError`. An error in the user's own code is shown as in
+any cell, without the frames of this room.
 
 Left to others: `tools` defines what a tool and its options are, and holds the notebook's tools;
 `calls` runs ``%mcp call``.

@@ -1,9 +1,9 @@
 """Starts, finds and stops the user's one background bridge, which serves live notebooks over HTTP.
 
-Runs on the kernel's main thread (``%mcp serve``) and blocks it, for a bounded time. The bridge is a
-separate process that outlives the kernel. It publishes its record once it is ready.
+Runs on the kernel's main thread (``%mcp serve``) and blocks it for a bounded time. The bridge is a
+separate process that outlives the kernel. It publishes its record when it is ready.
 
-Two notebooks that start it at the same time share one bridge: starting and stopping take a file
+If two notebooks start it at the same time, they share one bridge: starting and stopping take a file
 lock, which the system releases if its holder dies.
 """
 
@@ -36,9 +36,9 @@ logger = logging.getLogger(__name__)
 _POLL = 0.05
 """Seconds between two checks of a file or process."""
 _STOP_GRACE = 5.0
-"""Seconds that the bridge has to shut down; it needs less than two."""
+"""Seconds for the bridge to shut down; it needs less than two."""
 _KILL_GRACE = 2.0
-"""Seconds that the system has to end a killed process."""
+"""Seconds for the system to end a killed process."""
 _MAX_LOG = 2**20
 """Bytes. A longer log is renamed when the bridge starts."""
 _TAIL = 2_000
@@ -118,7 +118,7 @@ def _launch(settings: Settings) -> BridgeRecord:
 
 
 def _spawn(settings: Settings, log: int) -> int:
-    """Start the bridge and return its process's id."""
+    """Start the bridge and return its PID."""
     # -P: modules in the notebook's folder must not shadow those of the bridge.
     python = [sys.executable, "-P"]
     words = [*python, "-c", _SPAWN, *python, "-m", "mcp_notebook", "serve", "--background"]
@@ -150,12 +150,11 @@ def _spawn(settings: Settings, log: int) -> int:
 
 
 def _kill_with_children(starter: int) -> None:
-    """Kill what was to start the bridge, and the bridge if it has been started."""
+    """Kill the starter process, and the bridge if it was started."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
-            os.killpg(
-                starter, signal.SIGKILL
-            )  # it leads a session, which the bridge does not leave
+            # It leads a session, which includes the bridge.
+            os.killpg(starter, signal.SIGKILL)
         return
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(starter)
@@ -165,7 +164,7 @@ def _kill_with_children(starter: int) -> None:
 
 
 def _build_environment(settings: Settings) -> dict[str, str]:
-    """Return the kernel's environment, with the settings of this notebook in place of its own."""
+    """Return the kernel's environment, with this notebook's settings."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
     return env | settings.environment()
 
@@ -220,10 +219,10 @@ def _read_tail(log: Path, begin: int) -> str:
 
 @contextlib.contextmanager
 def _hold_lock(settings: Settings) -> Iterator[None]:
-    """Hold the lock under which the bridge is started and stopped.
+    """Hold the lock for starting and stopping the bridge.
 
     Raises:
-        BridgeError: Another notebook has held it for too long.
+        BridgeError: Another notebook holds it for too long.
     """
     path = make_private_folder(settings.home) / "bridge.lock"
     timeout = settings.start_timeout + _STOP_GRACE + _KILL_GRACE
@@ -242,5 +241,5 @@ def _hold_lock(settings: Settings) -> Iterator[None]:
 def _try_lock(descriptor: int) -> bool:
     try:
         return lock_file(descriptor)
-    except OSError:  # a network disk without locks must not keep the user from starting a bridge
+    except OSError:  # a network disk without locks must not prevent starting a bridge
         return True

@@ -1,7 +1,7 @@
-"""Calls as their author reads them: the table of ``%mcp log``, and the counts of ``%mcp status``.
+"""Formats calls for the author: the table of ``%mcp log``, and the counts of ``%mcp status``.
 
-Runs on any thread. Pure: entries of the log go in, MIME bundles and words come out. Everything in
-an entry is somebody else's text, and is escaped.
+Runs on any thread. Pure: log entries go in, MIME bundles and texts come out. All text in an entry
+is untrusted and escaped.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from mcp_notebook.kernel.notebook.recording.call_cells import describe_call
 from mcp_notebook.text.wording import count, format_size, make_printable
 
 DEFAULT_NUMBER = 20
-"""Calls that ``%mcp log`` shows if the line does not say how many."""
+"""Calls that ``%mcp log`` shows by default."""
 OPTIONS = ("-n", "--errors")
 MAX_CALL = 120
 """Characters of a call in the table."""
@@ -26,7 +26,7 @@ _MAX_ERROR = 120
 """Characters of an error's first line."""
 _MAX_NAMES = 5
 """Tools or clients in a line of counts."""
-_TITLES = ("no.", "came", "client", "call", "state", "waited", "ran", "answer")
+_TITLES = ("no.", "received", "client", "call", "state", "waited", "ran", "result")
 _LEFT = "style='text-align:left;vertical-align:top'"  # notebooks align cells to the right
 _SHORT = "style='text-align:left;vertical-align:top;white-space:nowrap'"
 _KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
@@ -37,14 +37,14 @@ class LogQuery:
     """Which calls to show."""
 
     tool: str | None = None
-    """Only those of this tool; None: of all."""
+    """The tool; None: all tools."""
     most: int = DEFAULT_NUMBER
-    """At most so many, the last ones."""
+    """The number of calls, the latest ones."""
     errors: bool = False
-    """Only those that failed or were stopped."""
+    """Whether to show only calls that failed or were stopped."""
 
     def select(self, calls: Sequence[LoggedCall]) -> list[LoggedCall]:
-        """Return all calls that are asked for, not only the last ones."""
+        """Return all matching calls, without the limit `most`."""
         return [
             call
             for call in calls
@@ -53,10 +53,10 @@ class LogQuery:
 
 
 def read_query(line: str) -> LogQuery:
-    """Read what follows ``%mcp log``.
+    """Parse the arguments of ``%mcp log``.
 
     Raises:
-        UsageError: It cannot be understood.
+        UsageError: They are invalid.
     """
     tool, most, errors = None, DEFAULT_NUMBER, False
     words = iter(line.split())
@@ -85,7 +85,7 @@ def build_call_table(calls: Sequence[LoggedCall], note: str = "") -> dict[str, s
 
     Args:
         calls: In the order of the lines.
-        note: What stands below the table.
+        note: A line below the table.
     """
     rows = [(*_list_cells(call), _describe_answer(call)) for call in calls]
     widths = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
@@ -138,14 +138,14 @@ def _render_cells(call: LoggedCall) -> Iterator[str]:
 
 
 def describe_state(call: LoggedCall) -> str:
-    """Return where a call is, or how it ended."""
+    """Return the state of a call, or how it ended."""
     if call.task_id is not None:
         return f"{call.state!s}, a task"
     return f"{call.state!s}, cached" if call.is_cached else str(call.state)
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration with a unit that suits it: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
+    """Return a duration in a suitable unit: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
     if seconds < 1:
         return f"{seconds * _KILO:.0f} ms"
     if seconds < _MINUTE:
@@ -154,7 +154,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Return a time on this machine's clock, with the date if it was not today.
+    """Return a local time, with the date unless it is today.
 
     Args:
         seconds: Since the epoch.
@@ -165,7 +165,7 @@ def format_time(seconds: float) -> str:
 
 
 def _describe_answer(call: LoggedCall) -> str:
-    """Return the error's first line, or size and kinds of the answer."""
+    """Return the error's first line, or the kinds and the size of the result."""
     if call.error is not None:
         line = _clean(_find_first_line(call.error))
         return line if len(line) <= _MAX_ERROR else f"{line[:_MAX_ERROR]}..."
@@ -187,7 +187,7 @@ def _clean(text: str) -> str:
 
 
 def describe_counts(counts: CallCounts) -> Iterator[str]:
-    """Yield the lines of ``%mcp status`` about the calls that have ended."""
+    """Yield the lines of ``%mcp status`` about ended calls."""
     if not counts.calls:
         return
     failures = f", {counts.failures:,} failed" if counts.failures else ""
@@ -197,7 +197,7 @@ def describe_counts(counts: CallCounts) -> Iterator[str]:
 
 
 def _list_counts(counter: Counter[str], failures: Counter[str]) -> str:
-    """Return the most frequent names, each with its number, and how many of these failed."""
+    """Return the most frequent names, each with its number of calls and failures."""
     names = []
     for name, number in counter.most_common(_MAX_NAMES):
         failed = f", {failures[name]:,} failed" if failures[name] else ""

@@ -1,9 +1,9 @@
-"""Knows which cell declares which tools: a cell's tools are those that its last run declared.
+"""Tracks which cell declares which tools: a cell's tools are those that its last run declared.
 
-When the author renames a function and runs its cell again, the tool with the old name goes. Runs on
-the thread of the cell. A frontend names the cell in its request (JupyterLab and VS Code do);
-without that, as in a terminal or a notebook without a frontend, tools stay until they are removed.
-The kernel does not notice that a cell is deleted, so its tools stay.
+When the author renames a function and runs its cell again, the tool with the old name is removed.
+Runs on the thread of the cell. JupyterLab and VS Code send the cell's id with each run; without an
+id, as in a terminal or a headless notebook, tools stay until they are removed. The kernel does not
+learn that a cell was deleted, so its tools stay.
 """
 
 import threading
@@ -19,28 +19,28 @@ from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 @dataclass
 class _Run:
-    """One run of a cell, from its first line to its end."""
+    """One run of a cell."""
 
     cell: str | None
-    """The cell's id, if the frontend gave it."""
+    """The cell's id, if the frontend sent it."""
     declared: set[str] = field(default_factory=set)
     """The names of the tools that it has declared."""
     new: set[str] = field(default_factory=set)
-    """Those of them that were no tools before."""
+    """Those of them that did not exist before."""
     added: set[str] = field(default_factory=set)
     """The names of the tools that it has added and that do not belong to it."""
     notes: dict[str, str] = field(default_factory=dict)
-    """What to tell the author of tools that lost their name to another one, by that name."""
+    """Notes for the author on replaced tools, by name."""
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """What a cell has changed."""
+    """The changes by a cell."""
 
     added: frozenset[str] = frozenset()
     """The names of the tools that it has declared or added."""
     dropped: tuple[str, ...] = ()
-    """The names of the tools that an earlier run had declared and this one has not."""
+    """The names of the tools that an earlier run declared and this run did not."""
     notes: tuple[str, ...] = ()
     """Sentences for the author."""
 
@@ -48,12 +48,12 @@ class EndedRun:
 class CellTools:
     """Adds the tools that cells declare, and removes those that their cells no longer declare.
 
-    Each thread has a stack of its own: a cell runs others within itself (``%%capture``), and
+    Each thread has its own stack: a cell may run others within itself (``%%capture``), and
     subshells run cells on threads of their own.
 
     Args:
         registry: The notebook's tools.
-        previous: Those of the extension that this one replaces while a cell runs.
+        previous: From the extension that is replaced while a cell runs.
     """
 
     def __init__(self, registry: ToolRegistry, previous: "CellTools | None" = None) -> None:
@@ -61,10 +61,10 @@ class CellTools:
         self.runs: dict[int, list[_Run]] = {} if previous is None else previous.runs
 
     def begin_run(self, cell: str | None) -> None:
-        """Note that a cell starts; one inside another belongs to the outer one.
+        """Note that a cell starts; a nested cell belongs to the outer cell.
 
         Args:
-            cell: Its id; None if the frontend gave none.
+            cell: Its id; None if the frontend did not send one.
         """
         runs = self.runs.setdefault(threading.get_ident(), [])
         runs.append(_Run(cell or (runs[-1].cell if runs else None)))
@@ -72,15 +72,15 @@ class CellTools:
     def end_run(self, result: Any) -> EndedRun:
         """Remove the tools that an earlier run of the cell declared and this one did not.
 
-        A cell that failed may not have come to its declarations, so it loses none. What a cell
-        within another has declared, the outer one has declared.
+        A cell that failed may not have reached its declarations, so its tools stay. Declarations of
+        a nested cell count for the outer cell.
 
         Args:
             result: IPython's; None if the cell was cancelled.
         """
         info = getattr(result, "info", None)
         if info is not None and not (info.raw_cell or "").strip():
-            # IPython announces only the end of an empty cell.
+            # IPython reports only the end of an empty cell.
             self.begin_run(getattr(info, "cell_id", None))
         runs = self.runs.get(threading.get_ident())
         if not runs:
@@ -122,9 +122,9 @@ class CellTools:
         run.notes |= notes
 
     def _explain_loss(self, tool: DeclaredTool, run: _Run) -> str | None:
-        """Return what to tell the author of a tool that loses its name to a new one.
+        """Return a note for the author if a new tool replaces an existing tool of another cell.
 
-        Nothing, if its cell runs again, or if the cells of the notebook have no ids.
+        None if the same cell runs again, or if the cells have no ids.
         """
         old = self.registry.get(tool.name)
         if old is None or _unbind(old.function) is _unbind(tool.function):
@@ -137,14 +137,14 @@ class CellTools:
         if old.cell is None or run.cell is None or old.cell == run.cell:
             return None
         return (
-            f"`{tool.name}` takes the place of the tool that another cell has declared under this "
-            "name. If you need both, rename one of them."
+            f"`{tool.name}` replaces the tool of that name from another cell. If you need both, "
+            "rename one of them."
         )
 
     def note_added(self, names: Iterable[str]) -> None:
-        """Note that tools were added by the cell that runs here, if one does.
+        """Note that the cell that runs here, if any, added tools.
 
-        They do not belong to it: they stay when it runs again without adding them.
+        They do not belong to the cell: they stay when it runs again without adding them.
 
         Args:
             names: The tools' names.
@@ -153,17 +153,17 @@ class CellTools:
 
     def _find_run(self) -> _Run:
         runs = self.runs.get(threading.get_ident())
-        # A tool that is called while a cell awaits something does not belong to that cell.
+        # A call that runs while a cell awaits something does not belong to that cell.
         return runs[-1] if runs and current_capture() is None else _Run(None)
 
 
 def _unbind(function: Any) -> Any:
-    """Return the function of a method: each look at a method makes another object."""
+    """Return the function of a bound method: each access makes another method object."""
     return function.__func__ if isinstance(function, MethodType) else function
 
 
 def describe_undeclared(names: Sequence[str]) -> str:
-    """Return the sentence for the author whose cell no longer declares these tools."""
+    """Return the note for the author of a cell that no longer declares these tools."""
     listed = ", ".join(f"`{name}`" for name in names)
     subject = f"The tool {listed} is" if len(names) == 1 else f"The tools {listed} are"
     return f"{subject} gone: this cell no longer declares {'it' if len(names) == 1 else 'them'}."

@@ -1,12 +1,12 @@
-"""The cell under ``%%mcp_tool``: runs a cell of functions, or compiles a whole cell to a function.
+"""Runs the cell under ``%%mcp_tool``, or compiles it to a function.
 
 Runs on the kernel's main thread, inside the user's cell. Line numbers are those of the cell, with
 the magic's line as the first, so that errors and tracebacks point at what the user sees.
 
-A cell that becomes a function runs with the notebook's variables as its globals. In two ways it
-still behaves like a cell. The value of its last expression is the result. And it may read a
-variable of the notebook before it assigns to it, as in ``df = df[df.x > 1]``; the new value is
-local to the call, and the notebook's ``df`` does not change.
+A cell that becomes a function has the notebook's variables as its globals. In two ways it still
+behaves like a cell. The value of its last expression is the result. And it may read a variable of
+the notebook before assigning to it, as in ``df = df[df.x > 1]``; the new value is local to the
+call, so the notebook's ``df`` does not change.
 """
 
 import ast
@@ -34,8 +34,7 @@ _COMMENT = re.compile(r"#+ ?(.*)")
 class CellSyntaxError(Exception):
     """A syntax error in a cell, displayed as in any cell: without frames.
 
-    It is not a `SyntaxError`, because for one that a magic raises IPython displays its own frames
-    and ours.
+    It is not a `SyntaxError`: IPython would show its own frames and ours.
 
     Args:
         error: Python's error.
@@ -62,7 +61,7 @@ def run_cell(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
         The names of the public functions that it defines, in order.
 
     Raises:
-        DefinitionError: It defines none, or two with the same name; nothing has run.
+        DefinitionError: It defines no function, or two with the same name; nothing has run.
         CellSyntaxError: It is not valid Python.
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
@@ -171,12 +170,12 @@ def _find_comment(body: str) -> str | None:
 
 
 class _Cell:
-    """The source of a cell under the magic's line, and its way to code."""
+    """The source of a cell under the magic's line; parses, compiles and runs it."""
 
     def __init__(self, shell: InteractiveShell, head: str, body: str) -> None:
         self._shell = shell
         above = head.splitlines() or [""]
-        # The empty comments keep line numbers right; `transform_cell` translates IPython's syntax.
+        # Comments in place of the lines above keep the line numbers right.
         source = shell.transform_cell("#\n" * len(above) + body)
         lines = source.splitlines(keepends=True)[len(above) :]
         self._source = source
@@ -185,7 +184,7 @@ class _Cell:
 
     @property
     def is_silenced(self) -> bool:
-        """Whether it ends with a semicolon, which hides the value of its last line."""
+        """Whether it ends with a semicolon, which suppresses the value of its last line."""
         return bool(DisplayHook.semicolon_at_end_of_expression(self._source))
 
     def parse(self) -> ast.Module:
@@ -198,7 +197,7 @@ class _Cell:
         return self._shell.transform_ast(module)  # type: ignore[no-any-return]
 
     def parse_signature(self, signature: Signature) -> ast.FunctionDef:
-        """Parse a signature to a definition whose body is a mere ``...``."""
+        """Parse a signature to a function definition with the body ``...``."""
         __tracebackhide__ = True
         source = f"{_DEF}{signature.rest}: ..."
         columns = len(_MAGIC) + signature.column + len(signature.name) - len(_DEF)
@@ -267,10 +266,9 @@ class _Cell:
 
 
 def _find_cell_number(shell: InteractiveShell) -> int:
-    """Return the number in the prompt of the running cell, for its tracebacks.
+    """Return the running cell's execution count, for its tracebacks.
 
-    Some versions of IPython count a cell before they run it, others after; all store its input
-    before.
+    Versions of IPython differ in when they count a cell, but all store its input before running it.
     """
     return max(1, len(shell.history_manager.input_hist_raw) - 1)
 
@@ -297,7 +295,7 @@ def _has_await(nodes: Iterable[ast.AST]) -> bool:
 
 
 def _find_locals(module: CodeType, name: str) -> Sequence[str]:
-    """Return the variables that a function in a module's code assigns, without its parameters."""
+    """Return the local variables of a function in a module's code, without its parameters."""
     (code,) = (
         item for item in module.co_consts if isinstance(item, CodeType) and item.co_name == name
     )
@@ -310,7 +308,7 @@ def _find_locals(module: CodeType, name: str) -> Sequence[str]:
 
 
 def _initialise(names: Sequence[str]) -> list[ast.stmt]:
-    """Return code that sets local variables to the values of the notebook's."""
+    """Return code that initialises local variables with the notebook's values."""
     lines = (f"if {name!r} in globals(): {name} = globals()[{name!r}]" for name in names)
     body = ast.parse("\n".join(lines)).body
     for node in chain.from_iterable(map(ast.walk, body)):

@@ -1,9 +1,9 @@
-"""Questions in the notebook whether a client's call may run, and what its user answers.
+"""Asks the notebook's user whether a client's call may run.
 
-A question is shown below the cell that ran last, or that runs, and answered with ``%mcp allow`` or
-``%mcp deny``: no frontend passes a click to a kernel without an extension of its own, but each runs
-a cell. Runs in the user's kernel: questions come and go on the endpoint's thread, which publishes
-them also while a cell runs; answers come on the main thread.
+A question is shown below the running cell, or the cell that ran last, and answered with
+``%mcp allow`` or ``%mcp deny``: without an extension, no frontend passes a click to the kernel, but
+every frontend runs cells. Runs in the user's kernel: the link's thread shows and withdraws
+questions, also while a cell runs; answers come on the main thread.
 """
 
 import itertools
@@ -23,8 +23,8 @@ _LINE = (
     "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;"
     "padding-left:8em;text-indent:-8em;min-height:1.4em"
 )
-"""A long line goes on further to the right than any line begins: it cannot look like another."""
-_CLOSED = "Not answered in time, or the client has withdrawn the call: it did not run."
+"""A wrapped line is indented further than any new line, so that it cannot pass for one."""
+_CLOSED = "Not answered in time, or withdrawn by the client: the call did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
     "session": "You allowed this call and {scope}.",
@@ -34,16 +34,16 @@ _OUTCOMES: dict[messages.ConsentDecision, str] = {
 
 @dataclass(frozen=True)
 class Prompt:
-    """A question that is open."""
+    """An open question."""
 
     number: int
-    """By which its user answers."""
+    """The number that the user answers with."""
     question: messages.AskConsent
     answer: Callable[[messages.ConsentDecision], None]
     """Takes the answer, once."""
     display: LiveDisplay
     since: float
-    """When, by `time.monotonic`."""
+    """When it was asked, by `time.monotonic`."""
 
 
 class ConsentPrompts:
@@ -72,7 +72,7 @@ class ConsentPrompts:
         return number
 
     def withdraw(self, number: int) -> None:
-        """Close a question whose answer nobody awaits; does nothing if it is answered."""
+        """Close a question that no longer needs an answer; does nothing if it is answered."""
         prompt = self._take(number)
         if prompt is not None:
             prompt.display.update(_render(prompt, _CLOSED))
@@ -111,7 +111,7 @@ class ConsentPrompts:
 
 
 def _render(prompt: Prompt, below: str) -> dict[str, str]:
-    """Return a question as a MIME bundle, with what is below it."""
+    """Return a question and the text below it as a MIME bundle."""
     text = prompt.question.text
     answers = render_code(below).replace("\n", "<br>")
     html = f"{_render_lines(text)}<div style='margin-top:.7em'>{answers}</div>"
@@ -131,5 +131,5 @@ def _explain_answers(prompt: Prompt) -> str:
         f"To answer within {question.seconds:.0f} seconds, run one of these lines in a cell:\n"
         f"`%mcp allow {number}` allows this call.\n"
         f"`%mcp allow {number} session` allows this call and {question.scope}.\n"
-        f"`%mcp deny {number}` denies it, and so does no answer."
+        f"`%mcp deny {number}` denies it. Without an answer, it is denied."
     )

@@ -1,7 +1,7 @@
-"""The tools that a ``%%mcp_tool`` cell or a ``%mcp_tool`` line declares.
+"""Builds the tools of a ``%%mcp_tool`` cell, a ``%mcp_tool`` line, and decorated functions.
 
-Runs on the kernel's main thread, inside the user's cell, whose code it runs. Nothing is offered to
-clients here: the magic adds the tools to the registry once all of them can be built.
+Runs on the kernel's main thread, inside the user's cell. The magic adds the tools to the registry
+once all of them are built.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,8 +33,8 @@ def declare_cell(
 ) -> list[DeclaredTool]:
     """Build the tools of the cell below ``%%mcp_tool``.
 
-    With a signature on the line, the cell becomes the body of one function, which the notebook has
-    from then on. Without, the cell runs, and each public function that it defines becomes a tool.
+    With a signature on the line, the cell becomes the body of one function, which is stored in the
+    notebook. Otherwise the cell runs, and each public function that it defines becomes a tool.
 
     Args:
         shell: The notebook's IPython.
@@ -42,7 +42,7 @@ def declare_cell(
         schemas: Schemas of earlier starts.
 
     Raises:
-        DefinitionError: The line or the cell cannot be what it says.
+        DefinitionError: The line or the cell is invalid.
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
     _check_words(line)
@@ -87,7 +87,7 @@ def declare_names(
             "the first line of a cell that defines functions."
         )
     _check_names(words, options)
-    # Where the line has no options, those of a decorator count.
+    # Without options on the line, those of a decorator apply.
     chosen = None if options == ToolOptions() else options
     tools: dict[str, DeclaredTool] = {}
     for word in words:
@@ -109,14 +109,14 @@ class DecoratedObject:
 
     value: Any
     tools: Sequence[DeclaredTool]
-    """Those that were made from it and not removed since."""
+    """The tools made from it, without removed ones."""
 
 
 def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list[DecoratedObject]:
-    """Return what the notebook has decorated, with the tools that there are of it.
+    """Return the notebook's decorated functions and classes, with their tools.
 
     Args:
-        registry: Where the tools are.
+        registry: The notebook's tools.
         namespace: The notebook's variables.
     """
     values = [namespace[name] for name in _find_decorated(namespace)]
@@ -129,14 +129,14 @@ def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list
 def declare_decorated(
     registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[DecoratedObject] = ()
 ) -> None:
-    """Add what was decorated before the extension was loaded, once if it has two names.
+    """Add the functions and classes that were decorated before the extension was loaded.
 
-    What cannot be a tool is named on stderr, and hinders nothing else.
+    One with two names is added once. One that cannot be a tool is reported on stderr and skipped.
 
     Args:
-        registry: Where the tools are.
+        registry: The notebook's tools.
         namespace: The notebook's variables.
-        earlier: What there was when the extension was unloaded; it is offered as it was then.
+        earlier: From `list_decorated` at the last unload; their tools are restored.
     """
     tools_before = {id(decorated.value): decorated.tools for decorated in earlier}
     for name in _find_decorated(namespace):
@@ -153,7 +153,7 @@ def declare_decorated(
 
 
 def _find_decorated(namespace: Mapping[str, Any]) -> list[str]:
-    """Return the variables that hold what is decorated, one for each function or class."""
+    """Return the names of decorated functions and classes, one for each."""
     functions = {id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))}
     return [*reversed(functions.values()), *find_classes_of_tools(namespace.items())]
 
@@ -165,10 +165,10 @@ def _is_made_from(tool: DeclaredTool, value: Any) -> bool:
 def find_replaced_names(
     tools: Sequence[DeclaredTool], existing: Iterable[DeclaredTool]
 ) -> list[str]:
-    """Return the names under which a decorator in the same cell has declared these tools already.
+    """Return the names of existing tools that a decorator made from the same functions.
 
     Args:
-        tools: The tools that the cell declares, by names that its line may have changed.
+        tools: The tools of the cell, which its line may have renamed.
         existing: The notebook's tools.
     """
     names = {tool.name for tool in tools}
@@ -180,7 +180,7 @@ def find_replaced_names(
 
 
 def _check_words(line: Line) -> None:
-    """Refuse what cannot stand on the line of ``%%mcp_tool``."""
+    """Refuse words that are invalid on the line of ``%%mcp_tool``."""
     words = " ".join(line.names)
     if line.options.prefix is not None:
         raise DefinitionError(

@@ -1,8 +1,8 @@
 """``@mcp_tool`` and ``@mcp_tools``: declare tools in any cell or module.
 
-Runs on the thread that defines the function, also without a notebook: without a loaded
-extension the decorators only mark the function or class. ``%load_ext`` then declares what it finds
-in the notebook, and ``%mcp_tool`` what it names.
+Runs on the thread that defines the function. Without a loaded extension, the decorators only mark
+the function or class. ``%load_ext`` then declares the marked ones in the notebook, and
+``%mcp_tool`` those that it names.
 """
 
 import inspect
@@ -143,16 +143,16 @@ def _declare_class(owner: type, mark: ClassOfTools) -> None:
     extension.cell_tools.add(*tools)
 
 
-# -- what cannot be decorated ----------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def check_keywords(keywords: Iterable[str], owner: str, keyword_names: list[str]) -> None:
     """Refuse a keyword that does not exist, with the one that was probably meant.
 
     Args:
-        keywords: Those that were used.
-        owner: What has the keywords, for the message.
-        keyword_names: Those that exist.
+        keywords: The given keywords.
+        owner: The decorator or class, for the message.
+        keyword_names: The keywords that exist.
 
     Raises:
         DefinitionError: One of them does not exist.
@@ -203,7 +203,7 @@ def _in_class_body(function: Any) -> bool:
 
 
 def _is_method(function: Any) -> bool:
-    """Return whether a function is a method of a class that exists, without an object."""
+    """Return whether a function is an unbound method of an existing class."""
     scope = _find_class_name(function)
     if not scope or inspect.ismethod(function):
         return False
@@ -216,13 +216,13 @@ def _is_method(function: Any) -> bool:
 
 
 def _find_class_name(function: Any) -> str:
-    """Return the class in which a function was defined, with those around it; "" without one."""
+    """Return the qualified name of the class in which a function was defined; "" without one."""
     scope = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
     return "" if scope.endswith("<locals>") else scope
 
 
 def _explain_method(function: Any) -> str:
-    """Return the sentence for the author who has decorated a method outside of its class."""
+    """Return the note for an author who has decorated a method outside of its class."""
     name = function.__name__
     owner = _find_class_name(function).rpartition(".")[2]
     variable = owner.lower()
@@ -234,7 +234,7 @@ def _explain_method(function: Any) -> str:
 
 
 def _find_variable(function: Any) -> str | None:
-    """Return the variable of the notebook that will hold what is decorated; None if none will."""
+    """Return the notebook's variable that will hold the decorated object; None if none will."""
     if getattr(function, "__module__", None) != "__main__":
         return None
     name = getattr(function, "__qualname__", "")

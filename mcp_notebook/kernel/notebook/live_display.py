@@ -1,8 +1,8 @@
-"""An output of the notebook that is shown anew from any thread, also while a cell runs.
+"""An output of the notebook that any thread can update, also while a cell runs.
 
-Runs in the user's kernel. `LiveDisplay.show` puts it below the cell that runs, or ran last;
-`LiveDisplay.update` replaces it wherever it is. What it looks like is the business of its users.
-Nothing but the kernel's own messages is used: no frontend needs an extension for them.
+Runs in the user's kernel. `LiveDisplay.show` puts it below the running cell, or the cell that ran
+last; `LiveDisplay.update` replaces it wherever it is shown. Only standard kernel messages are used,
+so that no frontend needs an extension.
 """
 
 import logging
@@ -13,14 +13,14 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 _TOPIC = b"display_data"
-"""As ipykernel's own displays have."""
+"""As in ipykernel's own displays."""
 
 
 class LiveDisplay:
-    """One output, shown in as many places as it was asked for.
+    """One output, shown in any number of places.
 
-    Frontends know it by an id that no other kernel ever uses: what an earlier kernel has shown
-    stays as it is.
+    Frontends identify it by an id that no other kernel uses, so that outputs of earlier kernels
+    stay unchanged.
 
     Args:
         shell: The notebook's IPython.
@@ -29,24 +29,24 @@ class LiveDisplay:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self.id = f"mcp-notebook-{secrets.token_hex(8)}"
-        """IPython's `display` can show it by this id as a part of the cell that runs."""
+        """With this id, IPython's `display` can show it as a part of the running cell."""
 
     def show(self, data: Mapping[str, str]) -> None:
-        """Show a MIME bundle below the cell that runs, or ran last."""
+        """Show a MIME bundle below the running cell, or the cell that ran last."""
         self._publish("display_data", data)
 
     def update(self, data: Mapping[str, str]) -> None:
-        """Show another MIME bundle wherever this output is."""
+        """Show another MIME bundle wherever this output is shown."""
         self._publish("update_display_data", data)
 
     def _publish(self, kind: str, data: Mapping[str, str]) -> None:
         content = {"data": dict(data), "metadata": {}, "transient": {"display_id": self.id}}
         kernel = self._shell.kernel
         try:
-            # Not by `display_pub.publish`: it flushes the streams, which may be anybody's, and
-            # calls hooks; and while a cell with `%%capture` runs, it keeps what it gets.
+            # Not `display_pub.publish`: it flushes streams that may belong to others, calls hooks,
+            # and would be captured by a running `%%capture` cell.
             kernel.session.send(
                 kernel.iopub_socket, kind, content, parent=self._shell.get_parent(), ident=_TOPIC
             )
-        except Exception:  # the kernel shuts down, or is of a kind that we do not know
+        except Exception:  # the kernel shuts down, or is not ipykernel
             logger.exception("an output could not be shown")

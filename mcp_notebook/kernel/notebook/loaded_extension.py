@@ -1,4 +1,4 @@
-"""Finds the extension of this notebook, an attribute of IPython's shell, and the cell that runs.
+"""Finds this notebook's extension, an attribute of IPython's shell, and the running cell.
 
 Runs on any thread, also without a notebook.
 """
@@ -18,7 +18,7 @@ EXTENSION = "_mcp_notebook"
 
 
 class LoadedExtension(Protocol):
-    """What the decorators and `registry` use of the extension."""
+    """The part of the extension that the decorators and `registry` use."""
 
     registry: "ToolRegistry"
     cell_tools: "CellTools"
@@ -33,7 +33,7 @@ def find_extension() -> LoadedExtension | None:
 
 
 def find_cell() -> str | None:
-    """Return the id of the cell that runs now; None if no frontend gave one."""
+    """Return the id of the running cell; None if the frontend did not send one."""
     shell = get_ipython()
     request = shell.get_parent() if hasattr(shell, "get_parent") else None
     cell = ((request or {}).get("metadata") or {}).get("cellId")

@@ -1,8 +1,8 @@
 """Parses the line of ``%%mcp_tool`` and ``%mcp_tool``: names or a signature, and options.
 
-Runs on the kernel's main thread, inside the user's cell; pure. They may come in any order. Each
-option is a field of `ToolOptions`; those that cannot be written well on a line (an executor,
-``meta``, examples) exist only as keywords of ``@mcp_tool``.
+Runs on the kernel's main thread, inside the user's cell. Pure. Names and options may come in any
+order. Each option is a field of `ToolOptions`; options with Python values (an executor, ``meta``,
+examples) exist only as keywords of ``@mcp_tool``.
 """
 
 import io
@@ -100,7 +100,7 @@ class Signature:
     """``plot_city(city: str = "Seattle") -> Figure`` on the line of ``%%mcp_tool``."""
 
     name: str
-    """What stands before the parenthesis; not checked."""
+    """The text before the parenthesis; not checked."""
     rest: str
     """From the parenthesis to the end of the return annotation; may span several lines."""
     column: int
@@ -127,10 +127,10 @@ def read_line(
     """Parse the line of a magic.
 
     Args:
-        parser: Knows the options.
-        line: What follows the magic's name.
-        cell: What stands below; None for a line magic, which has no signature.
-        expand: Puts the notebook's variables into the options, as IPython does for all magics.
+        parser: From `build_parser`.
+        line: The text after the magic's name.
+        cell: The lines below; None for a line magic, which has no signature.
+        expand: Expands the notebook's variables in options, as IPython does for all magics.
 
     Raises:
         DefinitionError: An option does not exist or cannot have that value, or the signature is
@@ -155,7 +155,7 @@ def read_line(
 
 
 def build_parser() -> ArgumentParser:
-    """Return a parser of names and options; what it refuses is a UsageError."""
+    """Return a parser of names and options, which raises UsageError."""
     parser: ArgumentParser = MagicArgumentParser()
     parser.add_argument("functions", nargs="*")
     for word, keywords in _OPTIONS.items():
@@ -164,7 +164,7 @@ def build_parser() -> ArgumentParser:
 
 
 def list_option_words() -> dict[str, bool]:
-    """Return the words of all options, each with whether a value follows it."""
+    """Return all options as written on a line, each with whether it takes a value."""
     words = {}
     for word, keywords in _OPTIONS.items():
         action = keywords.get("action")

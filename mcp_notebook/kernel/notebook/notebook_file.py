@@ -1,9 +1,9 @@
 """Finds the file of this kernel's notebook, also after it was renamed.
 
-Runs on the kernel's main thread. Jupyter tells a kernel the path once, when it starts; a file that
-is renamed within its folder keeps its inode, so that the kernel finds it there under its new name.
-A kernel that is restarted is told the first path again; its predecessor left a note of the new one
-or, if it was killed, its record. A notebook that is moved to another folder keeps its name.
+Runs on the kernel's main thread. Jupyter passes the path only when the kernel starts. A file that
+is renamed within its folder keeps its inode, by which the kernel finds it again. A restarted kernel
+gets the original path; the previous kernel left the new path in a departure note or, if it was
+killed, in its record. A notebook that is moved to another folder keeps its old name here.
 """
 
 import os
@@ -20,7 +20,7 @@ class NotebookFile:
 
     Args:
         namespace: The notebook's variables.
-        read_traces: Returns what tells of this notebook's earlier kernels, the latest first.
+        read_traces: Returns notes and records of this notebook's earlier kernels, latest first.
     """
 
     def __init__(
@@ -30,19 +30,19 @@ class NotebookFile:
     ) -> None:
         self._namespace = namespace
         self.first_path = _find_path(namespace)
-        """The path that the frontend gave; None if it gave none."""
+        """The path from the frontend; None if it gave none."""
         self.path = self.first_path
-        """Where it is now; None if the kernel cannot know it."""
+        """The current path; None if it is unknown."""
         self._inode = _read_inode(self.path)
         if self.path is not None and self._inode is None:
             self.path = _find_renamed(self.path, read_traces()) or self.path
             self._inode = _read_inode(self.path)
 
     def follow(self) -> bool:
-        """Look where the file is now, and return whether its path has changed."""
+        """Update the path, and return whether it has changed."""
         before = self.path
         first_path = _find_path(self._namespace)
-        if first_path != self.first_path:  # VS Code says so later, and again
+        if first_path != self.first_path:  # VS Code sets it late, and may change it
             self.path = self.first_path = first_path
             self._inode = None
         inode = _read_inode(self.path)
@@ -53,10 +53,10 @@ class NotebookFile:
         return self.path != before
 
     def describe(self, pid: int) -> dict[str, Any]:
-        """Return what a kernel's record says of its notebook.
+        """Return the fields of a kernel's record that describe its notebook.
 
         Args:
-            pid: The kernel's process id, which is its name if the file is not known.
+            pid: The kernel's PID, which names it if the file is unknown.
         """
         path = self.path
         return {
@@ -67,7 +67,7 @@ class NotebookFile:
 
 
 def _write_path(path: Path | None) -> str | None:
-    """Return a path as records have it; None if it is not UTF-8, and no record can have it."""
+    """Return a path as text for a record; None if it is not UTF-8."""
     try:
         return None if path is None else os.fspath(path).encode().decode()
     except UnicodeEncodeError:
@@ -89,7 +89,7 @@ def _find_renamed(first_path: Path, traces: Iterable[Departure | Record]) -> Pat
 
 
 def _read_inode(path: Path | None) -> tuple[int, int] | None:
-    """Return what a file keeps when it is renamed; None if there is no such file."""
+    """Return a file's device and inode, which a rename keeps; None if there is no such file."""
     try:
         status = None if path is None else path.stat()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What outputs have in common as HTML: messages with code in them, a box, and a button to copy.
+"""HTML that outputs share: messages with code, a box, and a copy button.
 
 Runs on any thread. Pure.
 """
@@ -31,14 +31,14 @@ COPY_BUTTON = (
     "line.after(button);"
     "})();</script>"
 )
-"""Puts a button behind the line before it. Where scripts do not run, a click selects the line."""
+"""Adds a button after the preceding element. Without scripts, a click selects the line."""
 
 
 def render_code(text: str) -> str:
-    """Return a message as HTML: text between backquotes becomes code, all else is escaped."""
+    """Return a message as HTML: text in backquotes becomes code, and everything is escaped."""
     return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def render_box(html: str, color: str = _OURS) -> str:
-    """Return HTML in a box whose side, by default in Jupyter's orange, says that it is ours."""
+    """Return HTML in a box with a coloured left border, by default in Jupyter's orange."""
     return f"<div style='{_BOX.format(color)}'>{html}</div>"

@@ -1,8 +1,8 @@
-"""Where assistants outside reach a notebook on Binder or a JupyterHub, and what connects them.
+"""The public address of a notebook on Binder or JupyterHub, and how to connect a client.
 
 Runs on the kernel's main thread, when the extension is loaded and for ``%mcp status``. A kernel
-knows its server's path, but often not the host: where scripts run, the card takes that from the
-page that shows it. The token is never part of an output; a button can copy it from the page.
+knows its server's path, but often not the host: a script on the card takes it from the page. The
+token is never part of an output; a button copies it from the page.
 """
 
 import shlex
@@ -17,7 +17,7 @@ from mcp_notebook.settings.settings import SERVER_PATH
 from mcp_notebook.text.wording import make_printable
 
 _HOST = "https://HOST"
-"""Stands for the host of the page where a kernel does not know it."""
+"""Placeholder for a host that the kernel does not know."""
 _TOKEN_FILE = "notebook.token"  # noqa: S105 - a file's name
 _FILL_IN = (
     "<script>(() => {"
@@ -36,38 +36,38 @@ _FILL_IN = (
     "place.replaceChildren(button);"
     "})();</script>"
 )
-"""Puts the page's host into the lines, and a button in place of the words about the token.
+"""Replaces the placeholder by the page's host, and the text about the token by a copy button.
 
-Only on a page of Jupyter's: an exported page and VS Code have another origin. Only pages that are
-served over HTTPS, or by this machine, can copy for their users."""
+Works only on Jupyter's own pages: an exported page and VS Code have another origin. Browsers allow
+copying only on HTTPS and on localhost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicAddress:
-    """The address of this notebook's Jupyter Server, as far as a kernel knows it."""
+    """The public address of this notebook's Jupyter Server, as far as the kernel knows it."""
 
     place: Literal["Binder", "JupyterHub"]
     """What the server runs on."""
     origin: str | None
-    """Scheme and host; None: only the browser knows them."""
+    """Scheme and host; None if only the browser knows them."""
     path: str
     """Path of the endpoint, ``/user/ada/mcp``."""
     token_page: str | None
-    """Path of the page where a Hub gives tokens; None: the server has one of its own."""
+    """Path of the Hub's token page; None if the server has its own token."""
     is_served: bool
-    """Whether the server serves tools there: mcp-notebook is installed beside it."""
+    """Whether the server serves tools: mcp-notebook is installed in its environment."""
 
     @property
     def url(self) -> str:
-        """The endpoint's address; a stand-in for the host where it is not known."""
+        """The endpoint's URL, with a placeholder if the host is unknown."""
         return f"{self.origin or _HOST}{self.path}"
 
 
 def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
-    """Return where the notebook is reached from outside; None on a machine of one's own.
+    """Return the notebook's public address; None if it runs neither on Binder nor on JupyterHub.
 
     Args:
-        env: The kernel's environment variables, which Jupyter Server hands on.
+        env: The kernel's environment variables, inherited from Jupyter Server.
     """
     prefix = env.get("JUPYTERHUB_SERVICE_PREFIX", "")
     if not prefix.startswith("/"):
@@ -86,31 +86,31 @@ def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
 
 
 def _format_install_line(address: PublicAddress) -> str:
-    """Return the line for a shell on the user's own computer that connects a client."""
+    """Return the shell command that connects a client on the user's computer."""
     url = shlex.quote(address.url)
     return f"mcp-notebook install claude-code --url {url} --token-file {_TOKEN_FILE}"
 
 
 def describe_access(address: PublicAddress) -> str:
-    """Say in one sentence how assistants outside reach the notebook's tools, if they do."""
+    """Return a sentence on how assistants on other computers reach the notebook's tools."""
     place = "Binder" if address.place == "Binder" else "this JupyterHub"
     if not address.is_served:
-        return f"On {place}, assistants outside cannot reach it yet: `%mcp status` says why."
+        return f"On {place}, other computers cannot reach it yet: `%mcp status` says why."
     where = address.url if address.origin else f"{address.path} on this server"
     return make_printable(
-        f"On {place}, assistants outside reach it at {where}: `%mcp status` shows what to run "
-        "on your own computer."
+        f"On {place}, other computers reach it at {where}: `%mcp status` shows what to run on "
+        "yours."
     )
 
 
 def build_address_card(address: PublicAddress) -> dict[str, str]:
-    """Return what says how assistants reach the notebook, as a MIME bundle."""
+    """Return the card that explains how to connect, as a MIME bundle."""
     place = "Binder" if address.place == "Binder" else "this JupyterHub"
     if not address.is_served:
         text = (
-            f"On {place}, assistants outside cannot reach these tools yet: mcp-notebook is not "
-            "installed in the environment of the Jupyter Server, only in that of this kernel. "
-            "Install it there and start the server again."
+            f"On {place}, other computers cannot reach these tools yet: mcp-notebook is installed "
+            "only in this kernel's environment. Install it in the environment of the Jupyter "
+            "Server and restart the server."
         )
         return {"text/plain": text, "text/html": render_box(escape(text))}
     line = _format_install_line(address)

@@ -1,8 +1,8 @@
-"""``registry`` and ``Tool``: tools declared with data, and added, changed and removed at run time.
+"""``registry`` and ``Tool``: tools declared as data, and added, changed and removed at run time.
 
-Runs on any thread, also inside a tool. `registry` itself holds nothing: it looks up the notebook's
+Runs on any thread, also inside a tool. `registry` has no state: it looks up the notebook's
 extension on each use, so that it keeps working when the extension is reloaded. Its tools do not
-follow a variable of the notebook; they live until they are removed or the extension is unloaded
+follow a variable of the notebook; they exist until they are removed or the extension is unloaded
 (``%reload_ext`` keeps them).
 """
 
@@ -26,7 +26,7 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool(ToolOptions):
-    """A tool declared with data in place of a decorated function.
+    """A tool declared as data instead of with a decorator.
 
     It takes all keywords of ``@mcp_tool``, and a `handler`::
 
@@ -58,7 +58,7 @@ class Tool(ToolOptions):
 
 
 class NotebookTools(Mapping[str, Tool]):
-    """The tools of this notebook: a read-only mapping from names to `Tool`, and what changes it."""
+    """The tools of this notebook: a mapping from names to `Tool`, with methods that change it."""
 
     def add(self, *tools: Tool) -> None:
         """Add tools, all or none. A tool whose name exists already replaces that tool.
@@ -219,7 +219,7 @@ def _declare(tool: Tool) -> DeclaredTool:
 
 
 def _describe_tool(tool: DeclaredTool) -> Tool:
-    """Return a tool as its author declared it, or could have declared it with data."""
+    """Return a tool as its author declared it, or as the equivalent `Tool`."""
     if isinstance(tool.options, Tool):
         return replace(
             tool.options,

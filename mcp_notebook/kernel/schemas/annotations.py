@@ -1,8 +1,8 @@
-"""Type hints as pydantic takes them: strings evaluated, and translated what it does not know.
+"""Prepares type hints for pydantic: evaluates strings, and translates types unknown to it.
 
 Runs in the user's kernel, at definition, on any thread; instances of attrs classes and msgspec
-structs are made wherever a call runs. Neither library is imported: a class tells its fields itself,
-and who has a struct has imported msgspec.
+structs are made wherever a call runs. Neither library is imported: an attrs class lists its own
+fields, and a notebook with a struct has imported msgspec.
 """
 
 import builtins
@@ -24,15 +24,15 @@ from mcp_notebook.kernel.safe.text import describe_error
 
 _BYTES = (bytearray, memoryview)
 _LISTED = (collections.abc.Collection, collections.abc.Container, collections.abc.Reversible)
-"""What a list is one of, and pydantic does not know."""
+"""Abstract types of a list that pydantic does not know."""
 UNPACK = (typing.Unpack, typing_extensions.Unpack)
-"""Around the TypedDict of ``**kwargs``."""
+"""The types of ``Unpack`` around the TypedDict of ``**kwargs``."""
 _NO_DEFAULT = object()
 _LIMITS = (
     *("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length"),
     *("title", "description", "examples"),
 )
-"""What msgspec's `Meta` and pydantic's `Field` call by the same names."""
+"""Constraints with the same name in msgspec's `Meta` and pydantic's `Field`."""
 
 
 def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
@@ -55,9 +55,9 @@ def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
 
 
 def resolve_known_names(annotation: Any, namespace: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """Return the annotation with ``Any`` for every name that is not defined, and these names.
+    """Return the annotation with ``Any`` for every undefined name, and the undefined names.
 
-    Where it cannot be evaluated even so, all of it is ``Any``.
+    If it still cannot be evaluated, the annotation as a whole becomes ``Any``.
 
     Args:
         annotation: As for `resolve_hint`.
@@ -66,36 +66,35 @@ def resolve_known_names(annotation: Any, namespace: dict[str, Any]) -> tuple[Any
     names = _KnownNames(namespace)
     try:
         return resolve_hint(annotation, names), tuple(names.missing)
-    except NameError as error:  # of a `type` statement, which knows the names of its own module
+    except NameError as error:  # from a `type` statement, which uses its own module's names
         return Any, (*names.missing, str(error.name))
     except Exception:  # noqa: BLE001 - the author's expression, with something else in it
         return Any, tuple(names.missing)
 
 
 class _KnownNames(dict[str, Any]):
-    """Variables among which no name is missing."""
+    """A namespace that defines every name: undefined ones as ``Any``."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         super().__init__({**vars(builtins), **namespace})
         self.missing: dict[str, None] = {}
 
     def __missing__(self, name: str) -> Any:
-        if name in collections.abc.__all__:  # mostly what else is imported for type checkers
+        if name in collections.abc.__all__:  # often imported only for type checkers
             return getattr(collections.abc, name)
         self.missing[name] = None
         return Any
 
 
 def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
-    """Return the annotation with what pydantic does not know in a form that it does.
+    """Return the annotation with types unknown to pydantic translated to types that it knows.
 
     These are attrs classes and msgspec structs, ``bytearray`` and ``memoryview``, the abstract
-    collections that a list is one of, numpy's ``ArrayLike``, and before Python 3.12
-    ``typing.TypedDict``: authors should not have to know that pydantic wants the one of
-    ``typing_extensions``.
+    types of a list, numpy's ``ArrayLike``, and before Python 3.12 ``typing.TypedDict``: authors
+    should not need to know that pydantic wants the one from ``typing_extensions``.
 
     Raises:
-        TypeError: For a class that contains itself, which cannot be translated.
+        TypeError: For a recursive class, which cannot be translated.
         Exception: As `read_alias`.
     """
     annotation = _translate_array_like(annotation)
@@ -104,7 +103,7 @@ def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
         return translated
     value = read_alias(annotation)
     if value is not annotation:
-        # One that names itself, as a tree does, ends here.
+        # A recursive alias, such as a tree, ends here.
         named = any(annotation is outer for outer in within)
         changed = value if named else translate_hint(value, (*within, annotation))
         return annotation if changed == value else changed
@@ -118,12 +117,12 @@ def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     changed = tuple(translate_hint(argument, within) for argument in arguments)
     if changed == arguments:
         return annotation
-    # Not `|` for a union: that is a method of classes, and not of all that may stand in one.
+    # Not `|`: some members of a union do not support the operator.
     return Union[changed] if origin in (Union, types.UnionType) else origin[changed]  # noqa: UP007
 
 
 def _translate_unknown(annotation: Any, within: tuple[Any, ...]) -> Any:
-    """Return what pydantic knows in place of a type that it does not know; None for any other."""
+    """Return the translation of a type unknown to pydantic; None for any other."""
     if _is_attrs_class(annotation) or _is_struct(annotation):
         return _translate_class(annotation, within)
     if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
@@ -139,23 +138,23 @@ def _translate_unknown(annotation: Any, within: tuple[Any, ...]) -> Any:
 
 
 def is_alias(annotation: Any) -> bool:
-    """Tell whether a type hint is a name that a ``type`` statement gave to another."""
+    """Return whether a type hint is an alias made by a ``type`` statement."""
     return is_instance(annotation, "typing.TypeAliasType") or isinstance(
         annotation, typing_extensions.TypeAliasType
     )
 
 
 def read_alias(annotation: Any) -> Any:
-    """Return the type hint that such a name was given to; any other as it is.
+    """Return the type hint behind an alias; any other hint unchanged.
 
     Raises:
-        Exception: As `resolve_hint`; the statement's expression is evaluated here.
+        Exception: As `resolve_hint`; the alias's expression is evaluated here.
     """
     return annotation.__value__ if is_alias(annotation) else annotation
 
 
 def _simplify_default(value: Any) -> Any:
-    """Return a default as what clients send for it: a list, or bytes."""
+    """Return a default in the form that clients would send: a list, or bytes."""
     if isinstance(value, memoryview):
         return bytes(value)
     return list(value) if isinstance(value, (tuple, set, frozenset)) else value
@@ -182,7 +181,7 @@ def _translate_array_like(annotation: Any) -> Any:
     if annotation is alias or annotation == alias:
         return array
     options, parts = get_args(annotation), get_args(alias)
-    # A union with it, `ArrayLike | None`, is one of all its parts.
+    # In a union, `ArrayLike | None`, its members are listed one by one.
     if not parts or not all(part in options for part in parts):
         return annotation
     return Union[(array, *(option for option in options if option not in parts))]
@@ -213,18 +212,18 @@ def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
 
 
 def _is_attrs_class(annotation: Any) -> bool:
-    """Tell whether a type hint is a class that attrs made, or inherits from one."""
+    """Return whether a type hint is an attrs class or a subclass of one."""
     fields = getattr(annotation, "__attrs_attrs__", None)
     return inspect.isclass(annotation) and isinstance(fields, tuple)
 
 
 def _is_struct(annotation: Any) -> bool:
-    """Tell whether a type hint is a class of msgspec's."""
+    """Return whether a type hint is a msgspec struct."""
     return inspect.isclass(annotation) and hasattr(annotation, "__struct_config__")
 
 
 def _read_limits(hint: Any) -> Any:
-    """Return a type hint with msgspec's limits, ``Meta(ge=1)``, in pydantic's words."""
+    """Return a type hint with msgspec's ``Meta(ge=1)`` replaced by pydantic's ``Field``."""
     if get_origin(hint) is not Annotated:
         return hint
     base, *extras = get_args(hint)
@@ -245,11 +244,11 @@ class _Member:
     name: str
     """The attribute."""
     alias: str
-    """What clients call it."""
+    """Its name for clients."""
     parameter: str
-    """What the constructor calls it."""
+    """Its name in the constructor."""
     default: Any = _NO_DEFAULT
-    """`_NO_DEFAULT` also if it is made anew for each instance."""
+    """`_NO_DEFAULT` also if a factory makes it for each instance."""
     required: bool = True
 
 
@@ -261,7 +260,7 @@ def _list_members(kind: Any) -> Iterator[_Member]:
     for item in kind.__attrs_attrs__:
         if item.init:
             required = type(item.default).__name__ == "_Nothing"
-            # A factory makes a value anew for each instance, and may do anything: not told.
+            # A factory runs the author's code for each instance, so its default is not published.
             is_made = required or hasattr(item.default, "takes_self")
             alias = getattr(item, "alias", None) or item.name.lstrip("_")
             default = _NO_DEFAULT if is_made else item.default
@@ -277,7 +276,7 @@ def _list_struct_members(kind: Any) -> Iterator[_Member]:
 
 @dataclass(frozen=True)
 class _ClassSchema:
-    """Tells pydantic, from within ``Annotated``, what an attrs class or a msgspec struct takes.
+    """Gives pydantic the schema of an attrs class or a msgspec struct, within ``Annotated``.
 
     Args:
         kind: The class.
@@ -289,7 +288,7 @@ class _ClassSchema:
 
     @property
     def tag(self) -> tuple[str, Any] | None:
-        """The field by which msgspec tells structs of a union apart, and what it holds."""
+        """The discriminator of the struct in a union: its field and its value."""
         config = getattr(self.kind, "__struct_config__", None)
         tag = getattr(config, "tag", None)
         return None if config is None or tag is None else (config.tag_field, tag)
@@ -299,7 +298,7 @@ class _ClassSchema:
         source: Any,
         handler: GetCoreSchemaHandler,
     ) -> CoreSchema:
-        """Return the schema of an object with the class's fields, made an instance."""
+        """Return the schema of an object with the class's fields, which becomes an instance."""
         hints = dict(self.hints)
         fields, names = {}, {}
         for item in _list_members(self.kind):

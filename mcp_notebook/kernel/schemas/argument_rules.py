@@ -29,15 +29,15 @@ _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 
 
 def tighten(schema: Any) -> Any:
-    """Return a core schema that takes values by these rules, at any depth."""
+    """Return a core schema that validates by these rules, at any depth."""
     return count_recursion(rewrite(schema, _tighten_part))
 
 
 def make_exact(schema: Any) -> Any:
-    """Return a core schema of arguments that takes only values of exactly the declared types.
+    """Return a core schema of arguments that accepts only values of exactly the declared types.
 
-    Whatever it takes, the schema of `tighten` takes as the same value. It needs none of the checks
-    in this module, so that pydantic decides alone, many times faster.
+    Whatever it accepts, the schema of `tighten` accepts as the same value. It needs none of the
+    checks in this module, so it runs no Python code and is several times faster.
 
     Args:
         schema: pydantic's, of all parameters.
@@ -87,7 +87,7 @@ def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
 
 
 def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """Return what must look at a value before the schema of this type does."""
+    """Return the check that runs before the schema of this type."""
     kind = schema["type"]
     if kind in _CHECKS:
         return _CHECKS[kind]
@@ -107,16 +107,16 @@ def _refuse_bool(value: Any) -> Any:
 
 
 def _check_float(value: Any) -> Any:
-    """Refuse a bool, and a text of digits that floats take for infinity."""
+    """Refuse a bool, and a text of digits that would become infinity."""
     if isinstance(value, str) and value[-1:].isdigit() and _is_number(value):
         number = float(value)
         if math.isinf(number):
-            raise PydanticCustomError("finite", "numbers end at 1.8e308")
+            raise PydanticCustomError("finite", "numbers go up to 1.8e308")
     return _refuse_bool(value)
 
 
 def _refuse_number(value: Any) -> Any:
-    """Refuse what pydantic would take as seconds since 1970: a year, mostly."""
+    """Refuse a number, which pydantic would read as seconds since 1970; it is mostly a year."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
         raise PydanticKnownError("datetime_type")
     return value
@@ -134,14 +134,14 @@ def _is_number(text: str) -> bool:
 
 
 def _decodes_itself(schema: Mapping[str, Any]) -> bool:
-    """Tell whether a schema is pydantic's ``Base64Bytes`` or one of its kin."""
+    """Return whether a schema is pydantic's ``Base64Bytes`` or a similar type."""
     if schema["type"] != "function-after":
         return False
     return isinstance(getattr(schema["function"]["function"], "__self__", None), EncodedBytes)
 
 
 def _decode_base64(value: Any) -> Any:
-    """Return the bytes that a text stands for; both alphabets are taken, and a ``data:`` URI."""
+    """Return the bytes of a base64 text in either alphabet, or of a ``data:`` URI."""
     if not isinstance(value, str):
         return value
     start, comma, _ = value[:200].partition(";base64,")
@@ -149,7 +149,9 @@ def _decode_base64(value: Any) -> Any:
     try:
         return base64.b64decode(text.translate(_URL_SAFE), validate=True)
     except (binascii.Error, ValueError):
-        raise PydanticCustomError("base64", "bytes are sent as base64, which this is not") from None
+        raise PydanticCustomError(
+            "base64", "bytes are sent as base64, and this is not valid base64"
+        ) from None
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
@@ -164,7 +166,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _make_flag_check(members: list[Any]) -> Callable[[Any], Any]:
-    """Return a check for flags: any sum of members, and no other bit."""
+    """Return a check for flags: any combination of members, and no other bit."""
     mask = reduce(or_, (member.value for member in members), 0)
 
     def check(value: Any) -> Any:
@@ -183,7 +185,7 @@ def _make_flag_check(members: list[Any]) -> Callable[[Any], Any]:
 
 
 def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
-    """Return a check for values of ``Literal``; members of enumerations are sent as values."""
+    """Return a check for values of ``Literal``; enumeration members are sent as their values."""
     values = [item for item in expected if not isinstance(item, Enum)]
     members = [item for item in expected if isinstance(item, Enum)]
     takes_bool = any(isinstance(item, bool) for item in values)

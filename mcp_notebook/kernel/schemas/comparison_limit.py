@@ -1,9 +1,8 @@
-"""Bounds how often the types of a call's arguments are compared with them.
+"""Limits the steps of a validation by recursive types.
 
-Runs in the user's kernel, on the thread of the call. A type that contains itself, as one of several
-(the nodes of an expression), is tried with each part of a value by each type around it: twice as
-often with every level, so that forty brackets in each other would take years. pydantic holds
-Python's lock meanwhile, and nothing could stop it.
+Runs in the user's kernel, on the thread of the call. A union of recursive types (the nodes of an
+expression) tries each member at each level of a value: the time doubles with every level, so that
+forty nested brackets would take years. pydantic holds the GIL meanwhile, and nothing could stop it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +17,16 @@ from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_sche
 _Values = TypeVar("_Values")
 
 STEPS_PER_PART = 10
-"""Comparisons that each part of the arguments may take; trees in lists have many parts."""
+"""Additional steps for each value within the arguments: a list of trees has many."""
 
 
 class TooManySteps(Exception):
-    """The arguments can be read in too many ways; no ValueError, which pydantic would collect."""
+    """The arguments match the types in too many ways. Not a ValueError: pydantic collects those."""
 
     def __init__(self) -> None:
         super().__init__(
-            "arguments: nested too deeply: there are too many ways to read them as what the tool "
-            "allows. Send less deep ones."
+            "arguments: nested too deeply: they could match the tool's schema in too many ways. "
+            "Send less deeply nested values."
         )
 
 
@@ -54,12 +53,12 @@ _steps: ContextVar[_Steps | None] = ContextVar("mcp_notebook_comparisons", defau
 def run_limited(
     validate: Callable[[Any], _Values], arguments: Mapping[str, Any], most: int
 ) -> _Values:
-    """Validate arguments, with a bound on their comparisons with types that contain themselves.
+    """Validate arguments, with a limit on the steps by recursive types.
 
     Args:
         validate: Validates them.
-        arguments: They may take more if they have many parts.
-        most: How many comparisons any arguments may take.
+        arguments: Many values within them raise the limit.
+        most: The limit for any arguments.
 
     Raises:
         TooManySteps: From `count_step`.
@@ -72,10 +71,10 @@ def run_limited(
 
 
 def count_step(value: Any = None) -> Any:
-    """Count a comparison; return what is compared.
+    """Count a step, and return the value.
 
     Raises:
-        TooManySteps: There were too many.
+        TooManySteps: The limit is reached.
     """
     steps = _steps.get()
     if steps is not None:
@@ -84,7 +83,7 @@ def count_step(value: Any = None) -> Any:
 
 
 def count_recursion(schema: Any) -> Any:
-    """Return a core schema that counts how often types that contain themselves are looked at."""
+    """Return a core schema that counts each step by a recursive type."""
     names = _find_recursive(schema)
     if not names:
         return schema
@@ -99,7 +98,7 @@ def count_recursion(schema: Any) -> Any:
 
 
 def _find_recursive(schema: Any) -> set[str]:
-    """Return the references of types that contain themselves."""
+    """Return the references of recursive types."""
     if schema["type"] != "definitions":
         return set()
     parts_of = {
@@ -114,7 +113,7 @@ def _find_recursive(schema: Any) -> set[str]:
 
 
 def _follow(name: str, parts_of: Mapping[str, set[str]]) -> set[str]:
-    """Return all references that a type leads to."""
+    """Return all references that are reachable from a type."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:
@@ -142,7 +141,7 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
 
 
 def count_keyword(keyword: Keyword) -> Keyword:
-    """Return a keyword of `jsonschema` that counts how often it is looked at."""
+    """Return a keyword of `jsonschema` that counts each use."""
 
     def validate(checker: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
         count_step()

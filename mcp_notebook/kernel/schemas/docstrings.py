@@ -1,9 +1,9 @@
-"""What a docstring says about a function and its parameters (Google, NumPy, reST).
+"""Parses docstrings for descriptions and types of parameters (Google, NumPy, reST).
 
-Runs in the user's kernel, at definition. Pure functions. The words for types (``int, optional``,
-``list of float``) become type hints where a function has none, as those of scipy and scikit-learn.
-Only plain words are known: a docstring is text for people, and what is not surely a type stays any
-value. No data library is imported: its words are known once the notebook has imported it.
+Runs in the user's kernel, at definition. Pure functions. Words for types (``int, optional``,
+``list of float``) become type hints where a function has none, as in scipy and scikit-learn. Only
+common words are known; anything that is not certainly a type stays ``Any``. No data library is
+imported: its types are known once the notebook has imported it.
 """
 
 import ast
@@ -34,19 +34,19 @@ _REST = re.compile(
 
 @dataclass(frozen=True)
 class FunctionDoc:
-    """A docstring, taken apart."""
+    """A parsed docstring."""
 
     description: str = ""
     """The text without the sections on parameters, results and exceptions; examples and notes stay,
-    since they help a model too."""
+    since they help a model."""
     parameters: dict[str, str] = field(default_factory=dict)
-    """What is said about each parameter."""
+    """Descriptions by parameter."""
     types: dict[str, str] = field(default_factory=dict)
-    """What is said about the type of each parameter that has one there."""
+    """Words for types, by parameter."""
 
 
 def parse_docstring(docstring: str | None) -> FunctionDoc:
-    """Take a docstring apart; one that no style fits is all description."""
+    """Parse a docstring; without a known style, all of it is the description."""
     text = inspect.cleandoc(docstring or "")
     described = "\n".join(_drop_sections(text.splitlines())).strip()
     if described == text:
@@ -59,7 +59,7 @@ MAX_DESCRIPTION = 10_000
 
 
 def shorten_description(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return what is published of a docstring's text, and hints for its author."""
+    """Return a description cut to `MAX_DESCRIPTION`, and hints for its author."""
     if len(text) <= MAX_DESCRIPTION:
         return text, ()
     hint = (
@@ -80,8 +80,8 @@ def shorten_text(text: str, limit: int) -> str:
 
 
 def _parse_parameters(text: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts and the types that the style which finds the most parameters finds."""
-    # Late: a notebook pays for the parser at its first tool, not when the extension is loaded.
+    """Return descriptions and types by the style that finds the most parameters."""
+    # Imported late: a notebook pays for the parser at its first tool, not at `%load_ext`.
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415
 
     best: tuple[dict[str, str], dict[str, str]] = {}, {}
@@ -106,7 +106,7 @@ def _parse_parameters(text: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _drop_sections(lines: list[str]) -> Iterator[str]:
-    """Yield the lines outside the sections; the parser would lose all text that follows one."""
+    """Yield the lines outside the sections; the parser would drop all text after a section."""
     inside = ""
     for position, line in enumerate(lines):
         following = lines[position + 1] if position + 1 < len(lines) else ""
@@ -154,20 +154,21 @@ _ALIASES = {"pandas": "pd", "polars": "pl"}
 _ELEMENTS = {float: "float64", int: "int64", bool: "bool_", str: "str_"}
 _COMMA = re.compile(r",(?![^{\[(]*[}\])])")
 _MAX_TYPE = 300
-"""Characters of what is read at all."""
+"""Characters of the longest text that is parsed."""
 
 
 def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return words for types of the data libraries that are imported, in lower case.
 
-    A bare ``DataFrame`` is of the library that the function's module names, or the only one.
+    A bare ``DataFrame`` belongs to the library that the function's module imports, or to the only
+    imported one.
 
     Args:
         namespace: The globals of the function.
     """
     words: dict[str, Any] = {}
     imported = [name for name in _FRAMES if hasattr(find_imported(name), "DataFrame")]
-    # By identity: the notebook's variables may be objects that cannot be asked anything.
+    # By identity: comparing the notebook's variables would run code of theirs.
     variables = set(map(id, list(namespace.values())))
     near = [name for name in imported if id(sys.modules[name]) in variables] or imported
     for name in imported:
@@ -189,14 +190,14 @@ def list_library_words(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_documented_type(text: str, library_words: Mapping[str, Any] | None = None) -> Any:
-    """Return the type hint that a docstring's words stand for.
+    """Return the type hint for a docstring's words.
 
     Args:
-        text: What stands behind the colon or in parentheses: ``float or None, default: 0.5``.
-        library_words: What `list_library_words` returns for the function.
+        text: The text after the colon or in parentheses: ``float or None, default: 0.5``.
+        library_words: From `list_library_words`.
 
     Raises:
-        ValueError: They stand for none that is surely known.
+        ValueError: They are not certainly a type.
     """
     if len(text) > _MAX_TYPE:
         raise ValueError(text)
@@ -264,7 +265,7 @@ def _read_choices(text: str, words: Mapping[str, Any]) -> Any:
 
 
 def _read_alternatives(text: str, words: Mapping[str, Any]) -> Any:
-    """Return the type of ``{array-like, sparse matrix}``; of sparse matrices JSON has none."""
+    """Return the type of ``{array-like, sparse matrix}``; JSON has no sparse matrices."""
     options = [part.strip() for part in text.split(",") if not part.strip().startswith("sparse ")]
     if not options:
         raise ValueError(text)

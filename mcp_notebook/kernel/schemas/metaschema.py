@@ -1,10 +1,9 @@
-"""Whether what pydantic made, with an author's additions, is JSON Schema by the draft 2020-12.
+"""Checks that a schema by pydantic, with an author's additions, is valid JSON Schema 2020-12.
 
 Runs in the user's kernel, at definition. Pure. An author can put anything into a schema with
 ``WithJsonSchema`` or ``json_schema_extra``, and one invalid schema makes some clients refuse the
-whole list of tools. jsonschema has the metaschema, but takes seconds to load where it finds its
-parsers of formats, so it is left to schemas written by hand; the keywords that pydantic and its
-users write are few.
+whole list of tools. jsonschema has the metaschema, but may take seconds to load, so it is used only
+for schemas written by hand: pydantic and its users write only a few keywords.
 """
 
 import re
@@ -24,11 +23,7 @@ _MAPPING_KEYWORDS = ("properties", "patternProperties", "$defs", "dependentSchem
 
 
 def find_schema_problem(schema: Any) -> str | None:
-    """Say what makes a schema none.
-
-    Returns:
-        The end of a sentence about the schema; None if it is one.
-    """
+    """Return what makes a schema invalid, as the end of a sentence; None if it is valid."""
     return _find_problem(schema, schema)
 
 
@@ -42,7 +37,7 @@ def _find_problem(schema: Any, root: Any) -> str | None:
         if is_valid is not None and not is_valid(value):
             return f"`{keyword}` cannot be {format_value(value)}"
         if keyword == "$ref" and not _is_resolvable(value, root):
-            return f"`$ref` names {format_value(value)}, which is not in it"
+            return f"`$ref` refers to {format_value(value)}, which does not exist"
         for subschema in _list_subschemas(keyword, value):
             if problem := _find_problem(subschema, root):
                 return problem
@@ -99,7 +94,7 @@ def _is_pattern(value: Any) -> bool:
     try:
         re.compile(value)
     except re.error:
-        # Clients' engines differ from Python's: what only they know has escapes or named groups.
+        # Clients' engines have escapes and groups that Python's lacks.
         return bool(re.search(r"\\[pPzAukx]|\(\?", value))
     except TypeError:
         return False

@@ -1,4 +1,4 @@
-"""Finds and changes the parts of pydantic's core schemas, and builds validators of them alone.
+"""Finds and rewrites parts of pydantic's core schemas, and builds validators from them.
 
 Runs in the user's kernel, at definition. Pure functions.
 """
@@ -13,13 +13,13 @@ VALUE_KEYS = frozenset({"metadata", "default", "serialization", "expected", "mem
 
 
 def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
-    """Return pydantic's validator or serializer for a core schema, by that schema alone.
+    """Return pydantic's validator or serializer for a core schema.
 
-    A model's own would be used in place of the part of the schema, with its rules.
+    pydantic would use a model's prebuilt validator in place of the rewritten part of the schema.
     """
     try:
         return make(schema, _use_prebuilt=False)
-    except TypeError:  # it is pydantic's private option: without it tools still work, less strictly
+    except TypeError:  # a private option of pydantic; without it, tools still work, less strictly
         return make(schema)
 
 
@@ -28,7 +28,7 @@ def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], A
 
     Args:
         schema: The core schema, or several.
-        change: Takes a schema as it was and a copy with changed parts; returns what it becomes.
+        change: Takes the original schema and a copy with rewritten parts; returns the new schema.
     """
     if isinstance(schema, (list, tuple)):
         return type(schema)(rewrite(item, change) for item in schema)

@@ -1,4 +1,4 @@
-"""The JSON Schemas that clients get: pydantic's, corrected and shortened.
+"""Generates the JSON Schemas that clients get: pydantic's, corrected and shortened.
 
 Runs in the user's kernel, at definition. Pure.
 """
@@ -27,9 +27,9 @@ of tools."""
 MAX_DESCRIPTION = 2_000
 """Characters that a parameter's or a type's description may have, for the same reason."""
 _MAX_FLAGS = 6
-"""Flags whose sums are listed one by one, where a range would allow other numbers."""
+"""Flags whose sums are listed, where a range would also allow other numbers."""
 _SUMS = "x-sums"
-"""What is said of flags until it becomes part of their description, which pydantic writes last."""
+"""Temporary keyword for the description of flags: pydantic writes descriptions last."""
 _VALUES = frozenset({"default", "examples", "enum", "const"})
 """Keywords that hold values, not schemas."""
 _BASE64 = {"type": "string", "contentEncoding": "base64"}
@@ -39,7 +39,7 @@ class SchemaGenerator(GenerateJsonSchema):
     """pydantic's schemas without titles that repeat names, and with defaults that are JSON."""
 
     def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
-        """Return a schema whose descriptions are kept to a length, and whose bounds are JSON's."""
+        """Return a schema with shortened descriptions and with the bounds of JSON Schema."""
         plain = super().generate(schema, mode)
         drop_secret_defaults(plain)
         _settle(plain)
@@ -50,7 +50,7 @@ class SchemaGenerator(GenerateJsonSchema):
         return False
 
     def emit_warning(self, kind: Any, detail: str) -> None:
-        """Say nothing: a default without a JSON form is left out, and works all the same."""
+        """Ignore warnings: a default without a JSON form is left out of the schema, but works."""
 
     def encode_default(self, dft: Any) -> Any:
         """Publish a default only if it has a short JSON form."""
@@ -67,26 +67,26 @@ class SchemaGenerator(GenerateJsonSchema):
         raise PydanticSerializationError("no JSON, or too long")
 
     def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> dict[str, Any]:
-        """Mark a secret, which results show as asterisks, whatever it is."""
+        """Mark a secret; in results, a secret of any type is a text of asterisks."""
         plain = super().json_or_python_schema(schema)
         if self.mode == "serialization":
             return {"type": "string"} if is_secret(schema) else plain
         return mark_secret(schema, plain)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
-        """List each value once, though it may have several names; flags are numbers to add up."""
+        """List each value once, without its aliases; describe flags as numbers to add up."""
         plain = super().enum_schema(schema)
         if issubclass(schema["cls"], Flag):
             return _describe_flags(plain, schema["members"])
         return {**plain, "enum": _drop_repeated(plain["enum"])}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> dict[str, Any]:
-        """List each value once: a member of an enumeration may be equal to a text."""
+        """List each value once: an enumeration's member may have the value of a literal text."""
         plain = super().literal_schema(schema)
         return {**plain, "enum": _drop_repeated(plain["enum"])} if "enum" in plain else plain
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
-        """Say that bytes are base64, and how long its text is; results have words of their own."""
+        """Describe bytes as base64 text with its length; `return_types` describes results."""
         if self.mode != "validation":
             return super().bytes_schema(schema)
         lengths = (("minLength", schema.get("min_length")), ("maxLength", schema.get("max_length")))
@@ -95,7 +95,7 @@ class SchemaGenerator(GenerateJsonSchema):
 
 
 def _encode_bytes(value: Any) -> Any:
-    """Return a default with its bytes as base64, in the alphabet that schemas mean."""
+    """Return a default with its bytes as base64, in the standard alphabet."""
     if type(value) in (bytes, bytearray):
         return base64.b64encode(value).decode()
     if type(value) in (list, tuple, set, frozenset):
@@ -106,7 +106,7 @@ def _encode_bytes(value: Any) -> Any:
 
 
 def _read_scalar(value: Any) -> Any:
-    """Return a number, moment or duration of numpy's as Python's."""
+    """Return a number, timestamp or duration of numpy as Python's."""
     if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
         return write_nanoseconds(list_elements(value.reshape(1))[0])
     if is_instance(value, "numpy.generic"):
@@ -115,7 +115,7 @@ def _read_scalar(value: Any) -> Any:
 
 
 def _drop_repeated(values: list[Any]) -> list[Any]:
-    # 1, 1.0 and True are equal, and True is another value in JSON.
+    # 1, 1.0 and True are equal in Python, but True is a different value in JSON.
     by_json = {(isinstance(value, bool), json.dumps(value)): value for value in values}
     return list(by_json.values())
 
@@ -128,7 +128,7 @@ def _describe_flags(plain: dict[str, Any], members: list[Any]) -> dict[str, Any]
         "type": "integer",
         _SUMS: f"Any sum of {sums}.",
     }
-    if mask < 0:  # a member with all bits but some: no range says it
+    if mask < 0:  # a member with an inverted mask: no range describes it
         return flags
     if mask & (mask + 1) and mask.bit_count() <= _MAX_FLAGS:
         return {**flags, "enum": [n for n in range(mask + 1) if not n & ~mask]}
@@ -145,7 +145,7 @@ def clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settle(root: Any) -> None:
-    """Shorten descriptions, and put bounds into the words of JSON Schema, at any depth."""
+    """Shorten descriptions and translate bounds to JSON Schema's keywords, at any depth."""
     waiting = [root]
     while waiting:
         item = waiting.pop()
@@ -166,7 +166,7 @@ def _settle_description(schema: dict[str, Any]) -> None:
 
 
 def drop_infinite(value: Any) -> Any:
-    """Drop bounds of infinity, which bound nothing and are no JSON."""
+    """Drop infinite bounds, which have no effect and are not JSON."""
     if isinstance(value, dict):
         return {key: drop_infinite(item) for key, item in value.items() if not _is_infinite(item)}
     if isinstance(value, (list, tuple)):
@@ -178,7 +178,7 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-# -- bounds that pydantic writes by Python's names -------------------------------------------------
+# -- bounds that pydantic writes with Python's names -----------------------------------------------
 
 
 _NUMBERS = {
@@ -195,12 +195,12 @@ _LENGTHS = {
 
 
 def _settle_bounds(schema: dict[str, Any]) -> None:
-    # Of a type that pydantic does not know, as those of the data libraries are, it writes `ge`, and
-    # calls every length that of a text. What JSON Schema has no word for is left out.
+    # For types unknown to pydantic, such as those of the data libraries, it writes `ge`, and treats
+    # every length as that of a text. Bounds without a keyword in JSON Schema are left out.
     options = [option for option in schema.get("anyOf", ()) if isinstance(option, dict)]
     options = options or [schema]
     for key, name in _NUMBERS.items():
-        # A property of this name is an object, or true.
+        # If a property has this name, the value is a schema.
         if not isinstance(schema.get(key, {}), (dict, bool)):
             value = schema.pop(key)
             for option in options:
@@ -215,16 +215,16 @@ def _settle_bounds(schema: dict[str, Any]) -> None:
 
 
 def _find_length(option: Mapping[str, Any], key: str) -> str | None:
-    """Return the keyword for the length of what an option allows, None if it has none."""
+    """Return the keyword for the length of an option's values; None if they have no length."""
     if option.get("type") == "string":
         return key
-    # The length of a table is not that of an object of its columns.
+    # A table as an object of columns: its length is not the number of columns.
     if option.get("type") == "object" and option.keys() & {"properties", "additionalProperties"}:
         return None
     return _LENGTHS.get(str(option.get("type")), {}).get(key)
 
 
 def _bound(option: dict[str, Any], name: str, value: Any) -> None:
-    """Write a bound, unless the dtype's own is narrower."""
+    """Write a bound unless the dtype's own is narrower."""
     narrower = max if name.startswith(("min", "exclusiveMin")) else min
     option[name] = narrower(option[name], value) if name in option else value

@@ -1,15 +1,14 @@
-"""Input schemas that refer to themselves, written out for clients to a depth that all can list.
+"""Unrolls recursive input schemas to a fixed depth, so that every client can list them.
 
 Runs in the user's kernel, at definition. Pure. Several clients (LlamaIndex, mcp-use) replace each
-reference by its target when they list tools. For a type that contains itself, as a tree does, that
-never ends, and they list no tool at all: one parameter would take away the tools of all notebooks.
-So clients get such a type as `DEPTH` types, each within the one before, and below these only the
-JSON type of what comes. Whatever the author's schema allows, the published one allows; calls are
-validated by the author's own.
+reference by its target when they list tools. For a recursive type, such as a tree, that never ends,
+and they list no tool at all: one parameter would hide the tools of all notebooks. So clients get
+such a type as `DEPTH` nested types; below the last, only the JSON type is published. The published
+schema allows everything that the author's schema allows. Calls are validated by the author's.
 
 A *target* is the path of a schema that something refers to: ``("$defs", "Node")``. Targets that
-lead to each other and back are a *circle*. Each reference within a circle leads one level down, so
-none leads back.
+refer to each other form a *cycle*. In the unrolled schema, each reference within a cycle leads one
+level down, so that none leads back.
 """
 
 import re
@@ -22,14 +21,14 @@ from urllib.parse import unquote
 from mcp_notebook.text.redaction import has_secrets
 
 DEPTH = 3
-"""Levels of types that contain themselves, or each other."""
+"""Levels to which a recursive type is unrolled."""
 MAX_PLACES = 2_000
-"""Schemas that there may be once each reference is replaced by its target; the depth is less if
-there were more."""
+"""Subschemas that a schema may have once a client has replaced each reference by its target. The
+depth is reduced until it has no more."""
 _DEFINITIONS = ("$defs", "definitions")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords that hold schemas by names, which may be any keyword."""
+"""Keywords that hold schemas by name; a name may be the same as a keyword."""
 _VALUES = frozenset({"const", "enum", "default", "examples"})
 """Keywords that hold values, not schemas."""
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
@@ -38,7 +37,7 @@ _STRICT = frozenset(
     {"not", "if", "then", "else", "contains", "propertyNames"}
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
-"""Keywords that may refuse more when their schema allows more."""
+"""Keywords under which a looser schema may make the whole stricter."""
 
 Schema: TypeAlias = dict[str, Any]
 _Target: TypeAlias = tuple[str | int, ...]
@@ -47,29 +46,29 @@ _Target: TypeAlias = tuple[str | int, ...]
 def unroll(schema: Schema) -> Schema:
     """Return a schema in which no ``$ref`` leads back to itself.
 
-    One without such references is returned itself. So is one in which an ``$id`` moves the
-    references, so that their text does not say where they lead; `is_recursive` tells.
+    A schema without such references is returned unchanged. So is a schema with an ``$id`` inside,
+    which changes what references are relative to; `is_recursive` finds these.
     """
     try:
-        circles = _Circles(_Document(schema), ("$ref",))
-        if not circles.by_target or has_id({key: schema[key] for key in schema if key != "$id"}):
+        cycles = _Cycles(_Document(schema), ("$ref",))
+        if not cycles.by_target or has_id({key: schema[key] for key in schema if key != "$id"}):
             return schema
         for depth in range(DEPTH, 0, -1):
-            unrolled = _Unrolling(circles, depth).run()
+            unrolled = _Unrolling(cycles, depth).run()
             if _count_places(_Document(unrolled), (), {}) <= MAX_PLACES:
                 break
-    except RecursionError:  # deeper than any client reads
+    except RecursionError:  # nested deeper than any client can read
         return schema
     return unrolled
 
 
 def is_recursive(schema: Schema) -> bool:
     """Return whether a reference in a schema leads back to itself."""
-    return bool(_Circles(_Document(schema), ("$ref", "$dynamicRef")).by_target)
+    return bool(_Cycles(_Document(schema), ("$ref", "$dynamicRef")).by_target)
 
 
 def has_id(schema: Any) -> bool:
-    """Tell whether a schema, or one in it, has an ``$id``: its references would move with it."""
+    """Return whether a schema or a subschema has an ``$id``: references are relative to it."""
     if isinstance(schema, list):
         return any(map(has_id, schema))
     if not isinstance(schema, dict):
@@ -88,7 +87,7 @@ def has_id(schema: Any) -> bool:
 
 
 class _Document:
-    """A schema, and where its references lead."""
+    """A schema whose references can be resolved."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -107,7 +106,7 @@ class _Document:
         return schema
 
     def find_target(self, reference: Any) -> _Target | None:
-        """Return the path of what a reference leads to; None if that is not in the schema."""
+        """Return the path of a reference's target; None if it is not in the schema."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
         if reference[1:2] not in ("", "/"):
@@ -126,7 +125,7 @@ class _Document:
         return tuple(path)
 
     def list_references(self, keywords: Sequence[str]) -> dict[_Target, list[_Target]]:
-        """Return all targets that the root leads to, and where each of them leads."""
+        """Return all targets reachable from the root, each with the targets it refers to."""
         found: dict[_Target, list[_Target]] = {}
         waiting = self._list_targets((), keywords)
         for target in waiting:
@@ -147,7 +146,7 @@ class _Document:
 
 
 def _list_children(schema: Schema, path: _Target) -> Iterator[tuple[Any, _Target]]:
-    """Yield the schemas within a schema, with their paths, but not its definitions."""
+    """Yield the direct subschemas of a schema with their paths, without its definitions."""
     for keyword, value in schema.items():
         if keyword in _NAMED and isinstance(value, dict):
             yield from ((child, (*path, keyword, name)) for name, child in value.items())
@@ -158,7 +157,7 @@ def _list_children(schema: Schema, path: _Target) -> Iterator[tuple[Any, _Target
 
 
 def _list_all(schema: Schema) -> Iterator[tuple[Schema, _Target]]:
-    """Yield a schema and all within it, definitions included, with their paths."""
+    """Yield a schema and all its subschemas, including definitions, with their paths."""
     waiting: list[tuple[Any, _Target]] = [(schema, ())]
     for item, path in waiting:
         if isinstance(item, dict):
@@ -170,24 +169,24 @@ def _list_all(schema: Schema) -> Iterator[tuple[Schema, _Target]]:
                     waiting += ((child, (*path, keyword, name)) for name, child in named.items())
 
 
-class _Circles:
-    """The references of a schema that lead back to themselves."""
+class _Cycles:
+    """The targets of a schema whose references lead back to them."""
 
     def __init__(self, document: _Document, keywords: Sequence[str]) -> None:
         self.document = document
         edges = document.list_references(keywords)
-        _leave_circles(edges)
+        _drop_acyclic(edges)
         reached = {target: _reach(target, edges) for target in edges}
         self.by_target = {
             target: frozenset(other for other in reached[target] if target in reached[other])
             for target in edges
             if target in reached[target]
         }
-        """All targets in circles, each with those of its own circle."""
+        """All targets in cycles, each with those of its own cycle."""
 
 
-def _leave_circles(edges: dict[_Target, list[_Target]]) -> None:
-    """Remove the targets that lead into no circle: nearly always, all of them."""
+def _drop_acyclic(edges: dict[_Target, list[_Target]]) -> None:
+    """Remove the targets that lead into no cycle: nearly always all of them."""
     while ends := [target for target, others in edges.items() if edges.keys().isdisjoint(others)]:
         for target in ends:
             del edges[target]
@@ -205,32 +204,32 @@ def _reach(target: _Target, edges: Mapping[_Target, list[_Target]]) -> set[_Targ
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the author's schema a part of it is, and for which level it is written."""
+    """The place of a subschema in the author's schema, and the level for which it is written."""
 
     path: _Target = ()
     level: int = 1
-    around: frozenset[_Target] = frozenset()
-    """The targets that it is in, as far as they are in circles."""
+    enclosing: frozenset[_Target] = frozenset()
+    """The targets in cycles that enclose it."""
 
     def enter(self, *names: str | int) -> "_Place":
-        """Return the place of a part."""
+        """Return the place of a subschema."""
         return replace(self, path=(*self.path, *names))
 
 
 class _Unrolling:
-    """Writes a schema out to one depth."""
+    """Unrolls a schema to one depth."""
 
-    def __init__(self, circles: _Circles, depth: int) -> None:
-        self._document = circles.document
-        self._circles = circles
+    def __init__(self, cycles: _Cycles, depth: int) -> None:
+        self._document = cycles.document
+        self._cycles = cycles
         self._depth = depth
         self._names: dict[tuple[_Target, int], str] = {}
-        """What the types below the first level are called."""
+        """The names of the types below the first level."""
         self._waiting: list[tuple[_Target, int]] = []
         self._cuts = 0
 
     def run(self) -> Schema:
-        """Return the schema; the types of the first level stay where they are."""
+        """Return the unrolled schema; the types of the first level stay where they are."""
         schema: Schema = self._write(self._document.root, _Place())[0]
         copies: Schema = {}
         for target, level in self._waiting:
@@ -243,9 +242,9 @@ class _Unrolling:
         return self._drop_unused(schema)
 
     def _drop_unused(self, schema: Schema) -> Schema:
-        """Remove the types that nothing leads to any more, now that others are in their place."""
+        """Remove the definitions that are no longer referred to."""
         used = {target[:2] for target in _Document(schema).list_references(("$ref",))}
-        written = {target[:2] for target in self._circles.by_target}
+        written = {target[:2] for target in self._cycles.by_target}
         written |= {("$defs", name) for name in self._names.values()}
         for keyword in schema.keys() & {*_DEFINITIONS}:
             schema[keyword] = {
@@ -256,11 +255,11 @@ class _Unrolling:
         return schema
 
     def _write(self, schema: Any, place: _Place) -> tuple[Any, bool]:
-        """Return a part of the schema, and whether it allows more than the author's there."""
+        """Return a subschema, and whether it allows more than the author's does."""
         if not isinstance(schema, dict):
             return schema, False
-        if place.path in self._circles.by_target:
-            place = replace(place, around=place.around | {place.path})
+        if place.path in self._cycles.by_target:
+            place = replace(place, enclosing=place.enclosing | {place.path})
         written: Schema = {}
         bottom: Schema = {}
         is_looser = False
@@ -277,10 +276,12 @@ class _Unrolling:
         return {**bottom, **written}, bool(is_looser or bottom)
 
     def _write_keyword(self, keyword: str, value: Any, place: _Place, written: Schema) -> bool:
-        """Write one keyword, and return whether it allows the value itself more than before."""
+        """Write one keyword, and return whether the schema now allows more values."""
         cuts = self._cuts
         if keyword in _DEFINITIONS and isinstance(value, dict):
-            place = _Place(place.path, place.level)  # they apply only where they are referred to
+            place = _Place(
+                place.path, place.level
+            )  # these apply only where something refers to them
         if keyword in (*_NAMED, *_DEFINITIONS) and isinstance(value, dict):
             written[keyword] = {
                 name: self._write(child, place.enter(keyword, name))[0]
@@ -299,10 +300,10 @@ class _Unrolling:
         return False
 
     def _write_reference(self, reference: Any, place: _Place, written: Schema) -> Schema:
-        """Write a reference, or return what stands in the place of its target."""
+        """Write a reference, or return the schema that replaces it below the last level."""
         target = self._document.find_target(reference)
-        if target is not None and target in self._circles.by_target:
-            is_inside = not place.around.isdisjoint(self._circles.by_target[target])
+        if target is not None and target in self._cycles.by_target:
+            is_inside = not place.enclosing.isdisjoint(self._cycles.by_target[target])
             level = place.level + 1 if is_inside else 1
             if level > self._depth:
                 self._cuts += 1
@@ -313,11 +314,11 @@ class _Unrolling:
         return {}
 
     def _is_moved(self, discriminator: Any) -> bool:
-        """Return whether a ``discriminator`` names types that are written out."""
+        """Return whether a ``discriminator`` names types that are unrolled."""
         mapping = discriminator.get("mapping") if isinstance(discriminator, dict) else None
         references = mapping.values() if isinstance(mapping, dict) else ()
         targets = map(self._document.find_target, references)
-        return any(target in self._circles.by_target for target in targets)
+        return any(target in self._cycles.by_target for target in targets)
 
     def _name(self, target: _Target, level: int) -> str:
         if (target, level) not in self._names:
@@ -329,7 +330,7 @@ class _Unrolling:
         return self._names[target, level]
 
     def _make_bottom(self, target: _Target) -> Schema:
-        """Return what a target is below the deepest level."""
+        """Return the schema that replaces a target below the last level."""
         schema = self._document.get(target)
         types = self._find_types(schema, set())
         options: list[Schema] = [
@@ -345,7 +346,7 @@ class _Unrolling:
         return bottom
 
     def _find_types(self, schema: Any, met: set[_Target]) -> list[str]:
-        """Return the JSON types that a schema allows; [] if it may be any."""
+        """Return the JSON types that a schema allows; [] for any type."""
         if not isinstance(schema, dict):
             return []
         if "type" in schema:
@@ -363,16 +364,16 @@ def _get_name(target: _Target) -> str:
 
 
 def _loosen(schema: Schema) -> None:
-    """Remove what could refuse a value because a part of the schema allows more than it did."""
+    """Remove keywords that could reject a value because a subschema now allows more."""
     for keyword in ("unevaluatedItems", "unevaluatedProperties", "discriminator"):
         schema.pop(keyword, None)
-    options = schema.pop("oneOf", None)  # several may hold now
+    options = schema.pop("oneOf", None)  # more than one may match now
     if options is not None:
         schema.setdefault("anyOf", options)
 
 
 def _count_places(document: _Document, path: _Target, counts: dict[_Target, int]) -> int:
-    """Return how many schemas a schema has once each reference is replaced by its target."""
+    """Return how many subschemas a schema has once each reference is replaced by its target."""
     waiting = [(document.get(path), path)]
     count = 0
     for schema, place in waiting:

@@ -1,16 +1,17 @@
-"""Schemas on disk, so that a notebook that starts again need not build them again.
+"""An on-disk cache of schemas, so that a restarted notebook need not build them again.
 
-Runs in the user's kernel, at definition, on any thread. A schema is found by the fingerprint of
-what it is made of; what has no exact fingerprint is not cached: a schema is never wrong, at worst
-it is built.
+Runs in the user's kernel, at definition, on any thread. The key is a fingerprint of everything that
+a schema is made from. Anything without an exact fingerprint is not cached, so that a cached schema
+is never wrong.
 
-The files lie in a folder below `Settings.home`, which notebook and headless kernel agree on: a
-desktop client's child process has no XDG variables, and would look for the user's cache elsewhere.
-Each file is one schema: named for its key, the first line a digest of the rest, written aside and
-renamed. So any number of processes may read, write and clear at once, and what is damaged or
-somebody else's is built anew. The folder is bounded in files and in age.
+The files are in a folder below `Settings.home`, which is the same for notebooks and headless
+kernels: a desktop client's child process has no XDG variables, and would look for the user's cache
+elsewhere. Each file holds one schema. It is named after its key, its first line is a digest of the
+rest, and it is written to a temporary file and renamed. So any number of processes may read, write
+and clear the cache at once; a damaged or foreign file is a cache miss. The number and age of files
+are limited.
 
-A disk that cannot be read or written costs time, and nothing else.
+If the disk cannot be read or written, schemas are built each time.
 """
 
 import collections.abc
@@ -42,21 +43,21 @@ from mcp_notebook._version import __version__
 from mcp_notebook.settings.private_files import read_private, write_private
 
 MAX_FILES = 5_000
-"""Schemas that are kept; the ones not used for longest go."""
+"""Schemas in the cache; the least recently used are removed."""
 MAX_AGE = 90 * 86_400.0
 """Seconds after its last use that a schema is kept."""
 _TOUCH = 86_400.0
-"""Seconds between two notes of a file's use: one note a day is enough for pruning."""
+"""Seconds after which a used file gets a new time: once a day is enough for pruning."""
 _SUFFIX = ".json"
 _MAX_SIZE = 2**24
-"""Bytes of a file that is read."""
+"""Bytes; a larger file is a cache miss."""
 
 
 class SchemaCache:
-    """The schemas of one user; for any thread.
+    """The cached schemas of one user; any thread may use it.
 
     Args:
-        folder: Where the files are; made at the first `put`.
+        folder: Where the files are; created by the first `put`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,10 +66,10 @@ class SchemaCache:
         self._pruned = False
 
     def key(self, *parts: Any) -> str | None:
-        """Return the name of what is made of these parts; None if they cannot be told exactly.
+        """Return the cache key for these parts; None if they have no exact fingerprint.
 
         Args:
-            parts: All that the schema depends on.
+            parts: Everything that the schema depends on.
         """
         try:
             encoded = make_fingerprint(parts)
@@ -81,7 +82,7 @@ class SchemaCache:
         return hashlib.sha256(self._sources + encoded).hexdigest()
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return what was put under this key, if it is there and whole."""
+        """Return the JSON object under this key; None if it is missing or damaged."""
         path = self._path(key)
         try:
             digest, _, body = read_private(path, _MAX_SIZE).decode("ascii").partition("\n")
@@ -95,7 +96,7 @@ class SchemaCache:
         return value if isinstance(value, dict) else None
 
     def put(self, key: str, value: dict[str, Any]) -> None:
-        """Keep a JSON object under this key."""
+        """Store a JSON object under this key."""
         # Not sorted: the order of a schema's properties is the signature's.
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
             body = json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -113,7 +114,7 @@ def _compute_digest(key: str, body: str) -> str:
 
 
 def _hash_sources() -> bytes:
-    """Return what tells apart all versions of the code that makes schemas."""
+    """Return a hash of the code that makes schemas, and of the libraries it uses."""
     try:
         parser = version("docstring-parser")
     except PackageNotFoundError:
@@ -126,9 +127,9 @@ def _hash_sources() -> bytes:
         sys.version,
     )
     code = hashlib.sha256(repr(versions).encode())
-    # All modules of this room and the rooms in it: what a schema is may be decided in any of them.
+    # Any module of this room and its subfolders may take part in what a schema is.
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        with contextlib.suppress(OSError):  # in an archive, say: then the version alone counts
+        with contextlib.suppress(OSError):  # in a zip archive, say: the version must do
             code.update(path.read_bytes())
     return code.digest()
 
@@ -159,33 +160,33 @@ _ORIGINS = (
 _CONSTANTS: tuple[Any, ...] = (Any, Ellipsis, PydanticUndefined)
 _NAMES: dict[Any, str] = {item: repr(item) for item in (*_CLASSES, *_ORIGINS, *_CONSTANTS)}
 _BY_REPR = (type(None), bool, int, float, str, bytes, date, timedelta, Decimal, UUID)
-"""Types whose values their `repr` tells exactly."""
+"""Types whose `repr` identifies a value exactly."""
 _CONSTRAINTS = (
     *(annotated_types.Gt, annotated_types.Ge, annotated_types.Lt, annotated_types.Le),
     *(annotated_types.MultipleOf, annotated_types.MinLen, annotated_types.MaxLen),
 )
 _ENUM_BASES = (enum.Enum, enum.IntEnum, enum.StrEnum, enum.ReprEnum, str, int, float, object)
 _ENUM_CODE = ("_missing_", "value", "name", "_value_", "__eq__", "__hash__")
-"""Attributes by which an enumeration would take part in what its values are."""
+"""Attributes by which an enumeration can change its values with code of its own."""
 _HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__", "__get_validators__")
 _MODEL_META = type(BaseModel)
 _MODEL_CODE = (*_HOOKS, "model_json_schema", "__new__", "__eq__", "__hash__", "model_validate")
 _IRRELEVANT = frozenset({"_complete", "_original_annotation", "_original_assignment"})
-"""Parts of a `FieldInfo` that belong to the model it is in, and here to none."""
+"""Parts of a `FieldInfo` that describe the model around it; a parameter has none."""
 
 
 class NotCacheable(Exception):
-    """Something that this module cannot tell exactly."""
+    """The value has no exact fingerprint."""
 
 
 def make_fingerprint(value: Any) -> bytes:
-    """Return what tells a type hint, a default, or a container of them from all others.
+    """Return bytes that identify a type hint, a default, or a container of these.
 
     Raises:
-        Unknown: It holds something that is not in this module's tables.
+        NotCacheable: It holds something that is not in this module's tables.
     """
     encoded = _encode(value)
-    # Each part carries its length, so that no two lists of parts run together to the same bytes.
+    # The length prefix keeps different lists of parts from encoding to the same bytes.
     return b"%d:" % len(encoded) + encoded
 
 
@@ -210,7 +211,7 @@ def _encode_dict(value: dict[Any, Any]) -> bytes:
 
 
 def _encode_set(value: Any) -> bytes:
-    if value:  # their order is a matter of chance, and it is seen in a published default
+    if value:  # its order is random, and visible in a published default
         raise NotCacheable
     return _encode_text(type(value).__name__)
 
@@ -237,9 +238,9 @@ def _encode_hint(value: Any) -> bytes:
         return _encode_generic(value, origin)
     try:
         name = _NAMES.get(value)
-    except Exception:  # noqa: BLE001 - a value of the author's may refuse even to be hashed
+    except Exception:  # noqa: BLE001 - hashing runs code of the author's
         name = None
-    # A value may say that it equals anything.
+    # By identity: the author's `__eq__` may claim to equal anything.
     if name is None or not any(value is item for item in _NAMES):
         raise NotCacheable
     return _encode_text(f"known {name}")
@@ -250,16 +251,16 @@ def _encode_generic(value: Any, origin: Any) -> bytes:
         return _encode_parts("Annotated", [value.__origin__, *value.__metadata__])
     if not any(origin is item for item in _ORIGINS):
         raise NotCacheable
-    # A subclass of an alias may carry more than origin and arguments.
+    # A subclass of an alias may hold more than origin and arguments.
     if type(value).__module__ not in ("typing", "types"):
         raise NotCacheable
-    # With its type: `typing.Tuple` and `tuple[()]` have the same origin and arguments.
+    # Including its type: `typing.Tuple` and `tuple[()]` have the same origin and arguments.
     return _encode_parts(f"{_NAMES[origin]} {type(value).__qualname__}", get_args(value))
 
 
 def _encode_field(field: FieldInfo) -> bytes:
     items = [(name, getattr(field, name, None)) for name in FieldInfo.__slots__]
-    # None says nothing but in `default`: half of the time goes by leaving it out.
+    # None is meaningful only in `default`; leaving out the others halves the time.
     parts = [
         item
         for item in items
@@ -283,7 +284,7 @@ def _encode_enumeration(kind: Any) -> bytes:
 
 
 def _encode_model(kind: Any) -> bytes:
-    """Tell a model that is nothing but its fields."""
+    """Encode a model that consists only of its fields."""
     bases = kind.__mro__[: kind.__mro__.index(BaseModel)]
     code = kind.__pydantic_decorators__  # validators, serializers, computed fields
     plain = (
@@ -298,7 +299,7 @@ def _encode_model(kind: Any) -> bytes:
     )
     if not plain:
         raise NotCacheable
-    # `dict`: the configuration may be a dict's subclass, and is one of plain values or unknown.
+    # `dict`: the configuration may be a subclass of dict.
     parts = [kind.__module__, kind.__qualname__, kind.__doc__, dict(kind.model_config)]
     described = [(name, field, field.annotation) for name, field in kind.model_fields.items()]
     return _encode_parts("model", [*parts, described])
@@ -321,10 +322,10 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     datetime: _encode_moment,
     clock_time: _encode_moment,
     FieldInfo: _encode_field,
-    # What a `Field` holds of a pattern and other constraints; its class has no public name.
+    # The class in which a `Field` keeps a pattern and other constraints has no public name.
     type(Field(pattern="").metadata[0]): _encode_general,
     **dict.fromkeys(_CONSTRAINTS, _encode_constraint),
     enum.EnumMeta: _encode_enumeration,
     _MODEL_META: _encode_model,
 }
-"""By the exact type: a subclass may say or do anything."""
+"""By exact type: a subclass may override anything."""

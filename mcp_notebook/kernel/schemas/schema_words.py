@@ -1,4 +1,4 @@
-"""What a JSON Schema allows, in a few words: ``integer from 1 to 10``; and what is at a path of it.
+"""Describes JSON Schemas in a few words, ``integer from 1 to 10``, and finds their parts.
 
 Runs in the user's kernel: on cards, and when a value is refused. Pure.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 Part = Schema | bool
-"""Part of a schema: True says nothing."""
+"""A schema or subschema; True allows anything."""
 MAX_VALUES = 30
 """Values of an enumeration that a message repeats."""
 MAX_FIELDS = 8
@@ -29,12 +29,12 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class Words:
-    """What the types of JSON are called."""
+    """Names for the types of JSON."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """A type's name; JSON's own if it is not here."""
+    """Names by type; by default JSON's own."""
     plurals: Mapping[str, str] = field(default_factory=dict)
-    """A type's name where a list or an object has several; as `kinds` if it is not here."""
+    """Names of the items of a list or an object; by default as in `kinds`."""
     either: str = " | "
     """Between two alternatives."""
 
@@ -66,12 +66,12 @@ PLAIN_WORDS = Words(
 
 
 def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> str:
-    """Say in a few words what a JSON Schema allows: ``integer from 1 to 10``.
+    """Describe in a few words what a JSON Schema allows: ``integer from 1 to 10``.
 
     Args:
         schema: The schema, or a part of one.
         root: The whole schema, for its ``$defs``.
-        words: What the types are called.
+        words: Names for the types.
     """
     target = resolve(schema, root)
     if "const" in target:
@@ -104,7 +104,7 @@ def _show_value(value: Any, words: Words) -> str:
 
 
 def _is_table(options: Sequence[Any]) -> bool:
-    """Return whether alternatives are those of a frame: its rows, or its columns."""
+    """Return whether alternatives are those of a dataframe: its rows, or its columns."""
     match options[:2]:
         case [{"type": "array", "items": {"type": "object"} as row}, {"type": "object"} as table]:
             columns: Mapping[str, Any] = table.get(
@@ -144,7 +144,7 @@ def _describe_object(schema: Schema, root: Schema, words: Words, limit: int = MA
 
 
 def _describe_bounds(schema: Schema) -> str:
-    """Return the bounds as words that follow the type's: `` from 1 to 10``."""
+    """Return the bounds as words after the type's name: `` from 1 to 10``."""
     bounds = [
         _describe_range(schema, "minimum", "maximum", "from {} to {}"),
         _describe_range(schema, "minLength", "maxLength", "of {} to {} characters"),
@@ -165,7 +165,7 @@ def _describe_bounds(schema: Schema) -> str:
 
 
 def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
-    """Fill in the words for both bounds, or say the one that there is."""
+    """Return the words for both bounds, or for the only one."""
     before, _, unit = both.partition("{} to {}")
     if low in schema and high in schema:
         return both.format(schema[low], schema[high])
@@ -178,7 +178,7 @@ def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
 
 
 def _describe_parts(schema: Part | None, root: Schema, words: Words) -> str:
-    """Return what a list or an object has, as words that follow its name; "" if it may be any."""
+    """Return the type of a list's or an object's items, as words after its name; "" if any."""
     if not isinstance(schema, Mapping) or not schema:
         return ""
     text = _describe_option(schema, root, words)
@@ -190,7 +190,7 @@ def _describe_parts(schema: Part | None, root: Schema, words: Words) -> str:
 
 
 def join_items(items: Sequence[str], separator: str, limit: int) -> str:
-    """Return the first items, and how many there are if there are more.
+    """Return the first items joined, with their total number if there are more.
 
     Args:
         items: All of them.
@@ -205,7 +205,7 @@ def join_items(items: Sequence[str], separator: str, limit: int) -> str:
 
 
 def resolve(schema: Part, root: Schema) -> Schema:
-    """Return the schema that a reference in this one leads to, or the very schema."""
+    """Return the target of the schema's reference, or the schema itself if it has none."""
     if isinstance(schema, bool):
         return {}
     if "$ref" not in schema:
@@ -216,19 +216,19 @@ def resolve(schema: Part, root: Schema) -> Schema:
 
 
 def list_options(schema: Part, root: Schema) -> list[Schema]:
-    """Return the schema, and those that it offers a choice of."""
+    """Return the schema and all its alternatives."""
     target = resolve(schema, root)
     choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
     return [target, *(option for choice in choices for option in list_options(choice, root))]
 
 
 def find_part(path: Sequence[int | str], root: Schema) -> Schema:
-    """Return the schema of what is at a path; {} if nothing is said of it."""
+    """Return the schema of the value at a path; {} if there is none."""
     schema = root
     for part in path:
-        # Each once: a type that contains itself several times would double them with each level.
+        # Without duplicates: they would double with each level of a recursive type.
         options = list({id(option): option for option in list_options(schema, root)}.values())
-        if isinstance(part, int):  # an item, unless there is no array: a key of a dict of Python's
+        if isinstance(part, int):  # an index; the key of a dict if there is no array
             options = [item for item in options if item.get("type") == "array"] or options
         children = [child for option in options if (child := _find_child(option, part))]
         if not children:

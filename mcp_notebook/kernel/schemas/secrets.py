@@ -1,7 +1,7 @@
-"""Secrets among parameters: pydantic's types for them, their marks, and their traces in texts.
+"""Marks secret parameters in JSON Schemas, and removes their values from texts.
 
-Runs in the user's kernel: marks at definition, the rest wherever a call runs. Pure. What marks a
-secret in the JSON Schemas that clients get is in `mcp_notebook.text.redaction`.
+Runs in the user's kernel: marks at definition, the rest wherever a call runs. Pure. How a schema
+marks a secret is defined in `mcp_notebook.text.redaction`.
 """
 
 import base64
@@ -18,9 +18,9 @@ from pydantic import TypeAdapter
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 
 _MIN_LENGTH = 4
-"""Characters of a secret that is looked for in texts: a shorter one is in any text by chance."""
+"""Characters of the shortest secret that is removed: a shorter one is in any text by chance."""
 _MIN_LINE = 16
-"""Characters of a line that is looked for by itself, of a secret with several lines."""
+"""Characters of the shortest line of a multi-line secret that is removed by itself."""
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
 """Keywords that hold schemas by name."""
 _VALUES = frozenset({"default", "examples", "enum", "const"})
@@ -28,13 +28,13 @@ _VALUES = frozenset({"default", "examples", "enum", "const"})
 
 
 def mark_secret(core: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a type with the mark of a secret, if the type is a `Secret`.
+    """Return the JSON Schema of a type, marked as secret if the type is a `Secret`.
 
     pydantic marks only its ``SecretStr`` and ``SecretBytes``.
 
     Args:
         core: pydantic's schema of the type.
-        plain: The JSON Schema of what clients send.
+        plain: The type's JSON Schema.
     """
     if not is_secret(core):
         return plain
@@ -43,19 +43,19 @@ def mark_secret(core: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any
 
 
 def is_secret(core: Mapping[str, Any]) -> bool:
-    """Tell whether a core schema is that of a `Secret`."""
+    """Return whether a core schema is that of a `Secret`."""
     return core.get("serialization", {}).get("function") is _find_serializer()
 
 
 @cache
 def _find_serializer() -> Any:
-    """Return the function by which pydantic writes each `Secret`: its schemas say no more."""
+    """Return pydantic's serializer of `Secret`, the only trace of the type in a core schema."""
     schema: Any = TypeAdapter(Secret[str]).core_schema
     return schema["serialization"]["function"]
 
 
 def drop_secret_defaults(root: dict[str, Any]) -> None:
-    """Remove from a JSON Schema the defaults that are or hold secrets."""
+    """Remove the defaults that contain secrets from a JSON Schema."""
     waiting: list[Any] = [root] if has_secrets(root, root) else []
     while waiting:
         item = waiting.pop()
@@ -71,11 +71,11 @@ def drop_secret_defaults(root: dict[str, Any]) -> None:
                     waiting.append(part)
 
 
-# -- their traces in texts -------------------------------------------------------------------------
+# -- secrets in texts ------------------------------------------------------------------------------
 
 
 def list_secrets(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the texts by which the secrets of a call may appear, the longest first.
+    """Return the forms in which the secrets of a call may appear in texts, longest first.
 
     Args:
         schema: The tool's input schema.
@@ -90,10 +90,10 @@ def list_secrets(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tup
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with asterisks in place of secrets.
+    """Return a text with the secrets replaced by asterisks.
 
     Args:
-        text: Whatever somebody's code says.
+        text: Any message.
         secrets: From `list_secrets`.
     """
     for secret in secrets:
@@ -130,7 +130,7 @@ def _list_leaves(value: Any) -> Iterator[str]:
 
 
 def _list_forms(secret: str) -> Iterator[str]:
-    """Yield how a secret looks in messages: as it is, quoted, in an address, in base64."""
+    """Yield the forms of a secret in messages: plain, escaped, URL-encoded, decoded from base64."""
     yield secret
     yield repr(secret)[1:-1]
     yield json.dumps(secret)[1:-1]

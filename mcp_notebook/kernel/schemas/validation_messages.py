@@ -1,7 +1,7 @@
-"""What is wrong with a call's arguments, in lines that a model can act on.
+"""Explains what is wrong with a call's arguments, in lines that a model can act on.
 
 Runs in the user's kernel, when a call's arguments are refused. Pure. Each line names the parameter,
-what came, and what the published schema allows, whatever words pydantic has for it.
+the value that was sent, and what the published schema allows, instead of pydantic's own message.
 """
 
 import datetime as dt
@@ -33,21 +33,21 @@ from mcp_notebook.text.wording import count, suggest
 MAX_SHOWN = 80
 """Characters of a wrong value that a message repeats."""
 MAX_TEXT = 500
-"""Characters of what an author's own validator says."""
+"""Characters of a message by an author's own validator."""
 MAX_LINES = 20
-"""Problems that a message tells."""
+"""Problems that a message lists."""
 MAX_EXPLAINED = 1_000
-"""Problems that are looked at: as many as arguments have parts would take minutes."""
+"""Problems that are examined: millions of them would take minutes."""
 
 MORE_PROBLEMS = "more"
-"""Type of an error that counts those which are not listed."""
+"""Type of an error that counts the errors that are not listed."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
-"""Types of error that the schema's own words explain."""
+"""Types of error that the published schema explains."""
 _TAGS = frozenset({"union_tag_invalid", "union_tag_not_found"})
-"""Types of error of an object that could be of several types, told by one of its fields."""
+"""Types of error of a discriminated union."""
 _OF_BYTES = frozenset({"bytes_too_short", "bytes_too_long"})
-"""Types of error whose bounds are bytes, where the schema's are characters of base64."""
+"""Types of error with bounds in bytes, while the schema's are in characters of base64."""
 CONTAINER_ERRORS = frozenset(
     {
         *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
@@ -58,7 +58,7 @@ CONTAINER_ERRORS = frozenset(
 )
 """Types of error of a value that should be a list or an object."""
 _KEY = "[key]"
-"""What pydantic's location of a problem ends with if the problem is a dict's key."""
+"""Last part of pydantic's location of a problem with a dict's key."""
 _WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 
@@ -73,20 +73,20 @@ def explain_arguments(error: ValidationError, arguments: Mapping[str, Any], sche
     """
     problems = error.errors(include_url=False)
     visible = redact_arguments(schema, arguments) if has_secrets(schema, schema) else None
-    lines: dict[str, None] = {}  # the branches of a union say the same thing once
+    lines: dict[str, None] = {}  # without duplicates, from the branches of a union
     for problem in problems[:MAX_EXPLAINED]:
         lines[_explain_problem(problem, arguments, visible, schema)] = None
     text = join_lines(list(lines), max(len(problems) - MAX_EXPLAINED, 0))
-    # An author's validator may say what it refuses.
+    # An author's validator may quote the value.
     return scrub(text, list_secrets(schema, arguments))
 
 
 def join_lines(lines: Sequence[str], others: int = 0) -> str:
-    """Return the first `MAX_LINES` problems, and how many there are besides.
+    """Return the first `MAX_LINES` problems, and the number of all others.
 
     Args:
         lines: One for each problem.
-        others: Problems that have no line.
+        others: The number of problems without a line.
     """
     more = max(len(lines) - MAX_LINES, 0) + others
     rest = [f"... and {count(more, 'more problem')}."] if more else []
@@ -94,9 +94,9 @@ def join_lines(lines: Sequence[str], others: int = 0) -> str:
 
 
 def find_many_unknown(arguments: Mapping[str, Any], schema: Schema) -> str | None:
-    """Say what is wrong with arguments that have many unknown names; None if they have not.
+    """Return what is wrong with arguments that have a great many unknown names, else None.
 
-    They are not worth a validator's time, which grows with their number.
+    A validator would take time for each of them.
 
     Args:
         arguments: As the client sent them.
@@ -111,10 +111,10 @@ def find_many_unknown(arguments: Mapping[str, Any], schema: Schema) -> str | Non
 
 
 def explain_unknown(path: tuple[int | str, ...], schema: Schema) -> str:
-    """Return the line for a parameter that there is not.
+    """Return the line for a parameter that does not exist.
 
     Args:
-        path: Where it was given.
+        path: Where it was sent.
         schema: The tool's input schema.
     """
     return f"{format_path(path)}: no such parameter; {suggest_parameters(path, schema)}"
@@ -127,7 +127,7 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
         error: What the validator raised.
         value: What it was given.
         schema: The value's schema, with its ``$defs``.
-        name: What the value is called.
+        name: The value's name in messages.
     """
     lines: dict[str, None] = {}
     problems = error.errors(include_url=False)
@@ -149,14 +149,14 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
 
 
 def format_place(name: str, path: Sequence[int | str]) -> str:
-    """Return where in a value something is: ``result.items[3].price``."""
+    """Return a path within a value as text: ``result.items[3].price``."""
     return name + "".join(
         f"[{part}]" if isinstance(part, int) else f".{_format_key(part)}" for part in path
     )
 
 
 def format_value(value: Any) -> str:
-    """Return a value's repr, bounded, whatever its class does."""
+    """Return a value's repr, limited in length; never raises."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = MAX_SHOWN
     try:
@@ -197,9 +197,9 @@ def _explain_problem(
     if problem["loc"][-1:] == (_KEY,):
         path = tuple(follow_path(problem["loc"][:-2], arguments, absent=False))
         is_open = visible is None or get_part(visible, path) != MASK
-        text = _explain_key(problem) if is_open else "a validator refuses the name of a member"
+        text = _explain_key(problem) if is_open else "a validator refuses a key"
         return f"{format_path(path)}: {text}."
-    # Of bytes, the text that was sent: what is refused may be what it stands for.
+    # For bytes, show the base64 text that was sent.
     is_text = isinstance(problem["input"], bytes)
     value = get_part(arguments, path) if is_text else problem["input"]
     reason = _explain_reason(problem, part, root)
@@ -211,10 +211,10 @@ def _explain_problem(
 
 
 def describe_sent(visible: Any, value: Any) -> str:
-    """Say what came.
+    """Return a description of a value that was sent.
 
     Args:
-        visible: What of it may be told.
+        visible: The value without secrets.
         value: The value.
     """
     text = MASK if visible == MASK else format_value(visible)
@@ -222,7 +222,7 @@ def describe_sent(visible: Any, value: Any) -> str:
 
 
 def get_part(arguments: Any, path: Sequence[int | str]) -> Any:
-    """Return what is at a path of arguments, `MASK` below a secret."""
+    """Return the value at a path of the arguments; `MASK` below a secret."""
     value = arguments
     for part in path:
         if isinstance(value, str):
@@ -232,14 +232,14 @@ def get_part(arguments: Any, path: Sequence[int | str]) -> Any:
 
 
 def _explain_secret(problem: ErrorDetails, part: Schema, root: Schema) -> str:
-    """Return what is allowed in place of a secret, without any word of the author's validators."""
+    """Return what is allowed for a secret, without any message of the author's validators."""
     is_allowed_text = is_allowed(problem["input"], part, root) and "contentEncoding" not in part
     is_silent = problem["type"] not in _SCHEMA_ERRORS or is_allowed_text
     return "a validator refuses it" if is_silent else f"allowed: {describe_schema(part, root)}"
 
 
 def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
-    """Return what is allowed in place of a value, or pydantic's reason where that says no more."""
+    """Return what is allowed, or pydantic's reason if the schema does not explain the refusal."""
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     is_known = problem["type"] in _SCHEMA_ERRORS or "<class '" in message
     value = problem["input"]
@@ -254,11 +254,11 @@ def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
 
 
 def _explain_key(problem: ErrorDetails) -> str:
-    """Say why a dict cannot have a member of this name."""
+    """Return why a dict cannot have this key."""
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     reason = shorten_message(message.removeprefix("Input ").removeprefix("String "))
-    says = f"; its name {reason}" if reason.startswith("should ") else f"; {reason}"
-    return f"got a member named {format_value(problem['input'])}{says}"
+    says = f"; the key {reason}" if reason.startswith("should ") else f"; {reason}"
+    return f"got the key {format_value(problem['input'])}{says}"
 
 
 def looks_like_json(text: str) -> bool:
@@ -267,19 +267,19 @@ def looks_like_json(text: str) -> bool:
 
 
 def find_json_error(value: Any) -> str | None:
-    """Say what keeps a text from being the JSON that it looks like; None if nothing does."""
+    """Return why a text that looks like JSON is invalid; None if it is valid or looks otherwise."""
     if not isinstance(value, str) or not looks_like_json(value):
         return None
     try:
         from_json(value, allow_inf_nan=False)
     except ValueError as error:
-        reason = str(error)  # JSON that is nested deeper than it reads is JSON
-        return None if reason.startswith("recursion") else f"it is not JSON ({reason})"
+        reason = str(error)  # JSON beyond the parser's depth limit is valid
+        return None if reason.startswith("recursion") else f"it is not valid JSON ({reason})"
     return None
 
 
 def _move_to_tag(problem: ErrorDetails) -> ErrorDetails:
-    """Return the problem of an object's type as one of the field that tells the type."""
+    """Return a problem of a discriminated union as a problem of the discriminator's field."""
     field = str(problem.get("ctx", {}).get("discriminator", "")).strip("'")
     if problem["type"] not in _TAGS or not field.isidentifier():
         return problem
@@ -295,14 +295,14 @@ def _move_to_tag(problem: ErrorDetails) -> ErrorDetails:
 def follow_path(
     location: Sequence[int | str], arguments: Any, *, absent: bool
 ) -> Iterator[int | str]:
-    """Yield the parts of pydantic's location that the arguments have.
+    """Yield the parts of pydantic's location that exist in the arguments.
 
-    The others name branches of a union or steps of a validator.
+    The other parts name branches of a union or steps of a validator.
 
     Args:
         location: pydantic's.
-        arguments: Where it leads.
-        absent: Whether its last part is not there.
+        arguments: The value that it is a location in.
+        absent: Whether its last part is missing from the value.
     """
     value: Any = arguments
     for position, part in enumerate(location):
@@ -319,12 +319,12 @@ def follow_path(
 
 
 def format_path(path: Sequence[int | str]) -> str:
-    """Return the name of what is at a path of the arguments."""
+    """Return a path of the arguments as text."""
     return format_place(_format_key(path[0]), path[1:]) if path else "arguments"
 
 
 def _format_key(part: int | str) -> str:
-    """Return a part of a path as a message names it: short and on one line, whatever was sent."""
+    """Return a part of a path, short and on one line."""
     text = str(part)
     return text if text.isprintable() and len(text) <= MAX_SHOWN else format_value(text)
 
@@ -338,7 +338,7 @@ def _list_members(value: Any) -> Mapping[Any, Any]:
 
 
 def suggest_parameters(path: tuple[int | str, ...], root: Schema) -> str:
-    """Say which parameter was meant, or which there are, where an unknown one was given."""
+    """Return the name that was probably meant by an unknown parameter, or all names."""
     parent = find_part(path[:-1], root)
     names = [name for option in list_options(parent, root) for name in option.get("properties", {})]
     if close := suggest(str(path[-1]), names):
@@ -349,26 +349,26 @@ def suggest_parameters(path: tuple[int | str, ...], root: Schema) -> str:
 
 
 def name_json_type(value: Any) -> str:
-    """Return JSON's word for the type of a value."""
+    """Return the name of a value's type in JSON."""
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return "null" if value is None else names.get(type(value), "object")
 
 
 def _name_type(value: Any) -> str:
-    """Return JSON's word for the type of a value, Python's for what JSON has none for."""
+    """Return the name of a value's type in JSON, or in Python if JSON has no such type."""
     plain = value is None or type(value) in (bool, int, float, str, list, dict)
     return name_json_type(value) if plain else type(value).__name__
 
 
-# -- whether the words for a schema allow a value that was refused ---------------------------------
+# -- whether the description of a schema allows a value that was refused ---------------------------
 
 
 def is_allowed(value: Any, schema: Part, root: Schema) -> bool:
-    """Tell whether a value is what the words for a schema allow, though it was refused.
+    """Return whether a schema's description allows a value, although it was refused.
 
     Args:
         value: As a client sent it, or a function returned it.
-        schema: The schema of its place.
+        schema: The schema of the value.
         root: The whole schema, for its ``$defs``.
     """
     target = resolve(schema, root)
@@ -423,7 +423,7 @@ def _is_within(value: Any, target: Schema) -> bool:
         and value <= target.get("maximum", math.inf)
         and not ("exclusiveMinimum" in target and value <= target["exclusiveMinimum"])
         and not ("exclusiveMaximum" in target and value >= target["exclusiveMaximum"])
-        # Whether it is a multiple is pydantic's to say, who rounds.
+        # Only pydantic can tell a multiple: it allows for rounding.
         and step is None
     )
 
@@ -434,7 +434,7 @@ def _has_length(value: Any, target: Schema, of: str) -> bool:
 
 def _has_format(value: str, target: Schema) -> bool:
     if "pattern" in target:
-        return False  # the words repeat it
+        return False  # the description repeats the pattern
     try:
         _FORMATS.get(target.get("format", ""), str)(value)
     except ValueError:

@@ -42,7 +42,7 @@ def text_of(*entries, note=""):
 
 def test_a_line_has_everything_about_a_call():
     head, line = text_of(entry()).splitlines()
-    assert head.split() == ["no.", "came", "client", "call", "state", "waited", "ran", "answer"]
+    assert head.split() == ["no.", "received", "client", "call", "state", "waited", "ran", "result"]
     line = re.sub(r"\d\d:\d\d:\d\d", "TIME", line)
     assert re.split("  +", line) == [
         "7",

@@ -73,7 +73,7 @@ def test_a_server_without_the_extension_is_told_from_one_that_has_it():
     [
         (
             HUB,
-            "On this JupyterHub, assistants outside reach it at /hubs/user/ada/mcp on this server",
+            "On this JupyterHub, other computers reach it at /hubs/user/ada/mcp on this server",
         ),
         (BINDER | {"JUPYTERHUB_PUBLIC_URL": "https://h.org/"}, "at https://h.org/user/x-y-1/mcp: "),
         (HUB | {"JPY_MCP_PATH": ""}, "cannot reach it yet: `%mcp status` says why."),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand.author_schema import read_author_schema
 
-DEEP = "arguments: nested too deeply: there are too many ways"
+DEEP = "arguments: nested too deeply: they could match the tool's schema in too many ways"
 
 
 class And(BaseModel):

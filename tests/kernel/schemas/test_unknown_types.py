@@ -230,7 +230,7 @@ def test_a_decorator_that_does_not_say_what_its_function_takes_is_refused(decora
         """Rain."""
 
     said = refusal(decorate(rain))
-    assert "a decorator hides what it takes behind `args`" in said
+    assert "a decorator hides its parameters behind `args`" in said
     assert "`@functools.wraps(function)`" in said
     properties = make_tool(functools.wraps(rain)(decorate(rain))).info.input_schema["properties"]
     assert list(properties) == ["connection", "city"]

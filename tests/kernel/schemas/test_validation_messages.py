@@ -164,15 +164,15 @@ def test_an_argument_may_be_called_like_a_branch():
 @pytest.mark.parametrize(
     ("hint", "value", "told"),
     [
-        (dict[int, str], {"one": "a"}, "value: got a member named 'one'; its name should be"),
-        (dict[Color, int], {"green": 1}, "value: got a member named 'green'; its name should"),
+        (dict[int, str], {"one": "a"}, "value: got the key 'one'; the key should be"),
+        (dict[Color, int], {"green": 1}, "value: got the key 'green'; the key should"),
         (
             dict[Annotated[str, Field(pattern="^a")], int],
             {"b": 1},
-            "value: got a member named 'b'; its name should match pattern '^a'.",
+            "value: got the key 'b'; the key should match pattern '^a'.",
         ),
-        (list[dict[int, int]], [{"[key]": 1}], "value[0]: got a member named '[key]'; its name"),
-        (dict[int, dict[int, int]], {"1": {"x": 1}}, "value.1: got a member named 'x'; its name"),
+        (list[dict[int, int]], [{"[key]": 1}], "value[0]: got the key '[key]'; the key"),
+        (dict[int, dict[int, int]], {"1": {"x": 1}}, "value.1: got the key 'x'; the key"),
     ],
 )
 def test_a_wrong_key_is_told_as_one_of_its_object_and_its_value_is_not_blamed(hint, value, told):
@@ -183,15 +183,13 @@ def test_a_key_within_a_secret_is_not_told():
     def f(value: Secret[dict[int, int]]):
         """Do."""
 
-    assert message_for(f, value={"hunter2": 1}) == (
-        "value: a validator refuses the name of a member."
-    )
+    assert message_for(f, value={"hunter2": 1}) == ("value: a validator refuses a key.")
 
 
 @pytest.mark.parametrize("hint", [list[int], dict[str, int] | None, Place, tuple[int, int]])
 @pytest.mark.parametrize("text", ["[1, 2", "{'lat': 1}", '{"lat": 1,}', " [NaN]"])
 def test_a_text_that_looks_like_json_and_is_not_is_told_as_that(hint, text):
-    assert f"value: got {text!r} (string); it is not JSON (" in error_for(hint, text)
+    assert f"value: got {text!r} (string); it is not valid JSON (" in error_for(hint, text)
     assert "; allowed: " in error_for(hint, text)
 
 
@@ -299,7 +297,7 @@ def test_arguments_that_are_no_object_are_refused():
     ("hint", "sent", "said"),
     [
         (uuid.UUID, "abc", "got 'abc' (string); Input should be a valid UUID, invalid length: "),
-        (decimal.Decimal, 1e400, "got inf (number); numbers end at 1.8e308."),
+        (decimal.Decimal, 1e400, "got inf (number); numbers go up to 1.8e308."),
         (HttpUrl, "abc", "got 'abc' (string); Input should be a valid URL, relative URL without"),
         (PastDate, "2999-01-01", "got '2999-01-01' (string); Date should be in the past."),
         (PastDate, "abc", "got 'abc' (string); allowed: date as text, '2024-12-31'."),

@@ -167,7 +167,7 @@ def test_a_partial_offers_what_is_left_and_is_named_in_messages():
     (tool,) = make_tools_by_name("rain", {"rain": functools.partial(Model().predict, x=1.0)})
     assert tool.info.input_schema["properties"] == {}
     assert tool.info.description == "Predict a value."
-    assert "`rain`: clients cannot be told" in refusal("rain", {"rain": functools.partial(base, 1)})
+    assert "`rain`: clients cannot see" in refusal("rain", {"rain": functools.partial(base, 1)})
 
 
 def test_a_callable_object_is_described_by_its_call_or_its_class():

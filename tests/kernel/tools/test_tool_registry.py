@@ -281,7 +281,7 @@ def unsaid(*anything):
     ("value", "reason"),
     [
         (5, "`a` was set to a value of type int, which is not a function."),
-        (unsaid, "`a`: clients cannot be told what `*anything` takes"),
+        (unsaid, "`a`: clients cannot see what `*anything` accepts"),
         (Unaskable(), "RuntimeError: not bound"),
     ],
 )

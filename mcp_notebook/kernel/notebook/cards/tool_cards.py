@@ -1,8 +1,7 @@
-"""The cards that a notebook's cells show, and what each of them says now.
+"""Shows a notebook's cards and keeps them up to date.
 
-Cards are shown on the thread of their cell. They are looked at again after each cell, and after
-changes that come from elsewhere, on the thread that made the change; only those are sent anew that
-say something else then.
+Cards are shown on the thread of their cell. They are refreshed after each cell, and after changes
+from elsewhere on the thread that made the change; only cards whose contents have changed are sent.
 """
 
 import os
@@ -31,34 +30,34 @@ from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.wire import messages
 
 MAX_LOST = 500
-"""Tools that are gone and whose cards are remembered, should they return."""
+"""Removed tools whose cards are remembered in case they return."""
 
 
 def _make_stamp() -> str:
-    """Return when and in which kernel something is made, as a sentence for stored outputs."""
+    """Return when and in which kernel a card was made, as a sentence for stored outputs."""
     when = time.strftime("%Y-%m-%d %H:%M")
     return f"Made on {when} in kernel {os.getpid()}. After a restart, run the cell again."
 
 
 @dataclass(eq=False)
 class Card:
-    """One card, and what it says now."""
+    """One card and its current contents."""
 
     output: LiveDisplay
     stamp: str
     is_remote: bool
     """Whether the notebook is on Binder or a JupyterHub."""
     facts: dict[str, ToolFacts]
-    """What it says of its tools, by name."""
+    """Its tools, by name."""
     states: dict[str, ToolState]
     cells: dict[str, str | None]
-    """The cells that had declared the tools, when the card was made."""
+    """The cells that declared the tools when the card was made."""
     bundle: dict[str, str] = field(default_factory=dict)
-    """What it shows."""
+    """The MIME bundle that it shows."""
 
 
 class ToolCards:
-    """The cards of one notebook; its tools' cards are known by the tools' names.
+    """The cards of one notebook, by the names of its tools.
 
     Args:
         registry: The notebook's tools.
@@ -75,9 +74,9 @@ class ToolCards:
         self.cards: dict[str, Card] = {} if previous is None else previous.cards
         """The last card of each tool, by the tool's name."""
         self._last: dict[str, DeclaredTool | None] = dict.fromkeys(self.cards)
-        """The tools as the cards say they are; None for those that are gone."""
+        """The tools that the cards show; None for removed tools."""
         self.listed_names: Mapping[str, messages.ListedName] = {}
-        """The tools that clients see under other names, by their own."""
+        """The tools that clients see under other names, by their own names."""
         self._unloaded_at: float | None = None
 
     def has(self, name: str) -> bool:
@@ -85,10 +84,10 @@ class ToolCards:
         return name in self.cards
 
     def show(self, names: Collection[str]) -> None:
-        """Show one card of these tools below the cell that runs, in place of their earlier cards.
+        """Show one card of these tools below the running cell; it replaces their earlier cards.
 
         Args:
-            names: The tools' names; those that are no longer there are ignored.
+            names: The tools' names; unknown ones are ignored.
         """
         tools = [tool for tool in self._registry.tools if tool.name in names] if names else ()
         if not tools:
@@ -104,15 +103,15 @@ class ToolCards:
         with self._lock:
             others = self._take_over(card, tools)
             _refresh_bundle(card)
-        # As a part of the cell: after all that it has printed.
+        # As a part of the cell's output, after everything that it has printed.
         display(card.bundle, raw=True, display_id=card.output.id)
         self._send(others)
 
     def _take_over(self, card: Card, tools: Sequence[DeclaredTool]) -> list[Card]:
-        """Make a card that of these tools, and return the others that say something else now."""
+        """Register a card for these tools, and return the other cards that have changed."""
         others = {}
         for tool in tools:
-            other = self.cards.pop(tool.name, None)  # the newest come last
+            other = self.cards.pop(tool.name, None)  # moves the tool to the end
             self.cards[tool.name] = card
             self._last[tool.name] = tool
             # A cell that runs again clears its outputs.
@@ -122,7 +121,7 @@ class ToolCards:
         return [other for other in others.values() if _refresh_bundle(other)]
 
     def refresh(self) -> None:
-        """Look at the tools again, and show the cards anew that say something else now."""
+        """Update all cards whose contents have changed."""
         with self._lock:
             cards = self._look_at(self._find_changes())
             lost = [name for name in self.cards if self._last[name] is None]
@@ -131,10 +130,10 @@ class ToolCards:
         self._send(cards)
 
     def set_listed_names(self, names: Mapping[str, messages.ListedName]) -> None:
-        """Say on the cards which names clients see.
+        """Show on the cards which names clients see.
 
         Args:
-            names: The tools that clients see under other names, by their own.
+            names: The tools that clients see under other names, by their own names.
         """
         with self._lock:
             before, self.listed_names = self.listed_names, names
@@ -143,7 +142,7 @@ class ToolCards:
         self._send(cards)
 
     def close(self) -> None:
-        """Say on all cards that the notebook no longer offers its tools."""
+        """Show on all cards that the notebook no longer offers its tools."""
         self._unloaded_at = time.time()
         with self._lock:
             cards = self._look_at(tuple(self.cards))
@@ -158,12 +157,12 @@ class ToolCards:
         ]
 
     def _has_come(self, name: str) -> bool:
-        """Return whether a related tool exists by now that the card calls missing."""
+        """Return whether a related tool exists now that the card shows as missing."""
         missing = self.cards[name].facts[name].missing
         return any(self._exists(other) for other in missing)
 
     def _look_at(self, names: Collection[str]) -> list[Card]:
-        """Look at these tools, and return the cards that say something else now."""
+        """Refresh these tools, and return the cards that have changed."""
         cards = {self.cards[name].output.id: self.cards[name] for name in names}
         for name in names:
             self._look_again(name)
@@ -175,7 +174,7 @@ class ToolCards:
         was_live, before = card.states[name].is_live, self._last[name]
         self._last[name] = tool
         if tool is not None:
-            # Only if they may differ: it runs code of the author's, the `repr` of a default.
+            # Only if they may differ: gathering runs the author's code, the `repr` of a default.
             if tool is not before or self._has_come(name):
                 card.facts[name] = self._gather(tool)
             card.states[name] = self._describe_live(name)
@@ -205,7 +204,7 @@ class ToolCards:
 
 
 def _refresh_bundle(card: Card) -> bool:
-    """Render a card, and return whether it says something else than before."""
+    """Render a card, and return whether it has changed."""
     before = card.bundle
     card.bundle = build_card(
         tuple(card.facts.values()), card.states, card.stamp, is_remote=card.is_remote

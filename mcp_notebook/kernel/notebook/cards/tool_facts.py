@@ -1,7 +1,7 @@
-"""What a card says of a tool: its description, parameters, badges and warnings.
+"""Gathers the contents of a tool's card: its description, parameters, badges and warnings.
 
-Runs on any thread. Pure. Facts are texts only: a card whose tool is gone keeps neither its function
-nor what that refers to.
+Runs on any thread. Pure. Facts are texts only, so that the card of a removed tool does not keep the
+function and its data alive.
 """
 
 import functools
@@ -24,7 +24,7 @@ READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"
 ASKS = "asks before each call"
 _PLACES = {"thread": "runs in a thread", "fork": "runs in a copy of the kernel"}
-"""By `ToolOptions.run`; tools on the main thread have no such detail."""
+"""By `ToolOptions.run`; not shown for tools on the main thread."""
 _TASKS = {True: "each call is a task", "only": "each call is a task, for clients that support them"}
 _HINTS = {
     ("readOnlyHint", True): READ_ONLY,
@@ -40,50 +40,50 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class ParameterFacts:
-    """One parameter of a tool, as clients get it."""
+    """One parameter of a tool, as clients see it."""
 
     name: str
     allowed: str
-    """Its values, in plain words."""
+    """The allowed values, in plain words."""
     presence: str
     """``required``, ``optional`` or ``default 10``."""
     description: str
 
     @property
     def is_required(self) -> bool:
-        """Whether each call must give it."""
+        """Whether each call must pass it."""
         return self.presence == "required"
 
 
 @dataclass(frozen=True)
 class ToolFacts:
-    """What a card says of one tool."""
+    """The contents of a card on one tool."""
 
     name: str
     signature: str
-    """The tool as Python would write it."""
+    """The tool's signature in Python."""
     title: str
     icons: tuple[str, ...]
-    """Addresses of pictures."""
+    """URLs of pictures."""
     description: str
     badges: tuple[str, ...]
-    """What calls may do: ``read-only``."""
+    """Hints on what calls may do: ``read-only``."""
     details: tuple[str, ...]
-    """What else the author said: ``tags: weather``."""
+    """Other options: ``tags: weather``."""
     parameters: tuple[ParameterFacts, ...]
     warnings: tuple[str, ...]
     missing: tuple[str, ...]
-    """Related tools that the notebook does not have; each is one of the warnings."""
+    """Related tools that the notebook does not have; there is a warning for each."""
     variable: str | None = None
-    """The variable of the tool's function: the tool goes when that is deleted."""
+    """The variable of the tool's function; deleting it removes the tool."""
 
 
 def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts:
-    """Gather what a card says of a tool.
+    """Gather the contents of a tool's card.
 
     Args:
         tool: The tool.
-        exists: Tells whether the notebook has a tool of this name now.
+        exists: Returns whether the notebook has a tool of this name.
     """
     meta = tool.info.meta or {}
     missing = tuple(name for name in meta.get(meta_keys.RELATED, ()) if not exists(name))
@@ -131,7 +131,7 @@ def _list_details(tool: DeclaredTool) -> tuple[str, ...]:
 
 
 def _list_ways(options: ToolOptions) -> Iterator[str]:
-    """List what is special about how calls run."""
+    """Yield how calls run, if that differs from the default."""
     if options.executor is not None:
         is_dask = find_client(options.executor) is not None
         yield "runs on Dask" if is_dask else f"runs in {type(options.executor).__name__}"
@@ -140,9 +140,9 @@ def _list_ways(options: ToolOptions) -> Iterator[str]:
     if options.task:
         yield _TASKS[options.task]
     if options.keep:
-        yield "continues without its client"
+        yield "runs on without its client"
     if options.stateful:
-        yield "one kernel for each client"
+        yield "one kernel per client"
 
 
 def _describe_output(tool: DeclaredTool) -> str:
@@ -195,11 +195,11 @@ def format_signature(tool: DeclaredTool) -> str:
     schema = tool.schema.input_schema
     # In the order of the signature; clients may know them by other names.
     for index, item in enumerate(schema["properties"].values()):
-        is_there = index < len(parameters)  # a TypedDict's keys share one, `**kwargs`
+        is_there = index < len(parameters)  # the keys of a TypedDict share `**kwargs`
         if is_there and has_secrets(item, schema) and not _lacks_default(parameters[index]):
             parameters[index] = parameters[index].replace(default=_Omitted())
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
-    # What numpy before 2.5 makes of `NDArray[np.float64]` is twice as long as the card is wide.
+    # Before 2.5, numpy writes `NDArray[np.float64]` as a text twice as long as the card is wide.
     text = _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
     return text.replace("NDArray[numpy.", "NDArray[").replace("pydantic.types.Secret", "Secret")
 
@@ -209,14 +209,14 @@ def _lacks_default(parameter: inspect.Parameter) -> bool:
 
 
 class _Omitted:
-    """Stands for a default that is a secret."""
+    """Placeholder for a secret default."""
 
     def __repr__(self) -> str:
         return "..."
 
 
 def _format_schema(tool: DeclaredTool) -> str:
-    """Return a signature with the parameters that the tool's input schema has."""
+    """Return a signature with the parameters of the tool's input schema."""
     schema = tool.schema.input_schema
     parameters = [
         name if name in schema.get("required", ()) else f"{name}={_format_default(item)}"
@@ -233,5 +233,5 @@ def _format_default(schema: Any) -> str:
 
 
 def _strip_annotated(annotation: Any) -> Any:
-    """Return a type hint without the constraints of `Annotated`, which are in another column."""
+    """Return a type hint without `Annotated`; its constraints are in another column."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation

@@ -1,4 +1,4 @@
-"""What has become of a tool: live, gone, renamed, or declared again; and why clients miss it.
+"""The state of a tool (live, gone, renamed or replaced), and why clients do not see it.
 
 Runs on any thread. Pure.
 """
@@ -21,12 +21,12 @@ from mcp_notebook.wire import messages
 
 @dataclass(frozen=True)
 class ToolState:
-    """What has become of a tool."""
+    """The state of a tool."""
 
     word: str
-    """In one word, for a badge: "live"."""
+    """One word for a badge: "live"."""
     explanation: str = ""
-    """Why, and the next step, as sentences; "" if there is nothing to say."""
+    """The reason and the next step, as sentences; may be empty."""
     is_live: bool = False
     """Whether clients can call the tool that the card shows."""
 
@@ -38,7 +38,7 @@ def describe_live_tool(listed: messages.ListedName | None) -> ToolState:
     """Return the state of a tool that clients can call.
 
     Args:
-        listed: The name that they see, if it is not the tool's own.
+        listed: The name that they see, if it differs from the tool's own.
     """
     if listed is None:
         return LIVE
@@ -51,25 +51,25 @@ def describe_live_tool(listed: messages.ListedName | None) -> ToolState:
 
 def describe_moved_tool(name: str) -> ToolState:
     """Return the state of a tool that another cell has declared again."""
-    return ToolState("replaced", f"Another cell has declared `{name}` again, and has its card now.")
+    return ToolState("replaced", f"Another cell has declared `{name}` again, and shows its card.")
 
 
 def describe_dropped_tool(dropped: DroppedTool, new_name: str | None) -> ToolState:
-    """Return the state of a tool that is gone.
+    """Return the state of a tool that was dropped.
 
     Args:
-        dropped: What became of it.
-        new_name: The name of the tool that came in its place, if it is there.
+        dropped: When and why it was dropped.
+        new_name: The name of the tool that replaces it, if there is one.
     """
     if new_name is not None:
         when = format_time(dropped.at)
-        return ToolState("renamed", f"Since {when} it is called `{new_name}`.")
+        return ToolState("renamed", f"Since {when}, its name is `{new_name}`.")
     reason = f"{dropped.reason} That was at {format_time(dropped.at)}."
     return ToolState("gone", f"{reason} {dropped.next_step}")
 
 
 def describe_removed_tool(at: float) -> ToolState:
-    """Return the state of a tool that its notebook removed without a word.
+    """Return the state of a tool that its notebook removed without a recorded reason.
 
     Args:
         at: When, in seconds since the epoch.
@@ -91,7 +91,7 @@ def describe_unloaded_tool(at: float) -> ToolState:
 
 
 def explain_missing_tools(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
-    """Yield a sentence or two for each tool that clients miss.
+    """Yield a sentence or two for each tool that clients do not see.
 
     Args:
         registry: The notebook's tools.

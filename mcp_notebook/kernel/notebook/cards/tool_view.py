@@ -1,4 +1,4 @@
-"""What a notebook shows of its tools: a card, and the table of ``%mcp list``; HTML and plain text.
+"""Renders tools as a card and as the table of ``%mcp list``, in HTML and plain text.
 
 Runs on any thread. Pure: facts go in, a MIME bundle comes out.
 """
@@ -23,7 +23,7 @@ from mcp_notebook.text.wording import count, make_printable
 from mcp_notebook.wire import messages
 
 MAX_UNFOLDED = 5
-"""Tools that a card shows in full; of more, each is folded to a line."""
+"""Tools that a card shows in full; with more tools, each is folded to a line."""
 _SOFT = "opacity:.7"
 _SMALL = "opacity:.7;font-size:.9em;margin-top:.5em"
 _RULE = "border-top:1px solid #8884;margin:.7em 0 .6em"
@@ -36,13 +36,13 @@ _COLORS = {"live": _GREEN, READ_ONLY: _BLUE, DESTRUCTIVE: _RED}
 _TABLE = "margin:.3em 0;border:none;font-size:inherit;width:auto"
 _CELL = "text-align:left;vertical-align:top;padding:.1em 1.4em .1em 0;border:none;background:none;"
 _MAX_NOWRAP = 40
-"""Characters of a cell that stays on one line."""
+"""Characters of a table cell that stays on one line."""
 _TAG = re.compile(r"<script>.*?</script>|<[^>]*>")
 
 
 _DOT = " \N{MIDDLE DOT} "
 _CLIENT = "claude-code"
-"""The client whose line stands for those of all; ``mcp-notebook install`` names the others."""
+"""The client in the example command; ``mcp-notebook install`` lists the others."""
 
 
 def build_card(
@@ -55,10 +55,10 @@ def build_card(
     """Return the MIME bundle of a card.
 
     Args:
-        tools: What it says of each tool.
-        states: What has become of each, by name.
+        tools: The facts on each tool.
+        states: The state of each tool, by name.
         stamp: When and where the card was made.
-        is_remote: Whether the notebook is on Binder or a JupyterHub, and its clients elsewhere.
+        is_remote: Whether the notebook is on Binder or JupyterHub, away from its clients.
     """
     live = [facts for facts in tools if states[facts.name].is_live]
     uses = _list_uses(live, is_remote=is_remote) if live else ()
@@ -70,13 +70,13 @@ def build_card(
 
 @dataclass(frozen=True)
 class _Use:
-    """A line to copy, and what it is for."""
+    """A line to copy, and its purpose."""
 
     purpose: str
-    """What it does: "Remove it"."""
+    """Its effect: "Remove it"."""
     line: str
     note: str
-    """Where to run it, or what else to know."""
+    """Where to run it, or a remark."""
 
 
 def _list_uses(tools: Sequence[ToolFacts], *, is_remote: bool) -> tuple[_Use, ...]:
@@ -266,7 +266,7 @@ def build_table(
 
     Args:
         tools: The tools, in order.
-        names: Those that clients see under other names, by their own.
+        names: The tools that clients see under other names, by their own names.
     """
     rows = [
         (

@@ -1,4 +1,4 @@
-"""What Tab offers on the lines of ``%mcp``, ``%mcp_tool`` and ``%%mcp_tool``.
+"""Tab completion on the lines of ``%mcp``, ``%mcp_tool`` and ``%%mcp_tool``.
 
 Runs on the kernel's main thread. Pure: a line goes in, words come out.
 """
@@ -18,7 +18,7 @@ _WORD = re.compile(r"[\w.-]+")
 
 
 def complete_mcp(registry: ToolRegistry, line: str) -> list[str]:  # noqa: PLR0911 - one a verb
-    """Return what may follow on a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
+    """Return completions of a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
     words = line.split()
     complete = words if line.endswith(" ") else words[:-1]
     if len(complete) <= 1:
@@ -46,12 +46,12 @@ def _list_argument_names(registry: ToolRegistry, name: str, arguments: list[str]
     tool = registry.get(name)
     names = tool.info.input_schema.get("properties", {}) if tool else ()
     used = {word.partition("=")[0] for word in arguments}
-    # Others stand in JSON only: IPython's expansion and quotes give them another meaning.
+    # Other names work only in JSON: IPython's expansion and quoting would change them.
     return [f"{name}=" for name in names if _WORD.fullmatch(name) and name not in used]
 
 
 def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
-    """Return what may follow on a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
+    """Return completions of a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
     words = line.split()
     complete, prefix = (words, "") if line.endswith(" ") else (words[:-1], words[-1])
     takes_value = list_option_words()

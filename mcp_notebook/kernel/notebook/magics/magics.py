@@ -1,7 +1,7 @@
 """The magics: ``%%mcp_tool``, ``%mcp_tool`` and ``%mcp``.
 
-Runs on the kernel's main thread, inside the user's cells. A mistake of the user's is a UsageError:
-IPython shows one sentence in place of a traceback.
+Runs on the kernel's main thread, inside the user's cells. A user's mistake is a UsageError: IPython
+shows one sentence instead of a traceback.
 """
 
 import re
@@ -27,9 +27,9 @@ _MISPLACED = (
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
 _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found\.")
-"""IPython's words about a magic that does not exist, unless they have a suggestion already."""
+"""IPython's message on an unknown magic, if it has no suggestion."""
 _FRAMES_TO_USER = 4
-"""Frames from `McpMagics._expand` to the code that has the magic."""
+"""Frames from `McpMagics._expand` to the code with the magic."""
 
 
 @magics_class
@@ -39,7 +39,7 @@ class McpMagics(Magics):
     Args:
         shell: The notebook's IPython.
         cell_tools: Adds the tools that a cell declares.
-        notebook: What the verbs of ``%mcp`` work with.
+        notebook: The objects that the verbs of ``%mcp`` use.
     """
 
     def __init__(self, shell: InteractiveShell, cell_tools: CellTools, notebook: Notebook) -> None:
@@ -69,7 +69,7 @@ class McpMagics(Magics):
         ``%mcp_tool f g`` makes existing functions tools. It also takes ``module.f``,
         ``model.predict``, and objects whose methods are marked with ``@mcp_tool``.
         """
-        # Of an error in the user's cell, the traceback shows the cell and not these frames.
+        # The traceback of an error in the user's cell shows the cell and not these frames.
         __tracebackhide__ = True
         schemas = self._registry.schemas
         try:
@@ -86,18 +86,18 @@ class McpMagics(Magics):
     mcp_tool.parser = build_parser()
     extend_help(mcp_tool, describe_line_options)
 
-    @line_magic("%mcp_tool")  # what IPython makes of `%%mcp_tool` below the first line
+    @line_magic("%mcp_tool")  # IPython reads `%%mcp_tool` below the first line as this
     def refuse_misplaced_mcp_tool(self, _line: str) -> None:
         """Say where `%%mcp_tool` belongs."""
         raise UsageError(_MISPLACED)
 
-    @no_var_expand  # what a client, a file or a tool said stays as it is; see `run_verb`
+    @no_var_expand  # text by a client, a file or a tool must not be expanded; see `run_verb`
     @line_magic
     def mcp(self, line: str) -> None:
         """Manage the tools of this notebook.
 
-        ``%mcp help`` and ``%mcp VERB -h`` show the same. ``%mcp status`` never shows a call on the
-        main thread as running: like every cell, it starts only when that call has ended.
+        ``%mcp help`` and ``%mcp VERB -h`` show the same help. ``%mcp status`` never shows a running
+        call on the main thread: like any cell, it starts only after that call has ended.
         """
         try:
             run_verb(self._notebook, line, self._expand)
@@ -107,15 +107,15 @@ class McpMagics(Magics):
     extend_help(mcp, describe_verbs)
 
     def _expand(self, words: str) -> str:
-        """Put the notebook's variables into the options."""
+        """Expand the notebook's variables in the options."""
         return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))
 
 
 def suggest_magic(error: BaseException | None) -> str | None:
-    """Return a sentence for the author of a cell that failed because one of our magics is misspelt.
+    """Return a sentence that corrects a misspelt magic of ours; None for any other error.
 
     Args:
-        error: Of the cell.
+        error: The cell's error.
     """
     match = _UNKNOWN.match(str(error)) if isinstance(error, UsageError) else None
     meant = suggest(match[2], ("mcp", "mcp_tool")) if match else None

@@ -1,7 +1,7 @@
-"""The verbs of ``%mcp``: one function each, and the table that dispatch, completion and help read.
+"""The verbs of ``%mcp``: one function each, and the table for dispatch, completion and help.
 
-Runs on the kernel's main thread, inside the user's cell. What a verb cannot do is an
-`McpNotebookError`; the magic shows it as one sentence.
+Runs on the kernel's main thread, inside the user's cell. A failure is an `McpNotebookError`, which
+the magic shows as one sentence.
 """
 
 import json
@@ -57,28 +57,28 @@ _JSON_CALL = re.compile(r"\S+\s+\{")
 
 @dataclass(frozen=True, kw_only=True)
 class Notebook:
-    """What the verbs work with."""
+    """The objects that the verbs use."""
 
     registry: ToolRegistry
-    """Its tools."""
+    """The notebook's tools."""
     invoker: Invoker
-    """Runs ``%mcp call``, and knows the calls of clients."""
+    """Runs ``%mcp call``, and has the calls of clients."""
     settings: Settings
     """For the background bridge."""
     find_refusal: Callable[[], str | None]
     """Returns why the last bridge was refused, if it was."""
     refused_files: RefusedFiles
-    """Why files were not shown to clients."""
+    """Files that clients were not shown, with the reasons."""
     prompts: ConsentPrompts
-    """Questions whether calls may run."""
+    """Questions whether a call may run."""
     recording: Recording
-    """Of its calls."""
+    """The recording of calls."""
     panel: LivePanel
-    """What ``%mcp panel`` shows."""
+    """The panel of ``%mcp panel``."""
     cards: ToolCards
-    """Know the names that clients see."""
+    """The cards, with the names that clients see."""
     insert_cell: Callable[[str], None]
-    """Puts a cell with this code below the one that runs."""
+    """Inserts a cell with this code below the running cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,26 +86,26 @@ class Verb:
     """One verb of ``%mcp``."""
 
     run: Callable[[Notebook, str], None]
-    """Gets what follows the verb on the line."""
+    """Takes the text after the verb."""
     arguments: str = ""
-    """What may follow, for the help; "" if nothing may."""
+    """The arguments, for the help; "" if it takes none."""
     help: str
-    """What it does."""
+    """The effect, for the help."""
 
 
 def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> None:
-    """Do what the line of ``%mcp`` says.
+    """Run the verb on a line of ``%mcp``.
 
     Args:
-        notebook: What the verbs work with.
-        line: What stands behind ``%mcp``.
-        expand: Puts the notebook's variables into a text, as IPython does for other magics. Only
-            the ``name=value`` pairs of a call get them: those the author types, while an object in
-            JSON is what `%mcp record` writes of a client's arguments.
+        notebook: The objects that the verbs use.
+        line: The text after ``%mcp``.
+        expand: Expands the notebook's variables in a text, as IPython does for other magics. It is
+            applied only to the ``name=value`` pairs of a call, which the author types; a JSON
+            object may come from a client, through a recording.
 
     Raises:
-        UsageError: The line cannot be understood.
-        McpNotebookError: What it asks for cannot be done.
+        UsageError: The line is invalid.
+        McpNotebookError: The verb has failed.
     """
     word, _, arguments = line.strip().partition(" ")
     arguments = arguments.strip()
@@ -123,7 +123,7 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
 
 
 def describe_verbs() -> str:
-    """Return the verbs, each with what it does, for ``%mcp?`` and ``%mcp help``."""
+    """Return the help on all verbs, for ``%mcp?`` and ``%mcp help``."""
     return "\n".join(_describe_verb(name, verb) for name, verb in VERBS.items())
 
 
@@ -161,13 +161,15 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     bridge = find_bridge(notebook.settings)
     address = find_public_address(os.environ)
     if bridge is not None:
-        lines.append(f"Served over HTTP at {bridge.url}{' to this server' if address else ''}.")
+        lines.append(
+            f"Served over HTTP at {bridge.url}{', only on this server' if address else ''}."
+        )
     elif address is None:
         lines.append(
-            "Not served over HTTP (`%mcp serve` starts that). Clients that run `mcp-notebook "
+            "Not served over HTTP (`%mcp serve` starts a server). Clients that run `mcp-notebook "
             "stdio` find this notebook without it."
         )
-    lines.append(f"This is kernel {os.getpid()}; cards that name another one are old.")
+    lines.append(f"This is kernel {os.getpid()}; cards that name another kernel are out of date.")
     print_output("\n".join(lines))
     if address is not None:
         display(build_address_card(address), raw=True)
@@ -194,14 +196,14 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     ]
     if others:
         print_output(
-            f"Other notebooks are open as well ({', '.join(others)}). A tool whose name two of "
-            "them share is served as `<notebook>_<tool>`; `mcp-notebook list` in a shell shows "
+            f"Other notebooks are open: {', '.join(others)}. Tools of the same name in two "
+            "notebooks are served as `<notebook>_<tool>`; `mcp-notebook list` in a shell shows "
             "the names."
         )
 
 
 def _describe_other_names(notebook: Notebook) -> list[str]:
-    """Return what to say of the tools that clients see under other names."""
+    """Return sentences on the tools that clients see under other names."""
     names = notebook.cards.listed_names.values()
     lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in names]
     return [*lines, *dict.fromkeys(name.next_step for name in names)]
@@ -292,11 +294,15 @@ def _serve(notebook: Notebook, arguments: str) -> None:
     print_output(
         f"Serving all open notebooks at {bridge.url}\n"
         + "".join(f"Note: {notice}\n" for notice in bridge.notices)
-        + (f"Only programs here reach that. {describe_access(address)}\n" if address else "")
+        + (
+            f"Only programs on this server reach that. {describe_access(address)}\n"
+            if address
+            else ""
+        )
         + f"The token is in {settings.token_place}. To connect Claude Code, for "
         "example, run in a terminal:\n\n"
         "  mcp-notebook install claude-code --http\n\n"
-        "`--print` shows what to copy instead. `%mcp serve --stop` stops serving."
+        "With `--print`, it shows the settings to copy. `%mcp serve --stop` stops serving."
     )
 
 
@@ -307,15 +313,15 @@ def _help(_notebook: Notebook, word: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, those that clients miss, counts of calls, calls beside cells, open "
+        help="show the tools, tools that clients do not see, calls and their counts, open "
         "questions, files that clients were not shown, and the HTTP address",
     ),
     "panel": Verb(
         run=_show_panel,
         help="show clients, tools and calls in a panel that updates itself, even while a cell "
-        "runs; a button stops a call",
+        "runs; it has buttons to stop calls",
     ),
-    "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients get them"),
+    "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients see them"),
     "call": Verb(
         run=_call_tool,
         arguments="TOOL name=value ...",
@@ -324,18 +330,18 @@ VERBS: Mapping[str, Verb] = {
     "try": Verb(
         run=_try_tool,
         arguments="TOOL",
-        help="show a form with a field for each parameter, and the result below (ipywidgets)",
+        help="show a form that calls a tool (needs ipywidgets)",
     ),
     "log": Verb(
         run=_show_log,
         arguments="[TOOL] [-n 20] [--errors]",
-        help="show the last calls: who called, when, with what, and what came of it",
+        help="show the latest calls: time, client, arguments, and the outcome",
     ),
     "record": Verb(
         run=_record,
         arguments="[FILE] [--append] [--stop], or --here [N]",
-        help="write each call from now on into a notebook file, as a cell with its result; --here: "
-        "put call N of the log, or the last one, into this notebook as a cell",
+        help="record each new call as a cell with its result in a notebook file; --here: insert "
+        "call N of the log (default: the last) into this notebook as a cell",
     ),
     "allow": Verb(
         run=_allow_call,
@@ -353,7 +359,7 @@ VERBS: Mapping[str, Verb] = {
 """All verbs, in the order of the help."""
 
 
-# -- what follows a verb ---------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def _check_exists(notebook: Notebook, name: str) -> None:
@@ -366,11 +372,11 @@ def _make_unknown(notebook: Notebook, name: str) -> NoSuchTool:
 
 
 def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
-    """Read the arguments of a call: a JSON object, or ``name=value`` pairs.
+    """Parse the arguments of a call: a JSON object, or ``name=value`` pairs.
 
     Args:
-        text: As it stands in the cell.
-        quotes: Whether an error may quote it: outputs are stored, and this may be a secret.
+        text: As written in the cell.
+        quotes: Whether an error may quote it; false for secrets, since outputs are stored.
 
     Raises:
         UsageError: They are neither.
@@ -426,7 +432,7 @@ def _show_block(block: ContentBlock) -> None:
             print_output(f"{block.about}: {block.uri}")
         case Audio():
             player = Player(data=block.data)
-            # It guesses only those of files, and writes them into its HTML as they are.
+            # It guesses types only from file names, and does not escape this in its HTML.
             player.mimetype = escape(block.mime_type)
             display(player)
         case Resource(data=str(text)):

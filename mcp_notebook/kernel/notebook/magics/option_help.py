@@ -1,7 +1,7 @@
 """Help on the options of a tool, for ``%%mcp_tool?`` and ``mcp_tool?``.
 
-Pure. The texts are those of the option table. They are put together only when somebody asks for
-help: that reads and parses source code, which would slow down ``%load_ext``.
+Pure. The texts come from the option table. They are built only on request: that parses source code,
+which would slow down ``%load_ext``.
 """
 
 import inspect
@@ -22,7 +22,7 @@ _PREFIX = (
 
 
 def describe_line_options() -> str:
-    """Return the options on the line of ``%%mcp_tool``, each with an example and what it does."""
+    """Return the help on the options of ``%%mcp_tool``, each with an example."""
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
     rows = option_table.list_options()
@@ -36,7 +36,7 @@ def describe_line_options() -> str:
 
 
 def describe_keywords() -> str:
-    """Return the keywords of ``@mcp_tool``, each with its values and what it does."""
+    """Return the help on the keywords of ``@mcp_tool``, each with its type and default."""
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
     return _describe_groups(
@@ -56,18 +56,18 @@ def _describe_groups(entries: Sequence[tuple["OptionRow", str]], safety: str) ->
 
 
 def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> None:
-    """Have IPython's ``function?`` show more than the docstring.
+    """Extend the docstring that IPython's ``function?`` shows.
 
     Args:
         function: The function.
-        describe: Returns what follows its docstring; called for each request.
+        describe: Returns the text after its docstring; called for each request.
     """
     docstring = inspect.getdoc(function)
     vars(function)["getdoc"] = lambda: f"{docstring}\n\n{describe()}"  # IPython's hook
 
 
 def document_keywords(function: Callable[..., Any]) -> None:
-    """Give a function with ``**options`` a signature and a help that name them all."""
+    """Give a function with ``**options`` a signature and help with all options."""
     first, *_ = inspect.signature(function).parameters.values()
     keywords = inspect.signature(ToolOptions).parameters.values()
     vars(function)["__signature__"] = inspect.Signature([first, *keywords])
@@ -81,7 +81,7 @@ def _format_head(row: "OptionRow") -> str:
 
 
 def format_entry(head: str, text: str) -> str:
-    """Return a line and below it what it does, narrow enough for a notebook."""
+    """Return a head line and an indented explanation, narrow enough for a notebook."""
     return "\n".join(_indent(head, 2)) + "\n" + "\n".join(_indent(text, 6))
 
 

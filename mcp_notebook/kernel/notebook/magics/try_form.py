@@ -1,8 +1,8 @@
 """The form of ``%mcp try TOOL``: a field for each parameter, a button, and the result below.
 
 Runs on the kernel's main thread: in the cell that shows the form, and between cells when the button
-is pressed. The form is made of ipywidgets, which is imported for the first form. It sends what
-``%mcp call`` would send; the tool's own check says what is wrong with it.
+is pressed. The form uses ipywidgets, which is imported with the first form. It calls the tool like
+``%mcp call``, and leaves validation to the tool.
 """
 
 import json
@@ -22,18 +22,18 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.redaction import has_secrets
 
 _LABELS = "10em"
-"""How wide they are."""
+"""Width of the labels."""
 _OMITTED = object()
-"""Stands for a parameter that a call leaves out."""
+"""The value of a parameter that the call omits."""
 
 
 @dataclass(frozen=True)
 class _Field:
-    """What the user enters for one parameter."""
+    """The input field of one parameter."""
 
     widget: Any
     read: Callable[[Any], Any]
-    """Returns the argument for what the widget holds."""
+    """Converts the widget's value to the argument."""
 
 
 def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> Any:
@@ -68,7 +68,7 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
         values = {name: field.read(field.widget.value) for name, field in fields.items()}
         for field in fields.values():
             if isinstance(field.widget, widgets.Password):
-                field.widget.value = ""  # a frontend may save what stands in a form
+                field.widget.value = ""  # a frontend may save the widget's state
         with output:
             call({name: value for name, value in values.items() if value is not _OMITTED})
 
@@ -113,7 +113,7 @@ def _make_field(widgets: Any, name: str, item: Any, schema: Mapping[str, Any]) -
 
 
 def _list_choices(target: Mapping[str, Any]) -> list[Any] | None:
-    """Return the values that a parameter may have; None if they are too many to list."""
+    """Return the values that a parameter may have; None if they cannot be listed."""
     if target.get("type") == "boolean":
         return [False, True]
     values = target.get("enum")
@@ -123,7 +123,7 @@ def _list_choices(target: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _read_value(text: str) -> Any:
-    """Return JSON as its value and anything else as text, as ``%mcp call`` does."""
+    """Return the value of JSON, and any other text as it is, like ``%mcp call``."""
     if not text.strip():
         return _OMITTED
     try:

@@ -1,12 +1,12 @@
-"""The live panel: shown by ``%mcp panel``, and shown anew by itself, also while a cell runs.
+"""The live panel: shown by ``%mcp panel`` and updated automatically, also while a cell runs.
 
-Runs in the user's kernel. A daemon thread waits for changes, which others tell it of on any
-thread, and updates the output; it is started with the first panel. All panels of a notebook are one
-output in several places: each change is sent once, however many there are.
+Runs in the user's kernel. A daemon thread, started with the first panel, waits for changes, which
+any thread may note, and updates the output. All panels of a notebook are one output in several
+places, so each change is sent once.
 
-A burst of changes is shown as it happens, a few times a second. A kernel that is called without end
-for days shows what is new every few seconds, and twice a minute once no cell has run for an hour:
-then probably nobody looks, and Jupyter Server keeps each update for a page that was closed.
+A burst of changes is shown at once, a few times a second. Under constant load, the panel is updated
+every few seconds, and twice a minute when no cell has run for an hour: then probably nobody is
+looking, and Jupyter Server buffers each update for a page that was closed.
 """
 
 import contextlib
@@ -27,34 +27,34 @@ from mcp_notebook.kernel.notebook.panel.panel_view import build_panel
 logger = logging.getLogger(__name__)
 
 _END_LIMIT = 2.0
-"""Seconds to wait for the thread to end, which an update may keep busy."""
+"""Seconds to wait for the thread to end, which may be busy with an update."""
 SHORTEST = 0.3
 """Seconds between two updates."""
 SETTLING = 0.05
-"""Seconds that an update waits for more: a short call comes and ends within them."""
+"""Seconds that an update waits for more changes: a short call ends within them."""
 BURST = 100
-"""Updates that may come at the shortest distance."""
+"""Updates that may follow each other after `SHORTEST` seconds."""
 STEADY = 3.0
-"""Seconds between two updates in the long run."""
+"""Seconds between two updates under constant load."""
 ASLEEP = 30.0
-"""The same when no cell has run for long."""
+"""Seconds between two updates when the notebook is not in use."""
 ASLEEP_AFTER = 3600.0
-"""Seconds after the last cell."""
+"""Seconds after the last cell until the notebook counts as not in use."""
 
 
 class StateReader(Protocol):
-    """Knows what the panel shows: a `PanelSource`."""
+    """Reads the panel's state: a `PanelSource`."""
 
     @property
     def log(self) -> CallLog:
-        """Tells of the calls."""
+        """The log of calls."""
 
     def read(self) -> PanelState:
-        """Return what the panel shows now; on any thread."""
+        """Return the current state; on any thread."""
 
 
 class UpdateRate:
-    """Says when the next update may go out. Pure: the time goes in.
+    """Rate limit of the updates, a token bucket. Pure: callers pass the time.
 
     Args:
         now: The monotonic clock's time, in seconds.
@@ -64,10 +64,10 @@ class UpdateRate:
         self._last_update = now - SHORTEST
         self._last_use = now
         self._left = float(BURST)
-        """Updates that may come at the shortest distance, as of `_counted`."""
+        """Tokens in the bucket, as of `_counted`."""
         self._counted = now
         self._first_change: float | None = None
-        """When what is to be shown next began to change."""
+        """When the first change came that is not shown yet."""
 
     def note_use(self, now: float) -> None:
         """Note that the user works in the notebook."""
@@ -75,23 +75,23 @@ class UpdateRate:
         self._last_use = now
 
     def note_update(self, now: float) -> None:
-        """Note that an update went out."""
+        """Note that an update was sent."""
         self._count(now)
         self._last_update = now
         self._left = max(self._left - 1, 0.0)
 
     @property
     def has_change(self) -> bool:
-        """Whether there is something new that is not shown."""
+        """Whether there is a change that is not shown yet."""
         return self._first_change is not None
 
     def note_change(self, now: float) -> None:
-        """Note that there is something new."""
+        """Note a change."""
         if self._first_change is None:
             self._first_change = now
 
     def wait(self, now: float) -> float:
-        """Return the seconds until what is new may be shown; 0 or less if it may now."""
+        """Return the seconds until the next update may be sent; 0 or less if it may be sent now."""
         self._count(now)
         assert self._first_change is not None
         due = max(self._first_change + SETTLING, self._last_update + SHORTEST)
@@ -100,14 +100,14 @@ class UpdateRate:
         return due - now
 
     def take_change(self) -> None:
-        """Note that what is new is being shown; what comes from now on is new again."""
+        """Note that all changes so far are being shown."""
         self._first_change = None
 
     def _find_distance(self, now: float) -> float:
         return STEADY if now - self._last_use < ASLEEP_AFTER else ASLEEP
 
     def _count(self, now: float) -> None:
-        """Allow updates for the time that has passed."""
+        """Refill the bucket for the time that has passed."""
         passed = max(now - self._counted, 0.0)
         self._left = min(self._left + passed / self._find_distance(now), float(BURST))
         self._counted = now
@@ -119,21 +119,21 @@ class LivePanel:
     It observes the log of calls (`kernel.calls.call_log.CallLogObserver`).
 
     Args:
-        source: What it shows.
-        display: Where it shows it.
+        source: Reads its state.
+        display: Its output.
     """
 
     def __init__(self, source: StateReader, display: LiveDisplay) -> None:
         self.display = display
-        """All its places in the notebook."""
+        """Its output, in all places of the notebook."""
         self._source = source
         self._condition = threading.Condition()
-        """Guards what follows; the thread waits for it."""
+        """Guards the attributes below; the thread waits for it."""
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._rate = UpdateRate(monotonic())
         self._last: PanelState | None = None
-        """What the thread sent last."""
+        """The state that the thread sent last."""
 
     @property
     def is_shown(self) -> bool:
@@ -141,19 +141,19 @@ class LivePanel:
         return self._thread is not None
 
     def show(self) -> None:
-        """Show the panel below the cell that runs."""
+        """Show the panel below the running cell."""
         state = self._source.read()
         self.display.show(build_panel(state, _make_stamp()))
         self._follow(state)
 
     def take_over(self, previous: "LivePanel") -> None:
-        """Go on with the output of the panel of an extension that was loaded again."""
+        """Continue the panel of the extension that this one replaces."""
         if previous.is_shown:
             self.display = previous.display
             self._follow(None)
 
     def close(self, reason: str) -> None:
-        """Show that the panel is gone, and why; harmless when done twice."""
+        """Show that the panel has ended, and why; harmless when called twice."""
         with self._condition:
             is_first, self._is_closed = not self._is_closed, True
             self._condition.notify_all()
@@ -162,18 +162,18 @@ class LivePanel:
         self._source.log.unsubscribe(self)
         if self._thread is not threading.current_thread():
             self._thread.join(_END_LIMIT)
-        if not self._thread.is_alive():  # else what keeps it busy would do the same here
-            with contextlib.suppress(Exception):  # what it reads may be half gone
+        if not self._thread.is_alive():  # otherwise reading could hang here as well
+            with contextlib.suppress(Exception):  # the notebook is being taken down
                 self._last = self._source.read()
         if self._last is not None:
             state = replace(self._last, departure=reason)
             self.display.update(build_panel(state, _make_stamp()))
 
     def note_change(self) -> None:
-        """Show soon what there is now."""
+        """Note that something has changed; an update follows soon."""
         with self._condition:
             if self._thread is not None and not self._rate.has_change:
-                # Once: what comes while an update is due must not wake the thread.
+                # Only once: further changes before the update must not wake the thread.
                 self._rate.note_change(monotonic())
                 self._condition.notify_all()
 
@@ -183,24 +183,24 @@ class LivePanel:
             self._rate.note_use(monotonic())
         self.note_change()  # a call may wait for the cell
 
-    # -- what the log of calls tells ---------------------------------------------------------------
+    # -- observes the log of calls -----------------------------------------------------------------
 
-    def call_came(self, call: LoggedCall) -> None:  # noqa: ARG002 - as the log tells it
-        """Show a call that came."""
+    def call_came(self, call: LoggedCall) -> None:  # noqa: ARG002 - the observer's interface
+        """Show a new call."""
         self.note_change()
 
     def call_moved(self, call: LoggedCall) -> None:  # noqa: ARG002
-        """Show that a call runs, or waits."""
+        """Show a call's new state."""
         self.note_change()
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002
-        """Show what became of a call."""
+        """Show how a call ended."""
         self.note_change()
 
     # -- the thread --------------------------------------------------------------------------------
 
     def _follow(self, state: PanelState | None) -> None:
-        """Keep the panel up to date from now on; `state` is what it shows."""
+        """Start updating the panel, which shows `state`."""
         with self._condition:
             if self._thread is None and not self._is_closed:
                 self._last = state
@@ -219,7 +219,7 @@ class LivePanel:
                 logger.exception("the panel could not be updated")
 
     def _wait_for_change(self) -> bool:
-        """Wait until something new may be shown; return whether the panel goes on."""
+        """Wait until an update is due; return False when the panel is closed."""
         with self._condition:
             while not self._is_closed:
                 if not self._rate.has_change:
@@ -236,7 +236,7 @@ class LivePanel:
         if state == self._last:
             return
         bundle = build_panel(state, _make_stamp())
-        if self._is_closed:  # it may say already that it is gone
+        if self._is_closed:  # `close` may have sent the last update
             return
         self.display.update(bundle)
         self._last = state

@@ -1,9 +1,9 @@
-"""Where the live panel's values come from: the notebook's tools, its log of calls, its bridges.
+"""Reads the live panel's state from the notebook's tools, its log of calls and its bridges.
 
-Runs on any thread; changes nothing. What it reads may change meanwhile: each value is right for
-itself, and the next update has the rest. What a call returned becomes a thumbnail: a line of text,
-and a picture of a few kilobytes. PIL is never imported for that; where the notebook has not loaded
-it, only a picture that is small already is shown.
+Runs on any thread; read-only. The notebook may change meanwhile: each value is consistent by
+itself, and the next update brings the rest. A call's result becomes a thumbnail: a line of text and
+a picture of a few kilobytes. PIL is never imported for that; if the notebook has not loaded it,
+only small pictures are shown.
 """
 
 import io
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 LAST_CALLS = 8
 """Calls that have ended, in the panel."""
 _LONG_WAIT = 1.0
-"""Seconds that a call waits before its line says so."""
+"""Seconds of waiting from which a call's line mentions it."""
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
 MAX_TEXT = 80
 """Characters of a thumbnail's text."""
@@ -54,14 +54,14 @@ MAX_BYTES = 6_000
 MAX_PIXELS = 50_000_000
 """Pixels of a picture that is decoded for its thumbnail."""
 SIDES = (128, 64)
-"""Width and height of a thumbnail's picture, at most, in pixels."""
+"""Maximal width and height of a thumbnail's picture, in pixels."""
 _SMALLER = (1.0, 0.75, 0.5)
-"""Factors of the sides that are tried until the bytes fit."""
+"""Scale factors to try until the picture has at most `MAX_BYTES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PanelSource:
-    """The parts of the notebook that the panel reads."""
+    """Reads the panel's state."""
 
     registry: ToolRegistry
     """Its tools."""
@@ -76,21 +76,21 @@ class PanelSource:
     get_refusal: Callable[[], str | None]
     """Returns why the last bridge was refused, if it was."""
     get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
-    """Returns the tools that clients see under other names, by their own."""
+    """Returns the tools that clients see under other names, by their own names."""
     list_clients: Callable[[], Iterable[messages.ClientCount]]
-    """Returns the clients that are connected, of each bridge."""
+    """Returns the connected clients of all bridges."""
     server_address: str | None = None
-    """Where the Jupyter server of the notebook serves its tools, in words."""
+    """Where the notebook's Jupyter Server serves its tools, in words."""
     _thumbnails: dict[int, Thumbnail] = field(default_factory=dict)
-    """Of the calls that were shown last, by their numbers: a picture takes milliseconds."""
+    """Cached thumbnails of the last calls, by number: a picture takes milliseconds."""
 
     @property
     def log(self) -> CallLog:
-        """Tells of the calls."""
+        """The log of calls."""
         return self.invoker.log
 
     def read(self) -> PanelState:
-        """Return what the panel shows now."""
+        """Return the current state."""
         logged = [call for call in self.invoker.log.list_calls() if call.state in ENDED]
         counts = self.invoker.log.count_calls()
         bridge, names = find_bridge(self.settings), self.get_listed_names()
@@ -144,7 +144,7 @@ class PanelSource:
         )
 
     def _find_thumbnail(self, call: LoggedCall) -> Thumbnail:
-        if call.error is not None:  # without secrets, which the result may have
+        if call.error is not None:  # the result may contain secrets, the error does not
             return make_thumbnail(Result([Text(call.error)], is_error=True))
         thumbnail = self._thumbnails.get(call.number)
         if thumbnail is None:
@@ -156,10 +156,10 @@ class PanelSource:
 
 
 def find_server_address(env: Mapping[str, str]) -> str | None:
-    """Return where the Jupyter server of the notebook serves its tools, in words; None if nowhere.
+    """Return where the notebook's Jupyter Server serves its tools, in words; None if it does not.
 
     Args:
-        env: The kernel's environment variables, which Jupyter Server hands on.
+        env: The kernel's environment variables, inherited from Jupyter Server.
     """
     path = env.get(SERVER_PATH)
     if path is None:
@@ -171,7 +171,7 @@ def find_server_address(env: Mapping[str, str]) -> str | None:
 
 
 def _join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, ...]:
-    """Return the clients of all bridges, each program once."""
+    """Return the clients of all bridges, grouped by program."""
     numbers: Counter[str] = Counter()
     for client in counts:
         numbers[ClientProgram(client.name, client.version).label] += client.number
@@ -179,7 +179,7 @@ def _join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, .
 
 
 def _describe_doing(call: ActiveCall, *, runs_cell: bool) -> str:
-    """Return what a call does, with times that stay right while nothing happens."""
+    """Return a call's state, with the time of its last change."""
     since = format_time(time.time() - (monotonic() - call.since))
     if call.is_stopping:
         return f"answered at {since}, and its code is still running"
@@ -208,11 +208,11 @@ def _find_end(call: LoggedCall) -> float:
     return call.came + call.queue_seconds + call.run_seconds
 
 
-# -- what a call returned, in small ----------------------------------------------------------------
+# -- thumbnails ------------------------------------------------------------------------------------
 
 
 def make_thumbnail(result: Result) -> Thumbnail:
-    """Return a result in small."""
+    """Return the thumbnail of a result."""
     text = _summarize(result)
     picture = next((block for block in result.content if isinstance(block, Image)), None)
     if picture is None or result.is_error:
@@ -222,7 +222,7 @@ def make_thumbnail(result: Result) -> Thumbnail:
 
 
 def _summarize(result: Result) -> str:
-    """Return the first line of text, and the number of other things."""
+    """Return the first line of text, and counts of the other content blocks."""
     texts = [block.text for block in result.content if isinstance(block, Text)]
     lines = (line.strip() for text in texts for line in strip_escapes(text[:2_000]).splitlines())
     first = next(filter(None, lines), "")
@@ -246,13 +246,13 @@ def _name_kind(block: ContentBlock) -> str:
 
 
 def _shorten(text: str, limit: int = MAX_TEXT) -> str:
-    """Return a text of one line that is not longer than that."""
+    """Return a text on one line, cut to a length."""
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _shrink(data: Any) -> tuple[bytes, str] | None:
-    """Return an encoded picture that is small, and its type; None if it cannot be made."""
+    """Return a small encoded picture and its MIME type; None if that is not possible."""
     if not isinstance(data, bytes):
         return None
     pil = find_imported("PIL.Image")
@@ -262,7 +262,7 @@ def _shrink(data: Any) -> tuple[bytes, str] | None:
     try:
         with pil.open(io.BytesIO(data)) as image:
             if image.width * image.height > MAX_PIXELS:
-                return None  # decoded, it would take a hundred times the memory of its file
+                return None  # a decompression bomb, perhaps
             return _encode(image.convert("RGBA"))
     except Exception:  # a picture of a kind that this PIL cannot read
         logger.debug("a picture has no thumbnail", exc_info=True)

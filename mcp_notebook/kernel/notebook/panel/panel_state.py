@@ -1,7 +1,7 @@
-"""What the live panel shows, as plain values.
+"""The state of the live panel, as plain values.
 
-Runs on any thread; pure. Times are texts as the panel shows them, so that two states are equal if
-and only if they look the same.
+Runs on any thread; pure. Times are formatted texts, so that two states are equal if and only if
+they look the same.
 """
 
 from dataclasses import dataclass, field
@@ -9,39 +9,39 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """What a call returned, small."""
+    """A call's result in small."""
 
     text: str
-    """In a few words, on one line."""
+    """A short line."""
     picture: bytes | None = field(default=None, repr=False)
     """A small picture, encoded."""
     mime_type: str = ""
-    """Of the picture."""
+    """The picture's MIME type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientLine:
-    """The clients of one program that are connected."""
+    """The connected clients of one program."""
 
     name: str
-    """Name and version, as the program says."""
+    """The program's name and version."""
     number: int = 1
-    """How many there are."""
+    """The number of clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolLine:
-    """A tool, and what became of its calls."""
+    """A tool, with counts of its calls."""
 
     name: str
     listed_as: str | None = None
-    """The name that clients see, if it is another one."""
+    """The name that clients see, if it is different."""
     calls: int = 0
-    """Calls that have ended, since the extension was loaded."""
+    """Ended calls since the extension was loaded."""
     errors: int = 0
-    """Those of them that were answered with an error."""
+    """How many of them ended with an error."""
     last: str = ""
-    """When the last call ended, and how; "" if there was none."""
+    """When and how the last call ended; "" if there was none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +52,13 @@ class OpenCall:
     """Its number in the log of calls."""
     tool: str
     client: str
-    """Who called; "" if nobody says."""
+    """The client; "" if unknown."""
     doing: str
-    """What it does or waits for, and since when."""
+    """Its state, and since when."""
     is_stopping: bool = False
-    """It was asked to stop."""
+    """Whether it was asked to stop."""
     on_main_thread: bool = True
-    """The notebook's own interrupt stops it, once it runs."""
+    """Whether the notebook's interrupt stops it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,33 +69,33 @@ class EndedCall:
     at: str
     """When it was answered."""
     text: str
-    """As one would write it in Python, short and without secrets."""
+    """The call in Python, shortened and without secrets."""
     client: str
     outcome: str
-    """How it ended, and how long that took."""
+    """How it ended, and after how long."""
     is_error: bool = False
     thumbnail: Thumbnail
 
 
 @dataclass(frozen=True, kw_only=True)
 class PanelState:
-    """All that a panel shows."""
+    """Everything that the panel shows."""
 
     notebook: str
     """Its name."""
     kernel: str
     """The id of its kernel's record, which the stop buttons send."""
     addresses: tuple[str, ...] = ()
-    """Where clients reach the notebook over HTTP; empty if they do not."""
+    """Where clients reach the notebook over HTTP; empty if it is not served."""
     clients: tuple[ClientLine, ...] = ()
     tools: tuple[ToolLine, ...] = ()
     missing: tuple[str, ...] = ()
-    """Why clients miss tools, a sentence or two each."""
+    """Tools that clients do not see, with the reason, a sentence or two each."""
     open_calls: tuple[OpenCall, ...] = ()
     """Oldest first."""
     ended_calls: tuple[EndedCall, ...] = ()
     """The last ones, latest first."""
     more_calls: int = 0
-    """Calls that have ended and are not among them."""
+    """The number of earlier ended calls."""
     departure: str | None = None
-    """Why the panel has ended, as a sentence; None while it is live."""
+    """A sentence on why the panel has ended; None while it is live."""

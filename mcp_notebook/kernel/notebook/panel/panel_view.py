@@ -1,7 +1,7 @@
-"""The live panel as a notebook shows it: HTML, and the same in plain text.
+"""Renders the live panel as HTML and as plain text.
 
-Runs on any thread. Pure: a state goes in, a MIME bundle comes out. All text is escaped, colours go
-with light and dark themes, and nothing but the stop buttons needs scripts.
+Runs on any thread. Pure: a state goes in, a MIME bundle comes out. All text is escaped, colours
+suit light and dark themes, and only the stop buttons need scripts.
 """
 
 import shlex
@@ -21,7 +21,7 @@ from mcp_notebook.kernel.notebook.panel.panel_state import (
 from mcp_notebook.text.wording import count, make_printable
 
 MAX_TOOLS = 30
-"""Tools in the panel; a notebook with more has them in ``%mcp list``."""
+"""Tools in the panel; ``%mcp list`` shows all."""
 MAX_OPEN = 12
 """Open calls in the panel."""
 
@@ -30,22 +30,21 @@ _GOOD, _BAD = "#2e9e4f", "#d9534f"
 _HEADING = "<div style='margin:.6em 0 0'><b>{}</b></div>"
 _CELL = "<td style='text-align:left;vertical-align:top'>{}</td>"  # notebooks align to the right
 _SOFT = "<span style='opacity:.7'>{}</span>"
-_NO_ADDRESS = "not served over HTTP (`%mcp serve` starts that)"
+_NO_ADDRESS = "not served over HTTP (`%mcp serve` starts a server)"
 _NO_CLIENTS = "none connected"
 _NO_TOOLS = "None yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 _NO_CALLS = "None yet."
 _STANDS_STILL = (
-    "If this panel stands still after the page was loaded again or the kernel was restarted, run "
-    "`%mcp panel` again."
+    "If this panel stops updating after a page reload or a kernel restart, run `%mcp panel` again."
 )
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 ROUTE = "mcp-notebook/calls/stop"
-"""Of the server extension, below the server's base URL."""
+"""Path of the server extension's endpoint, below the server's base URL."""
 
-# It becomes one line, so that each statement needs its semicolon or braces. What a page without
-# Jupyter Server forbids (its cookies, say) ends in `catch`. `onmousedown`: when the panel shows
-# something new between the two halves of a click, there is no click. `onclick` is for the keyboard.
-# `event.button`: the other buttons of a mouse open a menu, and stop nothing.
+# The script is joined to one line, so each statement needs its semicolon or braces. Errors on pages
+# without Jupyter Server (forbidden cookies, say) end in `catch`. `onmousedown`, because an update
+# of the panel between mouse down and mouse up would cancel the click; `onclick` is for keyboards.
+# `event.button`: only the main mouse button stops a call.
 _SCRIPT = """
 if (this.disabled || event.button) return; this.disabled = true;
 var b = this; b.textContent = 'stopping';
@@ -73,8 +72,8 @@ def build_panel(state: PanelState, stamp: str) -> dict[str, str]:
     """Return the MIME bundle of a panel.
 
     Args:
-        state: What it shows.
-        stamp: When and by which kernel: outputs are stored, and look alive long after.
+        state: The panel's state.
+        stamp: When and by which kernel it was made: stored outputs look live long afterwards.
     """
     return {
         "text/html": make_printable(_render_html(state, stamp)),
@@ -82,7 +81,7 @@ def build_panel(state: PanelState, stamp: str) -> dict[str, str]:
     }
 
 
-# -- words that both have --------------------------------------------------------------------------
+# -- texts for both --------------------------------------------------------------------------------
 
 
 def _describe_client(client: ClientLine) -> str:
@@ -90,7 +89,7 @@ def _describe_client(client: ClientLine) -> str:
 
 
 def _describe_counts(tool: ToolLine) -> str:
-    if not tool.calls:  # of names beyond `call_log.MAX_COUNTED`, nobody counts the calls
+    if not tool.calls:  # beyond `call_log.MAX_COUNTED` names, calls are not counted
         return f"last: {tool.last}" if tool.last else "not called yet"
     errors = f", {count(tool.errors, 'error')}" if tool.errors else ""
     return f"{count(tool.calls, 'call')}{errors}; last: {tool.last}"
@@ -272,10 +271,10 @@ def _indent(title: str, lines: Sequence[str], empty: str) -> list[str]:
 
 # -- the button that stops a call ------------------------------------------------------------------
 #
-# A click reaches the page's own server, where the extension of `mcp_notebook.jupyter` stops calls
-# even while the kernel is busy. In a page without that server (VS Code, an older installation), the
-# button names the command that does it instead. A notebook that is not trusted, and a page without
-# scripts, show no button at all: the panel has the command beside it.
+# A click goes to the page's own server, where the extension of `mcp_notebook.jupyter` stops calls
+# even while the kernel is busy. On a page without that server (VS Code, an older installation), the
+# button shows the command to run instead. Untrusted notebooks and pages without scripts show no
+# button, but always the command.
 
 
 def format_command(notebook: str, number: int) -> str:

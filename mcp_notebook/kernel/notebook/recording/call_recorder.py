@@ -1,8 +1,8 @@
-"""``%mcp record``: each call becomes a cell of a notebook file, which is valid at every moment.
+"""``%mcp record``: writes each call as a cell to a notebook file, which is valid at every moment.
 
-Runs in the user's kernel. Calls are handed over on any thread; one thread of the recorder writes
-the file. It writes a whole new file each time and renames it, so that neither a kill nor a full
-disk leaves half a notebook; calls that come meanwhile go into the next one together.
+Runs in the user's kernel. Calls are queued on any thread; one thread of the recorder writes the
+file. It writes a complete new file each time and renames it, so that neither a kill nor a full disk
+leaves half a notebook. Calls that end meanwhile are written together the next time.
 """
 
 import json
@@ -35,13 +35,13 @@ from mcp_notebook.text.wording import count
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 64 * 2**20
-"""Bytes of cells that wait for a slow disk; calls that come then are left out, and counted."""
+"""Bytes of cells in the queue; beyond that, calls are counted but not recorded."""
 RETRY = 5.0
-"""Seconds until a file that could not be written is tried again."""
+"""Seconds until a failed write is retried."""
 CLOSE_LIMIT = 5.0
 """Seconds that the kernel waits for the last cells when the recording ends."""
 _PAUSE = 10
-"""After a write comes a pause of so many times what it took: copies must not keep a disk busy."""
+"""Pause after a write, as a multiple of its duration: copies must not keep a disk busy."""
 _HEAD = b'{\n"cells": [\n'
 _BETWEEN = b",\n"
 
@@ -52,7 +52,7 @@ class CallRecorder:
     Args:
         path: The file.
         notebook: The name of the notebook whose calls these are.
-        appends: Whether to add to a recording that is there already.
+        appends: Whether to add to an existing recording.
 
     Raises:
         RecordingError: The file exists already, is not a recording, or cannot be written.
@@ -60,13 +60,13 @@ class CallRecorder:
 
     def __init__(self, path: Path, notebook: str, *, appends: bool = False) -> None:
         self.path = path
-        """Where it records."""
+        """The file."""
         self.count = 0
-        """Calls that were recorded so far; the last ones may not be in the file yet."""
+        """Recorded calls; the last ones may not be in the file yet."""
         self.missed = 0
-        """Calls that were left out: the disk was full or too slow."""
+        """Calls that were not recorded because the disk was full or too slow."""
         self.problem: str | None = None
-        """Why the file cannot be written at the moment."""
+        """Why the file cannot be written now; None if it can."""
         self._metadata = _encode(
             {
                 "kernelspec": {
@@ -84,12 +84,12 @@ class CallRecorder:
             NBFORMAT["nbformat_minor"],
         )
         self._identity: tuple[int, int, int] | None = None
-        """What identifies the file as this recorder left it: inode, size, time of change."""
+        """Inode, size and modification time of the file after the last write."""
         self._lock = threading.Condition()
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._writing: list[bytes] = []
-        """What is being written; it waits again if that fails."""
+        """Cells that are being written; they return to the queue if that fails."""
         self._is_wanted = False
         self._is_closed = False
         self._begin(notebook, appends=appends)
@@ -131,7 +131,7 @@ class CallRecorder:
             return self._lock.wait_for(lambda: not self._waiting and not self._writing, seconds)
 
     def close(self) -> bool:
-        """Record what has ended until now and nothing more; return whether all of it is written."""
+        """Stop recording, and return whether all calls so far are written."""
         with self._lock:
             self._is_closed = True
             self._lock.notify_all()
@@ -140,50 +140,50 @@ class CallRecorder:
             return not self._waiting and not self._writing
 
     def describe(self) -> str:
-        """Say what is recorded, and what is wrong with it."""
+        """Return a sentence on the recording, and its problems."""
         text = f"Recording calls to {self.path}: {self.format_count()} so far."
         return f"{text} {self.describe_problem()}".rstrip()
 
     def describe_problem(self) -> str:
-        """Say what is wrong with the file; "" if nothing is."""
+        """Return the problems with the file; "" if there are none."""
         texts = []
         if self.problem:
             with self._lock:
                 waiting = count(len(self._waiting) + len(self._writing), "call")
             texts.append(
-                f"It cannot be written ({self.problem}), and lacks {waiting}. Make room for it, or "
-                f"make it writable; it is tried again every {RETRY:.0f} s."
+                f"It cannot be written ({self.problem}), and lacks {waiting}. Free disk space, or "
+                f"make it writable; writing is retried every {RETRY:.0f} s."
             )
         if self.missed:
-            texts.append(f"Left out, as the disk was too slow: {count(self.missed, 'call')}.")
+            texts.append(f"Not recorded, as the disk was too slow: {count(self.missed, 'call')}.")
         return " ".join(texts)
 
     def format_count(self) -> str:
-        """Return how many calls were recorded so far, with the noun."""
+        """Return the number of recorded calls, with the noun."""
         return count(self.count, "call")
 
     # -- the file ----------------------------------------------------------------------------------
 
     def _begin(self, notebook: str, *, appends: bool) -> None:
-        """Make the file, or check the one that is there.
+        """Create the file, or check the existing one.
 
         Raises:
-            RecordingError: That is not possible.
+            RecordingError: It cannot be created, or is not a recording.
         """
         try:
             if appends and self.path.exists():
-                self.path = self.path.resolve()  # a link to a recording stays one
+                self.path = self.path.resolve()  # a symbolic link stays one
                 self._read_cells()
-                self._identity = None  # the first write takes it over in our own form
+                self._identity = None  # the first write rewrites it in our format
                 return
-            # Only where there is none: somebody's notebook must not be lost.
+            # Never overwrite a file: it may be somebody's notebook.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_HEAD + _encode(_make_title(notebook)) + self._tail)
             self._identity = _identify(self.path)
         except FileExistsError:
             raise RecordingError(
-                f"{self.path} is there already. Name another file, or add to this recording with "
+                f"{self.path} already exists. Name another file, or add to this recording with "
                 f"`%mcp record --append {shlex.quote(str(self.path))}`."
             ) from None
         except OSError as error:
@@ -207,13 +207,13 @@ class CallRecorder:
             is_recording = False
         if not is_recording or not isinstance(cells, list):
             raise RecordingError(
-                f"{self.path} is not a recording of calls, so none can be added to it. Name "
+                f"{self.path} is not a recording of calls, so calls cannot be added to it. Name "
                 "another file."
             )
         return cells
 
     def _write_cells(self) -> None:
-        """Write what waits until the recorder is closed; runs on the recorder's thread."""
+        """Write queued cells until the recorder is closed; runs on the recorder's thread."""
         pause = 0.0
         while True:
             with self._lock:
@@ -239,12 +239,12 @@ class CallRecorder:
                     return
 
     def _try_to_append(self, cells: list[bytes]) -> str | None:
-        """Write cells to the file; return why that is not possible."""
+        """Write cells to the file, and return the problem; None if it worked."""
         try:
             self._append(cells)
         except OSError as error:
             return error.strerror or str(error)
-        except RecordingError:  # somebody wrote something else there: leave it alone
+        except RecordingError:  # the file was replaced by something else: leave it alone
             self.path = find_free_name(self.path)
             self._identity = None
             return self._try_to_append(cells)
@@ -263,7 +263,7 @@ class CallRecorder:
                     file.seek(-len(self._tail), os.SEEK_END)
                     file.truncate()
                     file.write(_BETWEEN)
-                else:  # saved by somebody else, or new, or gone
+                else:  # changed by others, or new, or deleted
                     file.write(_HEAD)
                     before = self._read_cells() if self.path.exists() else [_make_title("")]
                     file.writelines(_encode(cell) + _BETWEEN for cell in before)
@@ -321,7 +321,7 @@ def _identify(path: Path) -> tuple[int, int, int] | None:
 
 
 def find_free_name(path: Path) -> Path:
-    """Return the path, or one like it with a number, where no file is."""
+    """Return the path, with a number if a file exists there."""
     other, number = path, 1
     while other.exists():
         number += 1

@@ -1,7 +1,7 @@
-"""``%mcp record``: the notebook's one recording, and a call as a cell.
+"""``%mcp record``: the notebook's recording, and the insertion of a call as a cell.
 
-Runs on the kernel's main thread, inside the user's cell. The file is the business of
-`call_recorder`, cells that of `call_cells`.
+Runs on the kernel's main thread, inside the user's cell. Left to others: the file (`call_recorder`)
+and its cells (`call_cells`).
 """
 
 import shlex
@@ -19,16 +19,16 @@ from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.wording import suggest
 
 RECORD_OPTIONS = ("--append", "--here", "--stop")
-"""What `%mcp record` takes besides a file, or the number of a call."""
+"""The options of `%mcp record`."""
 _MAX_DIGITS = 18
-"""Of a call's number: Python refuses to read very long ones."""
+"""Digits of a call's number: Python refuses to parse very long ones."""
 
 
 class Recording:
-    """The recording of a notebook's calls, while there is one.
+    """The recording of a notebook's calls, which can be started and stopped.
 
     Args:
-        log: Of the calls.
+        log: The log of calls.
         notebook_file: The notebook's file, for the recording's name.
     """
 
@@ -38,25 +38,25 @@ class Recording:
         self._recorder: CallRecorder | None = None
 
     def control(self, name: str | None, options: Collection[str]) -> str:
-        """Start, describe or end the recording, and return what to say.
+        """Start, describe or stop the recording, and return a message.
 
         Args:
-            name: The file; None if the line names none.
-            options: Those of the line.
+            name: The file; None if the line has none.
+            options: The options on the line.
 
         Raises:
-            UsageError: The line contradicts itself.
+            UsageError: The options contradict each other.
             RecordingError: The file cannot be used.
         """
         if "--stop" in options:
             if name or len(options) > 1:
-                raise UsageError("`%mcp record --stop` takes nothing else.")
+                raise UsageError("`%mcp record --stop` takes no other arguments.")
             return self.stop()
         if self._recorder is not None:
             if not name:
                 return self._recorder.describe()
             raise RecordingError(
-                f"Calls are already recorded to {self._recorder.path}. End that first: "
+                f"Calls are already being recorded to {self._recorder.path}. Stop that first: "
                 "`%mcp record --stop`."
             )
         if "--append" in options and not name:
@@ -64,15 +64,15 @@ class Recording:
         path = _make_path(name) if name else find_free_name(self._make_name())
         self._start(path, appends="--append" in options)
         return (
-            f"From now on, each call becomes a cell of {path}, with its arguments and what came "
-            "back. `%mcp record --stop` ends that."
+            f"From now on, each call becomes a cell of {path}, with its arguments and its result. "
+            "`%mcp record --stop` stops the recording."
         )
 
     def stop(self) -> str:
-        """End the recording, and return what to say."""
+        """Stop the recording, and return a message."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
-            return "No calls are being recorded. `%mcp record` starts that."
+            return "No calls are being recorded. `%mcp record` starts a recording."
         self._log.unsubscribe(recorder)
         is_whole = recorder.close()
         text = f"Recorded {recorder.format_count()} in {recorder.path}."
@@ -86,7 +86,7 @@ class Recording:
             self._recorder.flush()
 
     def describe(self) -> list[str]:
-        """Return sentences about the recording, none if there is none."""
+        """Return a sentence about the recording; empty if there is none."""
         return [] if self._recorder is None else [self._recorder.describe()]
 
     def _start(self, path: Path, *, appends: bool) -> None:
@@ -103,10 +103,10 @@ class Recording:
 
 
 def read_record_line(line: str) -> tuple[str | None, set[str]]:
-    """Return the file or number on the line of ``%mcp record``, None if there is none, and options.
+    """Return the file or number on the line of ``%mcp record``, or None, and the options.
 
     Raises:
-        UsageError: The line has something else, or too much.
+        UsageError: The line is invalid.
     """
     try:
         words = shlex.split(line)
@@ -128,10 +128,10 @@ def read_record_line(line: str) -> tuple[str | None, set[str]]:
 
 
 def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
-    """Return the code of the cell that ``%mcp record --here N`` puts into the notebook.
+    """Return the code of the cell that ``%mcp record --here N`` inserts into the notebook.
 
     Raises:
-        UsageError: There is no such call.
+        UsageError: There is no such call, or its arguments were too large to be kept.
     """
     last = log.list_calls()[-1:]
     if not text:
@@ -143,8 +143,8 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
         if match is None:
             newest = f" The last one is {last[0].number}." if last else ""
             raise UsageError(
-                f"The log has no call {text[:_MAX_DIGITS]}.{newest} `%mcp log` shows those that it "
-                "has; the limit max_logged_calls says how many it keeps."
+                f"The log has no call {text[:_MAX_DIGITS]}.{newest} `%mcp log` lists its calls; it "
+                "keeps as many as the limit max_logged_calls allows."
             )
         call = match
     if not call.is_complete and any(
@@ -152,7 +152,7 @@ def insert_call(log: CallLog, registry: ToolRegistry, text: str) -> str:
     ):
         raise UsageError(
             f"The arguments of call {call.number} were too large to be kept. `%mcp record` keeps "
-            "all arguments of the calls to come."
+            "all arguments of future calls."
         )
     tool = registry.get(call.tool)
     return format_call(call.tool, call.arguments, tool.function_schema if tool else None)

@@ -1,10 +1,10 @@
-"""A tool's arguments by a JSON Schema that its author wrote.
+"""Validates a tool's arguments by a JSON Schema that its author wrote.
 
-Runs in the user's kernel: at definition, validation wherever a call runs. Takes the place of what
-`signature_to_schema` reads from a signature: the schema is published as given (but see
-`recursion`), and the function gets the arguments as they came, by keyword. Nothing is converted. A
-``default`` in the schema is only an annotation, as in JSON Schema: an argument that is left out
-gets the function's default.
+Runs in the user's kernel: at definition, validation wherever a call runs. Replaces the schema that
+`signature_to_schema` makes from a signature. The author's schema is published as given (but see
+`recursion`), and the function gets the arguments as sent, by keyword, without conversion. A
+``default`` in the schema is only an annotation, as in JSON Schema: an omitted argument gets the
+function's default.
 """
 
 import heapq
@@ -47,21 +47,21 @@ _EXPLAINED = frozenset(
     {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "format"}
 )
-"""Keywords whose own schema in words says what is allowed."""
+"""Keywords that the description of a schema explains."""
 _NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
 _EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
 _COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
 _MAX_STEPS = 10_000
-"""References that are followed; half a second."""
+"""References that a validation follows; half a second."""
 _MAX_ERRORS = 10 * MAX_LINES
-"""Errors that are looked at: several may be one problem."""
+"""Errors that are examined: several may be one problem."""
 _MAX_BRANCHES = 5
 """Alternatives that a message explains."""
 
 
 @dataclass(frozen=True)
 class AuthorSchema:
-    """What a tool takes by its author's schema; has what `FunctionSchema` has."""
+    """A tool's arguments by its author's schema; has the interface of `FunctionSchema`."""
 
     description: str
     """The docstring of the function."""
@@ -72,22 +72,22 @@ class AuthorSchema:
     hidden: tuple[str, ...]
     """Parameters of the function that clients cannot set."""
     warnings: tuple[str, ...]
-    """What the author should know."""
+    """Hints for the author."""
     binding: Binding
     """How the function takes its arguments."""
     _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
 
     def prepare(self) -> None:
-        """Do nothing: all that `validate` needs is built at definition."""
+        """Do nothing: the validator was built at definition."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the function's arguments by name, as they came.
+        """Return the function's arguments by name, as sent.
 
-        JSON sent as text is read where the schema allows no text.
+        JSON within a text is parsed where the schema allows no text.
 
         Raises:
-            InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
+            InvalidArguments: One line for each problem: the parameter, its value, what is allowed.
         """
         try:
             arguments, errors = run_limited(self._find_errors, dict(arguments), _MAX_STEPS)
@@ -96,7 +96,7 @@ class AuthorSchema:
             if self._argument_names is not None:
                 extra |= arguments.keys() - self._argument_names
             if not lines:
-                # The schema is open, the function is not.
+                # The schema allows other names, but the function does not.
                 names = heapq.nsmallest(MAX_LINES + 1, extra)
                 lines = [explain_unknown((name,), self.input_schema) for name in names]
         except ValidationError as error:
@@ -104,11 +104,11 @@ class AuthorSchema:
         except TooManySteps as error:
             lines = [str(error)]
         except RecursionError:
-            lines = ["arguments: nested too deeply; send less deep ones."]
+            lines = ["arguments: nested too deeply; send less deeply nested values."]
         except Exception as error:
-            # Numbers beyond what Python's floats take, say.
+            # For example, a number beyond the range of floats.
             raise InvalidArguments(
-                f"arguments: cannot be compared with the schema ({type(error).__name__}: "
+                f"arguments: cannot be validated by the schema ({type(error).__name__}: "
                 f"{shorten_message(str(error))})."
             ) from error
         if len(lines) > MAX_LINES:
@@ -118,7 +118,7 @@ class AuthorSchema:
         return dict(arguments)
 
     def _explain(self, errors: list[Any], arguments: dict[str, Any]) -> list[str]:
-        """Return a line for each problem, and no more than one too many."""
+        """Return a line for each problem, at most `MAX_LINES` + 1."""
         if not errors:
             return []
         visible = redact_arguments(self.input_schema, arguments)
@@ -127,7 +127,7 @@ class AuthorSchema:
         return [scrub(line, secrets) for line in islice(every, MAX_LINES + 1)]
 
     def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-        """Return the arguments, their texts read as JSON where need be, and what is wrong."""
+        """Return the arguments, with JSON in texts parsed if need be, and the remaining errors."""
         errors: list[Any] = []
         for _ in range(MAX_LAYERS):
             refuse_infinite(arguments)
@@ -147,16 +147,16 @@ def read_author_schema(
     *,
     hidden_types: tuple[type, ...] = (),
 ) -> AuthorSchema:
-    """Bring together a function and the schema of its arguments.
+    """Check a schema, and that the function takes the arguments that it describes.
 
     Args:
-        function: What the calls run.
+        function: The tool's function.
         schema: As the author wrote it.
         tool: Name of the tool, for messages.
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
-        DefinitionError: The schema cannot be used, or the function does not take what it says.
+        DefinitionError: The schema cannot be used, or the function does not take its arguments.
     """
     plain = schema_check.check_schema(schema, tool, "input_schema")
     if problem := find_header_problem(plain):
@@ -195,16 +195,16 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
                 f"for: add `{name}`, or `**kwargs`, to the handler."
             )
     if _COMBINED & schema.keys():
-        return  # what is required may be said there
+        return  # these may require it
     for name in handler.required_names:
         if name not in schema.get("required", ()):
             raise DefinitionError(
-                f"`{tool}`: the handler needs `{name}`, which clients may leave out by "
-                f'`input_schema`: add it to `"required"`, or give the parameter a default.'
+                f"`{tool}`: the handler requires `{name}`, but `input_schema` makes it optional: "
+                f'add it to `"required"`, or give the parameter a default.'
             )
 
 
-# -- what a refusal says ---------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
     came = f"{format_path(path)}: {describe_sent(visible, value)}"
     if "propertyNames" in error.absolute_schema_path:
         name = MASK if visible == MASK else format_value(value)
-        came = f"{format_path(path)}: got a member named {name}"
+        came = f"{format_path(path)}: got the key {name}"
     if misses_container(error) and visible != MASK and (broken := find_json_error(value)):
         came = f"{came}; {broken}"
     if schema is False:
@@ -278,10 +278,10 @@ def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
 
 
 def _describe_branches(error: Any, refusal: _Refusal) -> str:
-    """Say which alternatives there are, or why none of them holds."""
+    """Return the alternatives, or why none of them matches."""
     options = error.schema[error.validator]
     if not error.context:
-        return f"more than one of the {len(options)} alternatives holds, and only one may"
+        return f"it matches several of the {len(options)} alternatives, but may match only one"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
         return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
     reasons: dict[Any, str] = {}
@@ -291,7 +291,7 @@ def _describe_branches(error: Any, refusal: _Refusal) -> str:
         reasons.setdefault(branch, line.removesuffix("."))
     listed = list(dict.fromkeys(filter(None, reasons.values())))
     rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
-    return f"one of these has to be put right: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
+    return f"correct one of these: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
 
 
 def _is_plain(schema: Mapping[str, Any]) -> bool:
@@ -305,10 +305,10 @@ def _name_format(schema: Mapping[str, Any]) -> str:
 
 def _describe_keyword(error: Any) -> str:
     words = {
-        "not": "that is just what is not allowed",
-        "uniqueItems": "each item may be there once",
-        "minProperties": f"at least {error.validator_value} members",
-        "maxProperties": f"at most {error.validator_value} members",
-        "contains": f"an item is missing: {format_value(error.validator_value)}",
+        "not": "the schema excludes it",
+        "uniqueItems": "items must be unique",
+        "minProperties": f"at least {error.validator_value} keys",
+        "maxProperties": f"at most {error.validator_value} keys",
+        "contains": f"no item matches {format_value(error.validator_value)}",
     }
     return words.get(error.validator) or str(error.message)

@@ -1,12 +1,11 @@
-"""A validator of values by a JSON Schema: jsonschema, with safe keywords in place of some.
+"""Validates values by a JSON Schema: jsonschema, with safe versions of some keywords.
 
-Runs in the user's kernel, wherever a call runs; a validator is never changed, so that calls on
-several threads share it. Loaded late, since jsonschema takes its time.
+Runs in the user's kernel, wherever a call runs; validators are immutable, so that calls on several
+threads share them. Loaded late, since jsonschema is slow to import.
 
-No text that a client sends can keep a validator busy for ever: regular expressions are those of
-pydantic's engine, whose time grows with the text's length; Python's own may take years for forty
-characters, and holds all threads of the kernel meanwhile. ``format`` is checked for the names in
-`FORMATS`, whatever is installed, and says nothing else.
+No text that a client sends can keep a validator busy forever: patterns run on pydantic's regex
+engine, in time linear in the text's length. Python's engine may take years for forty characters,
+and holds the GIL meanwhile. Only the formats in `FORMATS` are checked, whatever is installed.
 """
 
 import functools
@@ -32,17 +31,17 @@ LISTS_IN_PLACE = ("allOf", "anyOf", "oneOf")
 
 
 def make_validator(schema: dict[str, Any]) -> Any:
-    """Return a validator of `jsonschema` for a schema that was checked."""
+    """Return a validator of `jsonschema` for a schema by `schema_check`."""
     return _Validator(
-        # jsonschema would take its own validator for a schema that names its dialect.
+        # For a schema that names its dialect, jsonschema would use a validator of its own.
         {key: item for key, item in schema.items() if key != "$schema"},
-        registry=Registry(),  # the default one would fetch what it does not know
+        registry=Registry(),  # the default registry would fetch unknown references
         format_checker=_make_format_checker(),
     )
 
 
 def drop_unusable_patterns(schema: Any) -> Any:
-    """Return a schema without the regular expressions that `compile_pattern` cannot follow."""
+    """Return a schema without the patterns that `compile_pattern` does not support."""
     if isinstance(schema, list):
         return [drop_unusable_patterns(item) for item in schema]
     if not isinstance(schema, dict):
@@ -68,19 +67,19 @@ def _is_usable(pattern: str) -> bool:
 
 
 def find_errors(checker: Any, value: Any) -> Iterator[ValidationError]:
-    """Yield what is wrong with a value, one error after the other."""
+    """Yield the errors of a value."""
     yield from checker.iter_errors(value)
 
 
-# -- keywords about regular expressions and members, in place of jsonschema's own ------------------
+# -- keywords that replace jsonschema's own --------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=1000)
 def compile_pattern(pattern: str) -> SchemaValidator:
-    """Return what matches a regular expression, in a time that grows with the text's length.
+    """Return a validator that matches a pattern in time linear in the text's length.
 
     Raises:
-        Exception: The engine cannot follow it; pydantic's SchemaError, or a panic.
+        Exception: The engine does not support it: pydantic's SchemaError, or a panic.
     """
     return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
 
@@ -97,7 +96,7 @@ def _validate_pattern(
 
 
 def _descend(checker: Any, item: Any, schema: Any, key: str) -> Iterator[ValidationError]:
-    """Yield what is wrong with a member, with its path, which jsonschema forgets at ``False``."""
+    """Yield the errors of a property, with its path, which jsonschema omits for ``False``."""
     for error in checker.descend(item, schema):
         error.path.appendleft(key)
         yield error
@@ -106,7 +105,7 @@ def _descend(checker: Any, item: Any, schema: Any, key: str) -> Iterator[Validat
 def _validate_unique_items(
     checker: Any, unique: Any, value: Any, _schema: Any
 ) -> Iterator[ValidationError]:
-    """Compare texts: jsonschema compares each object with each other one, for minutes at worst."""
+    """Compare JSON texts: jsonschema compares all pairs of objects, for minutes at worst."""
     if unique and checker.is_type(value, "array"):
         texts = [json.dumps(_canonicalize(item), sort_keys=True) for item in value]
         if len(set(texts)) < len(texts):
@@ -114,7 +113,7 @@ def _validate_unique_items(
 
 
 def _canonicalize(value: Any) -> Any:
-    """Return a JSON value in the form that all values equal to it by JSON Schema have."""
+    """Return a JSON value in a form that is the same for all values equal by JSON Schema."""
     if isinstance(value, list):
         return [_canonicalize(item) for item in value]
     if isinstance(value, dict):
@@ -166,7 +165,7 @@ def _validate_unevaluated_properties(
 
 
 def _find_evaluated(checker: Any, value: Mapping[str, Any], schema: Any) -> set[str]:
-    """Return the keys of an object that a schema, or one that applies in place, evaluates."""
+    """Return the keys of an object that a schema or its in-place subschemas evaluate."""
     if isinstance(schema, bool):
         return set()
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
@@ -185,7 +184,7 @@ def _find_evaluated(checker: Any, value: Mapping[str, Any], schema: Any) -> set[
 
 
 def _list_applicable(checker: Any, value: Mapping[str, Any], schema: Any) -> Iterator[Any]:
-    """Yield the schemas in place that hold for an object."""
+    """Yield the in-place subschemas that an object matches."""
 
     def holds(subschema: Any) -> bool:
         return next(checker.descend(value, subschema), None) is None
@@ -222,7 +221,7 @@ _Validator: Any = cast("Any", extend)(
 
 
 def _parse_moment(text: str) -> object:
-    # Also without a zone, which RFC 3339 asks for: models leave it out.
+    # RFC 3339 requires a time zone, but models leave it out.
     if "T" not in text.upper():
         raise ValueError(text)
     return datetime.fromisoformat(text)
@@ -237,7 +236,7 @@ FORMATS: Mapping[str, Callable[[str], object]] = {
     "ipv6": ipaddress.IPv6Address,
     "uuid": uuid.UUID,
 }
-"""Formats that are checked, each with what raises ValueError for another text."""
+"""The formats that are checked, each with a parser that raises ValueError."""
 
 
 def _make_format_checker() -> FormatChecker:

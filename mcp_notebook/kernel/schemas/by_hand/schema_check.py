@@ -1,7 +1,7 @@
-"""JSON Schemas that an author wrote by hand, checked at definition.
+"""Checks JSON Schemas that an author wrote by hand.
 
-Runs in the user's kernel, on the thread that declares the tool. Loaded late, since jsonschema takes
-its time. Nothing is ever fetched: all references of a schema must lead into the schema itself.
+Runs in the user's kernel, on the thread that declares the tool. Loaded late, since jsonschema is
+slow to import. Nothing is ever fetched: all references must point into the schema itself.
 """
 
 import json
@@ -32,16 +32,16 @@ _IN_PLACE = ("not", "if", "then", "else")
 def check_schema(
     schema: Any, tool: str, option: str, *, of_arguments: bool = True
 ) -> dict[str, Any]:
-    """Return a copy of a schema that can be published and validated by.
+    """Return a copy of a schema that can be published and used for validation.
 
     Args:
         schema: What the author wrote.
         tool: Name of the tool, for messages.
         option: Where it was written, for messages.
-        of_arguments: It is that of all arguments together, which must be an object.
+        of_arguments: Whether it describes all arguments together, so that it must be an object.
 
     Raises:
-        DefinitionError: Names the place in the schema that cannot be, and why.
+        DefinitionError: Names the invalid place in the schema, and why.
     """
 
     def wrong(reason: str) -> DefinitionError:
@@ -57,7 +57,7 @@ def check_schema(
         raise wrong(_describe_json_error(error)) from None
     if len(text) > MAX_SCHEMA:
         raise wrong(
-            f"is {len(text)} characters of JSON; clients are sent at most {MAX_SCHEMA}: shorten it."
+            f"has {len(text)} characters of JSON, but the limit is {MAX_SCHEMA}: shorten it."
         )
     if of_arguments and plain.get("type") != "object":
         raise wrong(
@@ -84,22 +84,22 @@ def check_schema(
 def _describe_json_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply: make it flatter."
-    return f"is not valid JSON ({shorten_message(str(error))}): use what JSON has only."
+    return f"is not valid JSON ({shorten_message(str(error))}): use only values that JSON has."
 
 
 # -- all schemas within a schema -------------------------------------------------------------------
 
 
 class _NotUsableError(Exception):
-    """The schema is one, and cannot be used all the same; the rest of a sentence."""
+    """The schema is valid but cannot be used; the message is the end of a sentence."""
 
 
 def _check_deep(schema: dict[str, Any]) -> None:
-    """Look at a schema, at all schemas in it, and at those that they refer to.
+    """Check a schema, all its subschemas, and the targets of their references.
 
     Raises:
-        SchemaError: The metaschema says no.
-        _NotUsableError: See there.
+        SchemaError: It violates the metaschema.
+        _NotUsableError: It is valid but cannot be used.
     """
     root: Any = DRAFT202012.create_resource(schema)
     resolver = Registry().with_resource("", root).resolver("")
@@ -118,18 +118,18 @@ def _check_deep(schema: dict[str, Any]) -> None:
             *(target.contents for target in targets),
         ]
         if "$schema" in contents and contents is not schema:
-            raise _NotUsableError('names a `"$schema"` below its top: leave that one out.')
+            raise _NotUsableError('has a `"$schema"` below its top level: remove it.')
         _check_patterns(contents)
         left += [(part, here) for part in resource.subresources()]
         for target in targets:
             if id(target.contents) not in subschemas:
-                _check_metaschema(target.contents)  # it may stand where no schema is looked for
+                _check_metaschema(target.contents)  # it may be outside of all schema keywords
                 left.append((DRAFT202012.create_resource(target.contents), target.resolver))
-    _refuse_circles(schema, subschemas)
+    _refuse_cycles(schema, subschemas)
 
 
 def _check_metaschema(schema: Any) -> None:
-    # Formats are not looked at: "regex" would be Python's, "uri-reference" as packages are there.
+    # Without formats: "regex" would mean Python's, and "uri-reference" needs an extra package.
     checker: Any = Draft202012Validator
     checker.check_schema(schema, format_checker=None)
 
@@ -144,8 +144,8 @@ def _resolve_reference(reference: str, resolver: Any) -> Any:
         target = resolver.lookup(reference)
     except (Unresolvable, ValueError) as error:
         raise _NotUsableError(
-            f"refers to {format_value(reference)}, which it does not hold: add it, or correct the "
-            "reference."
+            f"refers to {format_value(reference)}, which it does not contain: add it, or correct "
+            "the reference."
         ) from error
     if not isinstance(target.contents, dict | bool):
         raise _NotUsableError(
@@ -155,7 +155,7 @@ def _resolve_reference(reference: str, resolver: Any) -> Any:
 
 
 def _list_in_place(schema: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the schemas within a schema that apply to the same value."""
+    """Return the subschemas that apply to the same value."""
     yield from (schema[key] for key in _IN_PLACE if key in schema)
     for key in LISTS_IN_PLACE:
         yield from schema.get(key, ())
@@ -169,18 +169,18 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
         except Exception as error:
             reason = shorten_message(str(error).rpartition("error: ")[2] or str(error))
             step = (
-                "compare with it in the handler, since a client's text could take for ever"
+                "match it in the handler, since this engine leaves out what could run forever"
                 if "support" in reason
                 else "correct it"
             )
             raise _NotUsableError(
-                f"holds the regular expression {format_value(pattern)}, which cannot be used "
+                f"has the regular expression {format_value(pattern)}, which cannot be used "
                 f"({reason}): {step}."
             ) from error
 
 
-def _refuse_circles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
-    """Refuse a schema that leads back to itself without a step into the value."""
+def _refuse_cycles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
+    """Refuse a schema that refers to itself for the same value."""
     done: set[int] = set()
     path: set[int] = set()
 
@@ -188,8 +188,8 @@ def _refuse_circles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
         key = id(schema)
         if key in path:
             raise _NotUsableError(
-                "refers to itself in a circle, so that no value could ever be compared with it: "
-                'let a reference to itself stand below `"properties"` or `"items"`.'
+                "refers to itself for the same value, so that a validation would never end: put "
+                'the reference below `"properties"` or `"items"`.'
             )
         if key in done:
             return

@@ -1,7 +1,7 @@
-"""Structured content within its limit: what has no annotation as JSON, and what is too large.
+"""Limits the size of structured content, and converts values without an annotation to JSON.
 
-Runs in the user's kernel, wherever a call ran. Pure functions. Of data that is too large, lists and
-mappings keep their first items, and a text its ends, with a mark between.
+Runs in the user's kernel, wherever a call ran. Pure functions. When data is too large, lists and
+mappings keep their first items, and a text keeps its two ends with a mark between.
 """
 
 import collections
@@ -23,28 +23,28 @@ from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge, to_structured
 from mcp_notebook.text.wording import count
 
 MAX_WHOLE = 20
-"""How many times the characters that may be sent are converted, to send a part of them."""
+"""Factor of the size limit up to which a result is converted in order to send a part of it."""
 RETURN_LESS = "return less, or declare the tool with `output_schema=False` (`--no-output-schema`)"
 _MAX_CUTS = 50
 _MARK = 100
-"""Characters that are cut beyond what is needed: the mark in a cut text may be longer as JSON."""
+"""Additional characters to cut from a text, for the mark in its place."""
 _write_json = json.JSONEncoder(ensure_ascii=False).encode
 _WITHOUT_PARTS = frozenset({NoneType, bool, int, float})
 _RETURN_LESS_BY_HAND = "give the `Result` less as `structured`"
 
 
 class ResultTooLarge(InvalidResult):
-    """The data of a result is too large to be sent whole."""
+    """The structured content of a result is over the size limit."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A list, a mapping or a text that is sent only in part."""
+    """A list, a mapping or a text that was cut."""
 
     path: tuple[str, ...]
     """The keys that lead to it from the root of the structured content."""
     kept: int
-    """Items, the first ones; of a text, characters of both ends."""
+    """Number of its first items, or of characters at both ends of a text."""
     total: int
     unit: str = "item"
 
@@ -55,7 +55,7 @@ class Cut:
 
 
 def take_first(value: Any, most: int) -> Any:
-    """Return the first items of a list or table that has more; anything else as it is."""
+    """Return the first items of a longer list or table; any other value unchanged."""
     if type(value) in (list, tuple, range):
         return value[:most] if len(value) > most else value
     if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
@@ -68,7 +68,7 @@ def take_first(value: Any, most: int) -> Any:
 
 
 def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
-    """Return a JSON value with as many items of its largest lists as may be sent, and the cuts.
+    """Return a JSON value with its largest lists cut to the size limit, and the cuts.
 
     Lists of one length side by side, such as the columns of a table, keep the same length.
 
@@ -77,7 +77,7 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         max_chars: Characters of JSON that it may have.
 
     Raises:
-        ResultTooLarge: It is not lists and mappings that make it large.
+        ResultTooLarge: Cutting lists, mappings and texts is not enough.
     """
     cuts: list[Cut] = []
     size = whole = len(_write_json(data))
@@ -91,7 +91,7 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
 
 
 def _cut_largest(data: Any, excess: int, path: tuple[str, ...]) -> tuple[Any, list[Cut]]:
-    """Cut what is largest in a value, by about so many characters."""
+    """Cut the largest part of a value by about `excess` characters."""
     if isinstance(data, str):
         kept = max(len(data) - excess - _MARK, 0)
         return cut_text(data, kept), [Cut(path, kept, len(data), "character")]
@@ -133,7 +133,7 @@ def _join_cuts(cuts: Sequence[Cut]) -> list[Cut]:
 
 
 def _measure_item(key: Any, item: Any, parent: Any) -> int:
-    """Return how many characters an item takes, with the marks around it."""
+    """Return the characters of JSON of an item, with separators and key."""
     return len(_write_json(item)) + 2 + (len(_write_json(key)) + 2) * isinstance(parent, dict)
 
 
@@ -142,12 +142,12 @@ def _is_column(value: Any, length: int) -> bool:
 
 
 def convert_plain_data(value: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> Any:
-    """Return the JSON value of what has no annotation.
+    """Return the JSON value of a result without an annotation.
 
     Args:
         value: Anything.
         max_chars: Characters of JSON that it may have.
-        to_do: What the author can do if it has more.
+        to_do: What the author can do if it has more, for the message.
 
     Raises:
         InvalidResult: It is too large or contains itself.
@@ -177,10 +177,10 @@ def check_size(data: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> 
 
 
 def check_parts(value: Any, max_chars: int, to_do: str) -> None:
-    """Refuse a value that has too many parts, before it is converted at great cost.
+    """Refuse a value with too many parts before the expensive conversion.
 
     Raises:
-        InvalidResult: Its JSON could only be too large.
+        InvalidResult: Its JSON is certainly too large.
     """
     left = max_chars
     counted_ids: set[int] = set()
@@ -205,7 +205,7 @@ def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
     Args:
         size: How large it is, in words.
         max_chars: Characters of JSON that it may have.
-        to_do: What the author can do.
+        to_do: What the author can do, for the message.
     """
     return ResultTooLarge(
         f"The result is too large to be sent as data: {size}, at most {max_chars:,} characters "
@@ -214,7 +214,7 @@ def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
 
 
 def _list_parts(item: Any) -> tuple[int, Any]:
-    """Return how many parts a value has, and these where they may have parts in turn."""
+    """Return the number of a value's parts, and those parts that may have parts in turn."""
     if type(item) in (list, tuple, set, frozenset, collections.deque):
         return len(item), item
     if type(item) is dict:

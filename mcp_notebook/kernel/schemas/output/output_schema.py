@@ -1,11 +1,11 @@
-"""Output schemas: what a tool's results are for a program, and each result made to match.
+"""Output schemas: the structure of a tool's results, and the conversion of each result to match.
 
 Runs in the user's kernel: `make_output_schema` at definition, on the thread that declares the tool;
-`OutputSchema` wherever a call ran. It is never changed, so that calls on several threads share it.
+`OutputSchema` wherever a call ran. It is immutable, so that calls on several threads share it.
 
-A root that is not an object is published as the property ``result`` of one, for clients of every
-era. A result that does not match is an error, never sent. Of one that is too large, a part is sent
-that matches, if there is one.
+A root that is not an object is wrapped as the property ``result`` of an object, for clients of all
+protocol versions. A result that does not match becomes an error. If a result is too large, a part
+that matches is sent, if there is one.
 """
 
 import functools
@@ -78,11 +78,11 @@ class OutputSchema:
     schema: dict[str, Any]
     """JSON Schema 2020-12, as published; its root has ``"type": "object"``."""
     is_wrapped: bool
-    """Whether the function's value is the property ``result`` of an object around it."""
+    """Whether the function's value is wrapped as the property ``result`` of an object."""
     validates: bool = True
     """Whether results that do not match are refused."""
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
-    """The annotation; None: the schema is the author's own."""
+    """The return annotation; None if the author wrote the schema."""
     _exact_type: type[int | float] | None = field(default=None, repr=False, compare=False)
     """As `ReturnType.exact_type`."""
 
@@ -94,7 +94,7 @@ class OutputSchema:
             max_chars: Characters of JSON that it may have.
 
         Raises:
-            InvalidResult: It does not match, is too large, or cannot become data.
+            InvalidResult: It does not match, is too large, or cannot be converted.
         """
         is_exact = type(value) is self._exact_type and -_MAX_EXACT < value < _MAX_EXACT
         if is_exact and max_chars >= _EXACT_CHARS:
@@ -108,16 +108,16 @@ class OutputSchema:
         return structured
 
     def convert_part(self, value: Any, max_chars: int) -> tuple[Any, list[Cut]]:
-        """Return as much of a result's structured content as may be sent, and what was cut.
+        """Return as much of a result's structured content as may be sent, and the cuts.
 
         Args:
-            value: What the function returned, which has too much.
+            value: What the function returned, which is too large.
             max_chars: Characters of JSON that may be sent.
 
         Raises:
-            InvalidResult: There is no part that matches the schema, or it cannot become data.
+            InvalidResult: No part of it matches the schema, or it cannot be converted.
         """
-        part = take_first(value, max_chars)  # of which each item takes a character at least
+        part = take_first(value, max_chars)  # each item takes at least one character
         most = max_chars * MAX_WHOLE
         check_parts(part, most, RETURN_LESS)
         data = self._convert_value(part, most)
@@ -128,9 +128,9 @@ class OutputSchema:
         return structured, cuts
 
     def prepare(self) -> None:
-        """Build what `convert` needs, which is done once."""
+        """Build the validator of `convert`, which is done once."""
         if self._is_compared:
-            self.comparison  # noqa: B018 - it is kept
+            self.comparison  # noqa: B018 - a cached property
 
     @property
     def _is_compared(self) -> bool:
@@ -138,7 +138,7 @@ class OutputSchema:
 
     @functools.cached_property
     def comparison(self) -> Any:
-        """The validator for results; slow to make."""
+        """The validator of results; slow to build."""
         return _make_comparison(self.schema)
 
     @property
@@ -151,7 +151,7 @@ class OutputSchema:
         return True
 
     def unwrap(self, structured: Any) -> Any:
-        """Return the function's own value within what `convert` returned."""
+        """Return the function's value within structured content."""
         return structured[WRAP] if self.is_wrapped else structured
 
     def _convert_value(self, value: Any, max_chars: int) -> Any:
@@ -174,7 +174,7 @@ class OutputSchema:
             )
         except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
             raise InvalidResult(
-                f"The result cannot be compared with the tool's output schema "
+                f"The result cannot be validated by the tool's output schema "
                 f"({describe_error(error)}). {self._to_do}"
             ) from None
         if lines:
@@ -188,7 +188,7 @@ class OutputSchema:
                 definitions = {key: schema[key] for key in ("$defs",) if key in schema}
                 schema = {**schema["properties"].get(WRAP, {}), **definitions}
             return self._make_mismatch(explain_value(error, value, schema, WRAP))
-        # What our own conversion raised within pydantic's is its cause.
+        # An error in our conversion is the cause of pydantic's error.
         error = error.__cause__ if isinstance(error.__cause__, Exception) else error
         if isinstance(error, TooLarge):
             return make_size_error(f"more than {max_chars:,} parts", max_chars, RETURN_LESS)
@@ -220,12 +220,12 @@ def make_output_schema(
     Args:
         function: The tool's function.
         name: The tool's name.
-        schema: The author's own; True: derive it from the return annotation, whatever that is;
-            False: none; None: derive it where the annotation describes data.
+        schema: The author's own; True: derive it from any return annotation; False: none; None:
+            derive it if the return annotation describes data.
         validates: Whether results that do not match are refused.
 
     Raises:
-        DefinitionError: The author asks for a schema that cannot be.
+        DefinitionError: The author's schema is invalid, or cannot be derived.
     """
     if schema is False:
         return None, ()
@@ -247,7 +247,7 @@ def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool
         plain.pop(word, None)
     if has_id(plain):
         raise DefinitionError(
-            f"`{name}`: `output_schema` has an `$id` within: leave it out, and refer to "
+            f"`{name}`: `output_schema` has an `$id` inside: remove it, and refer to "
             '`"$defs"` by "#/$defs/...".'
         )
     root, is_wrapped = make_object_root(plain)
@@ -257,7 +257,7 @@ def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool
 def _derive(
     function: Callable[..., Any], name: str, *, is_requested: bool, validates: bool
 ) -> tuple[OutputSchema | None, tuple[str, ...]]:
-    """Return the schema that the return annotation gives, if it gives one."""
+    """Return the schema of the return annotation, if it has one."""
     try:
         returns = _read_returns(function, is_requested=is_requested)
         root, is_wrapped = make_object_root({} if returns is None else returns.schema)
@@ -279,21 +279,21 @@ def _derive(
         return OutputSchema(root, is_wrapped, validates, returns, returns.exact_type), ()
     if is_requested:
         raise DefinitionError(
-            f"`{name}`: `output_schema` is asked for, but the function does not say what it "
-            "returns: write `-> dict[str, float]`, say, or give the schema, `output_schema={...}`."
+            f"`{name}`: `output_schema=True` needs a return annotation that describes data: write, "
+            "for example, `-> dict[str, float]`, or give the schema, `output_schema={...}`."
         )
     return None, ()
 
 
 def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> ReturnType | None:
-    """Read the return annotation; None if it is missing, or if the author wants no schema of it.
+    """Read the return annotation; None if it is missing or does not describe data.
 
     Raises:
         Exception: It cannot be read, or is not a JSON Schema.
     """
     annotation = read_return_annotation(function)
     if (columns := find_columns(annotation)) is not None:
-        # As for any table, only where it is asked for: structured content is never cut.
+        # As for any table, only on request.
         annotation = list[columns.make_row_type()] if is_requested else NO_ANNOTATION  # type: ignore[misc]
     elif is_requested:
         annotation = translate_annotation(annotation)
@@ -311,24 +311,24 @@ def _shorten_reason(error: Exception) -> str:
     return describe_error(error).partition("\n")[0].partition(". Set `arbitrary")[0]
 
 
-# -- where a result does not match, a line for each place ------------------------------------------
+# -- mismatches, a line for each place -------------------------------------------------------------
 
 
 _VALIDATOR = "mcp_notebook.kernel.schemas.by_hand.jsonschema_validator"
 
 
 def _load_validator_early() -> None:
-    """Load what compares in a thread: the first result need not wait for it."""
+    """Import the validator in a thread, so that the first result need not wait for it."""
     if _VALIDATOR not in sys.modules:
         Thread(target=import_module, args=(_VALIDATOR,), daemon=True).start()
 
 
 def _make_comparison(schema: Schema) -> Any:
-    """Return what `_find_mismatches` compares values by, for any number of threads.
+    """Return the validator for `_find_mismatches`; threads can share it.
 
     Args:
-        schema: As published. Patterns that cannot be followed here are not compared: pydantic, or
-            the author, has followed them already.
+        schema: As published. Unsupported patterns are left out: pydantic has checked them, or the
+            author.
     """
     from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator  # noqa: PLC0415 - slow to load
 
@@ -336,16 +336,16 @@ def _make_comparison(schema: Schema) -> Any:
 
 
 def _find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped: bool) -> list[str]:
-    """Return a line for each place where a JSON value does not match; none if it does.
+    """Return a line for each place where a JSON value does not match.
 
     Args:
         value: As it would be sent.
-        comparison: What `_make_comparison` made of the schema.
+        comparison: From `_make_comparison`.
         schema: As published.
         is_wrapped: Whether the function's own value is within `WRAP`.
 
     Raises:
-        Exception: The schema cannot be followed (a reference to itself, a pattern of no end).
+        Exception: The schema cannot be evaluated, for example because of endless references.
     """
     from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator  # noqa: PLC0415 - slow to load
 
@@ -360,13 +360,13 @@ def _find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped:
 
 
 def _find_deepest(error: Any) -> Sequence[Any]:
-    """Return the error, or those of the branch of a choice that the value comes closest to."""
+    """Return the error, or the errors of the alternative that the value comes closest to."""
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         return [error]
     branches: dict[Any, list[Any]] = {}
     for cause in error.context:
         branches.setdefault(cause.schema_path[0], []).append(cause)
-    # A branch whose errors all lie below the value has the value's own type.
+    # If all errors of an alternative are below the value, the value itself has the right type.
     deep = [causes for causes in branches.values() if all(cause.path for cause in causes)]
     if len(deep) != 1:
         return [error]
@@ -388,7 +388,7 @@ def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
     return f"{name}: {came}; its schema says `{error.validator}`: {limit}"
 
 
-# -- the root: an object, as clients of every era require ------------------------------------------
+# -- the root: an object, as older protocol versions require ---------------------------------------
 
 
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -398,14 +398,13 @@ _VALUES = frozenset({"const", "enum", "default", "examples"})
 _MAPPING_KEYWORDS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", *_DEFINITIONS}
 )
-"""Keywords that hold schemas by names of the author's, which may be any keyword."""
+"""Keywords that hold schemas by name; a name may be the same as a keyword."""
 
 
 def make_object_root(schema: Schema) -> tuple[Schema, bool]:
-    """Return a schema with a root that clients of every era take, and whether it was wrapped.
+    """Return a schema with ``"type": "object"`` at its root, and whether it was wrapped.
 
-    They want the root itself to say ``"type": "object"``; what does not becomes the property `WRAP`
-    of one that does.
+    Any other schema becomes the property `WRAP` of an object.
     """
     schema = _inline_reference(schema)
     if schema.get("type") == "object":
@@ -423,7 +422,7 @@ def make_object_root(schema: Schema) -> tuple[Schema, bool]:
 
 
 def _inline_reference(schema: Schema) -> Schema:
-    """Put what a root only refers to in its place: a model that contains itself."""
+    """Replace a root that is only a reference, as of a recursive model, by its target."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return schema
@@ -435,7 +434,7 @@ def _inline_reference(schema: Schema) -> Schema:
 
 
 def _move_references(schema: Any) -> Any:
-    """Return a schema whose references to the root, or below it, point into `WRAP`."""
+    """Return a schema whose references to its own root point into `WRAP`."""
     if isinstance(schema, list):
         return [_move_references(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,22 +1,21 @@
 """A return annotation becomes a JSON Schema, and results become JSON that matches it, by pydantic.
 
 Runs in the user's kernel: schemas at definition, conversions wherever the call ran. A `ReturnType`
-is never changed, so that calls on several threads share it.
+is immutable, so that calls on several threads share it.
 
-What pydantic would refuse although it means the same is taken: numpy's and pandas' scalars, arrays
-for lists, a Series for a list or a dict, a table for a list of rows, keys that are not text.
-NaN and infinity become null, and schemas say so of each number: a mean of nothing is a result.
-Where the annotation says nothing (``Any``), the table in `kernel.safe.to_json` holds.
+More is accepted than by pydantic: scalars of numpy and pandas, arrays as lists, a Series as a list
+or a dict, a table as a list of rows, keys that are not text. NaN and infinity become null, and the
+schema of each number allows null: the mean of an empty column is a valid result. Parts annotated
+with ``Any`` are converted by `kernel.safe.to_json`.
 
-A tool has structured results though its author did not ask for them if its annotation is one of
-these:
+By default, a tool has structured results if its annotation is one of these:
 
-- models, dataclasses, TypedDict, named tuples; lists, tuples and sets of something; dicts; numbers,
-  bool, dates, Decimal, UUID; Literal and Enum; unions of these;
-- not ``str`` (a model reads the text already), ``bytes``, None, Any, a bare ``list`` (of pictures,
-  maybe: many clients show a model the data in place of the content), iterators, what is displayed
-  (figures, pictures, tables, files, content blocks, `content.Result`), and what pydantic does not
-  know.
+- models, dataclasses, TypedDict, named tuples; lists, tuples and sets with an item type; dicts;
+  numbers, bool, dates, Decimal, UUID; Literal and Enum; unions of these;
+- but not ``str`` (a model reads the text already), ``bytes``, None, Any, a bare ``list`` (it may
+  hold pictures, and many clients show a model the data instead of the content), iterators,
+  displayed values (figures, pictures, tables, files, content blocks, `content.Result`), and types
+  unknown to pydantic.
 """
 
 import collections.abc
@@ -56,7 +55,7 @@ from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone, rewri
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, drop_infinite
 
 MAX_ITEMS = 1_000_000
-"""Elements of one part that is not annotated; `output_schema` bounds the whole far below."""
+"""Elements of one part annotated with ``Any``; the limit for a whole result is far lower."""
 _SCALARS = frozenset(
     {"int", "bool", "date", "datetime", "time", "timedelta", "decimal", "uuid", "literal", "enum"}
 )
@@ -66,20 +65,20 @@ _EXACT: tuple[type[int | float], ...] = (int, float, bool)
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
 _CUSTOM_SCHEMA = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
 _INSTANCES = frozenset({"model", "dataclass"})
-"""pydantic would take an instance of these as it is, whatever its fields hold by now."""
+"""Types whose instances pydantic does not validate again, though their fields may have changed."""
 _NOT_REBUILT = ("validation_alias", "serialization_exclude", "init_only")
-"""Fields that an instance has by another name, or with any value, or no more."""
+"""Marks of fields that an instance has under another name, with any value, or not at all."""
 _DEFAULT_SCHEMA: Any = BaseModel.__get_pydantic_json_schema__
 
 
 @dataclass(frozen=True)
 class ReturnType:
-    """What a function returns, by its annotation."""
+    """The type of a function's results, by its return annotation."""
 
     schema: dict[str, Any]
-    """JSON Schema 2020-12, as clients are told it; the root may be of any kind."""
+    """JSON Schema 2020-12, as published; the root may be of any type."""
     is_proven: bool
-    """What `convert` returns matches `schema`: nothing is taken on trust."""
+    """Whether results of `convert` always match `schema`, so that no check is needed."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _serializer: SchemaSerializer = field(repr=False, compare=False)
     exact_type: type[int | float] | None = None
@@ -95,7 +94,7 @@ class ReturnType:
         return self.dump(self._validator.validate_python(value, by_alias=True, by_name=True))
 
     def dump(self, value: Any) -> Any:
-        """Return the JSON value of what has the right type, or about it.
+        """Return the JSON value of a value that was validated.
 
         Raises:
             Exception: Whatever a serializer of the author's raises; it contains itself.
@@ -133,11 +132,11 @@ class _ReturnSchema(SchemaGenerator):
         )
 
 
-# -- what is taken besides pydantic's own ----------------------------------------------------------
+# -- values accepted in addition to pydantic's -----------------------------------------------------
 
 
 def _loosen(schema: Any) -> Any:
-    """Return a core schema that takes what this module promises, at any depth."""
+    """Return a core schema that accepts the values in the module's docstring, at any depth."""
     return rewrite(schema, _loosen_part)
 
 
@@ -158,7 +157,7 @@ def _loosen_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
 
 
 def _revalidate_instances(schema: Any) -> Any:
-    """Return a core schema that looks at what instances hold: they may have been changed."""
+    """Return a core schema that validates instances again: their fields may have changed."""
 
     def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
         if original["type"] in _INSTANCES:
@@ -191,12 +190,12 @@ def _is_bare(schema: Mapping[str, Any]) -> bool:
 
 
 def _choose_check(kind: str) -> Callable[[Any], Any] | None:
-    """Return what must look at a value before the schema of this type does."""
+    """Return the conversion that runs before the schema of this type."""
     if kind in _SCALARS:
         return _convert_scalar
     if kind in _LISTS:
         return _convert_list
-    # The keys of a bare dict are made text when it is written: none may be lost.
+    # The keys of a bare dict become text only on serialization.
     checks = {
         "nullable": _convert_missing,
         "float": _convert_float,
@@ -267,7 +266,7 @@ def _convert_list(value: Any) -> Any:
 
 
 def _convert_mapping(value: Any) -> Any:
-    """Return as a dict a record, a row of a database, or a Series: no label may be lost."""
+    """Return a record, a database row or a Series as a dict; refuse repeated labels."""
     if type(value) is dict:
         return value
     if not is_instance(value, "pandas.Series"):
@@ -275,8 +274,8 @@ def _convert_mapping(value: Any) -> Any:
         return value if named is None else named
     if not value.index.is_unique:
         message = (
-            "labels of the Series repeat, as {label} does, and keys cannot: combine "
-            "their rows, or return all rows (`.reset_index()`, `-> list[dict]`)"
+            "the Series has the label {label} more than once, but keys are unique: combine "
+            "its rows, or return all rows (`.reset_index()`, `-> list[dict]`)"
         )
         label = safe_repr(value.index[value.index.duplicated()][0])
         raise PydanticCustomError("same_labels", message, {"label": label})
@@ -290,7 +289,7 @@ def _convert_row(value: Any) -> Any:
 
 
 def _convert_whole_mapping(value: Any, validate: Callable[[Any], Any]) -> Any:
-    """Refuse keys that are one key in JSON, as 1 and "1" are: neither may be lost."""
+    """Refuse keys that are the same in JSON, such as 1 and "1"."""
     value = _convert_mapping(value)
     converted = validate(value)
     names = converted if len(set(map(type, converted))) < 2 else set(map(_convert_key, converted))  # noqa: PLR2004
@@ -306,18 +305,20 @@ def _convert_whole_mapping(value: Any, validate: Callable[[Any], Any]) -> Any:
 
 
 def _is_custom(schema: Mapping[str, Any]) -> bool:
-    """Tell whether pydantic would write this part unseen, or in a way of its author's."""
+    """Return whether this part may be serialized unchecked, or by the author's code."""
     kind = schema["type"]
-    # What a function makes of a value, pydantic writes as it comes.
+    # pydantic serializes the result of a function unchecked.
     if kind.startswith("function-") or kind == "computed-field":
         return True
-    if kind == "enum" and issubclass(schema["cls"], Flag):  # combined members are one as well
+    if kind == "enum" and issubclass(
+        schema["cls"], Flag
+    ):  # combinations of members are members too
         return True
-    if schema.get("init") is False:  # a dataclass makes it itself
+    if schema.get("init") is False:  # set by the dataclass's own code
         return True
     if kind in _INSTANCES and not _can_be_rebuilt(schema):
         return True
-    # How a pydantic type is written, or what is said of it, may be code of its author's.
+    # The author's code may define the serialization or the schema.
     if "serialization" in schema or any(schema.get(key) for key in _NOT_REBUILT):
         return True
     metadata = schema.get("metadata") or {}
@@ -325,7 +326,7 @@ def _is_custom(schema: Mapping[str, Any]) -> bool:
 
 
 def _can_be_rebuilt(schema: Mapping[str, Any]) -> bool:
-    """Tell whether an instance made of another's fields is the same, and told as it is."""
+    """Return whether an instance rebuilt from its fields is equal, with the default schema."""
     kind = schema["cls"]
     schema_method = getattr(kind, "__get_pydantic_json_schema__", None)
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
@@ -336,14 +337,14 @@ def _can_be_rebuilt(schema: Mapping[str, Any]) -> bool:
     ) and not (
         schema.get("post_init")
         or schema.get("custom_init")
-        # Among a model's values are its cached properties, which would be extra ones.
+        # Cached properties in the instance's dict would count as extra fields.
         or schema.get("config", {}).get("extra_fields_behavior", "ignore") != "ignore"
         or config.get("json_schema_extra")
     )
 
 
 def _make_plain(value: Any) -> Any:
-    """Return what pydantic wrote without what JSON has no word for."""
+    """Return pydantic's output without NaN, infinity and lone surrogates."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, str):
@@ -382,11 +383,11 @@ _LIBRARY_TYPES: dict[tuple[str, str], Any] = {
     ("pandas", "Series"): dict[str, Any],
     ("numpy", "ndarray"): list,
 }
-"""What types of the data libraries are as JSON."""
+"""Types of the data libraries, with the type of their JSON."""
 
 
 def describes_data(annotation: Any) -> bool:
-    """Tell whether a return annotation says something that a program could use."""
+    """Return whether a return annotation describes data that a program could use."""
     annotation = _unwrap(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
@@ -405,15 +406,15 @@ def describes_data(annotation: Any) -> bool:
 
 
 def translate_annotation(annotation: Any) -> Any:
-    """Return an annotation as pydantic knows it: a library's table is a list of dicts.
+    """Return an annotation with a data library's table replaced by a list of dicts.
 
     Raises:
-        TypeError: It is of a result that is made by hand.
+        TypeError: It is a content block or `Result`, which the author builds.
     """
     bare = _unwrap(annotation)
     kind = get_origin(bare) or bare
     if _contains_displayed(bare):
-        raise TypeError("it is made by hand and says nothing of the data")
+        raise TypeError("it is built by hand and does not describe the data")
     if kind in _LAZY:
         return list[get_args(bare)[0]] if get_args(bare) else list  # type: ignore[misc]
     module = str(getattr(kind, "__module__", "")).partition(".")[0]
@@ -429,7 +430,7 @@ def _contains_displayed(annotation: Any) -> bool:
 
 
 def _unwrap(annotation: Any) -> Any:
-    """Return what an annotation is about, without a name, an extra or an ``await`` around it."""
+    """Return an annotation without aliases, ``Annotated`` and awaitables around it."""
     while True:
         if get_origin(annotation) is Annotated:
             annotation = get_args(annotation)[0]

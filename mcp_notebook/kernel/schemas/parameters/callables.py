@@ -1,7 +1,8 @@
-"""What a callable takes and returns, as its signature says, and how arguments reach it.
+"""Reads the parameters and the return annotation of any callable, and binds arguments to them.
 
-Runs in the user's kernel, at definition, on any thread. Pure. Whatever can be called is looked
-through to the function behind it: partials, methods, wrappers, objects with ``__call__``, classes.
+Runs in the user's kernel, at definition, on any thread; `Binding.bind` wherever a call runs. Pure.
+Partials, methods, wrappers, objects with ``__call__`` and classes are unwrapped to the function
+behind them.
 """
 
 import functools
@@ -41,14 +42,14 @@ NO_DEFAULT: Any = object()
 
 
 class Omitted(Enum):
-    """The default of what is left out of a call that has no value for it."""
+    """The default of an optional key of ``**kwargs: Unpack[...]``: it is left out of the call."""
 
     OMITTED = "omitted"
 
 
 @dataclass(frozen=True)
 class HintedParameter:
-    """A parameter as it stands in the signature."""
+    """A parameter of the signature."""
 
     name: str
     hint: Any
@@ -58,15 +59,15 @@ class HintedParameter:
     seen_as: Literal["argument", "injected", "hidden"]
     """Whether clients see it, or why not."""
     unknown_names: tuple[str, ...] = ()
-    """Names in its type hint that its module does not define; any value is taken in their place."""
+    """Names in its type hint that its module does not define; they count as `Any`."""
 
 
 def read_parameters(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
 ) -> list[HintedParameter]:
-    """Return the parameters of a callable, but for ``**kwargs`` and what a partial has fixed.
+    """Return the parameters of a callable, without ``**kwargs`` and those bound by a partial.
 
-    What ``*args`` takes is a list.
+    ``*args`` becomes a list.
 
     Args:
         function: Any callable.
@@ -74,7 +75,7 @@ def read_parameters(
         hidden_types: Parameters annotated with one of these are not for clients.
 
     Raises:
-        DefinitionError: Nothing is said of what it takes, or a type hint cannot be read.
+        DefinitionError: It has no usable signature, or a type hint cannot be read.
     """
     plain = _unwrap(function)
     return [
@@ -87,7 +88,7 @@ def read_parameters(
 
 
 def _read_typed_keywords(function: Callable[..., Any]) -> list[HintedParameter]:
-    """Return what ``**kwargs: Unpack[...]`` of a TypedDict takes, as parameters."""
+    """Return the keys of the TypedDict in ``**kwargs: Unpack[...]`` as parameters."""
     item = _find_keywords(function)
     kind = None if item is None else _find_typed_dict(item, function)
     if kind is None:
@@ -111,7 +112,7 @@ def _find_keywords(function: Callable[..., Any]) -> inspect.Parameter | None:
 
 
 def _find_typed_dict(item: inspect.Parameter, function: Callable[..., Any]) -> Any:
-    """Return the TypedDict that says which keywords a parameter takes; None if none does."""
+    """Return the TypedDict of a ``**kwargs`` parameter; None if it has none."""
     try:
         hint = resolve_known_names(item.annotation, find_callable_namespace(function))[0]
     except Exception:  # noqa: BLE001 - the author's expression
@@ -121,7 +122,7 @@ def _find_typed_dict(item: inspect.Parameter, function: Callable[..., Any]) -> A
 
 
 def _strip_presence(hint: Any) -> Any:
-    """Return the type of a TypedDict's key, without whether it must be there."""
+    """Return the type of a TypedDict's key without `Required`, `NotRequired` and `ReadOnly`."""
     words = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly)
     while get_origin(hint) in words:
         (hint,) = get_args(hint)
@@ -209,8 +210,8 @@ def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Pa
         parameters = inspect_parameters(function)
     except (TypeError, ValueError):
         raise DefinitionError(
-            f"`{name}` does not tell its parameters (it is not written in Python): wrap it in a "
-            "function, `def my_tool(...): return ...`."
+            f"`{name}` has no signature (it is not written in Python): wrap it in a function, "
+            "`def my_tool(...): return ...`."
         ) from None
     free = [item for item in parameters if item.name not in fixed]
     _refuse_lost_parameters(free, name)
@@ -220,13 +221,13 @@ def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Pa
 
 
 def find_open_keywords(function: Callable[..., Any]) -> str | None:
-    """Return the name of a callable's ``**kwargs``, which clients are not told of."""
+    """Return the name of a callable's untyped ``**kwargs``, which clients do not see."""
     item = _find_keywords(function)
     return None if item is None or _read_typed_keywords(function) else item.name
 
 
 def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
-    """Return the parameters that a partial has given values."""
+    """Return the names of the parameters that a partial has bound."""
     if not isinstance(function, functools.partial):
         return ()
     parameters = inspect.signature(function.func).parameters
@@ -234,7 +235,7 @@ def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
 
 
 def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) -> None:
-    """Refuse a decorator's wrapper that takes what its function takes, and does not say what."""
+    """Refuse a decorator's wrapper that hides the parameters of its function."""
     for item in parameters:
         text = item.annotation if isinstance(item.annotation, str) else ""
         if isinstance(item.annotation, ParamSpecArgs | ParamSpecKwargs) or (
@@ -242,7 +243,7 @@ def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) 
             and text.endswith((".args", ".kwargs"))
         ):
             raise DefinitionError(
-                f"`{name}`: a decorator hides what it takes behind `{item.name}`: write "
+                f"`{name}`: a decorator hides its parameters behind `{item.name}`: write "
                 "`@functools.wraps(function)` above the decorator's inner function. If that adds "
                 "or removes parameters, set its `__signature__` to what callers pass."
             )
@@ -259,8 +260,8 @@ def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:
     item = stars[0]
     mark, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
     raise DefinitionError(
-        f"`{name}`: clients cannot be told what `{mark}{item.name}` takes: give each argument "
-        f"a parameter of its own, take one `{item.name}: {kind}`, or say what it takes, "
+        f"`{name}`: clients cannot see what `{mark}{item.name}` accepts: give each argument a "
+        f"parameter of its own, take one `{item.name}: {kind}`, or give the schema, "
         "`registry.add(Tool(..., input_schema={...}))`. (A decorator needs `functools.wraps`.)"
     )
 
@@ -314,7 +315,7 @@ _LIBRARIES = tuple({sysconfig.get_path(key) for key in ("stdlib", "purelib", "pl
 
 
 def is_library_code(function: Callable[..., Any]) -> bool:
-    """Tell whether a callable is an installed library's: who makes it a tool cannot change it."""
+    """Return whether a callable belongs to an installed library."""
     namespace = find_namespace(_unwrap(function))
     path = namespace.get("__file__")
     return not namespace or (isinstance(path, str) and path.startswith(_LIBRARIES))
@@ -331,7 +332,7 @@ def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
 
 
 def format_hint(annotation: Any) -> str:
-    """Return a type hint as its author wrote it, about."""
+    """Return a type hint approximately as its author wrote it."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if isinstance(annotation, str):
@@ -344,19 +345,19 @@ def format_hint(annotation: Any) -> str:
 
 @dataclass(frozen=True)
 class Binding:
-    """What a function takes by position; everything else is passed by name."""
+    """The parameters that a function takes by position; all others are passed by name."""
 
     positional: tuple[str, ...] = ()
     """Parameters, in order."""
     rest: str | None = None
-    """The parameter that takes all further ones, ``*args``."""
+    """The name of ``*args``, if it has one."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Of those parameters that have one."""
 
     def bind(
         self, function: Callable[..., Any], arguments: dict[str, Any]
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return what to call, and with which arguments by name.
+        """Return the function to call, a partial if need be, and its keyword arguments.
 
         Args:
             function: The function.
@@ -379,7 +380,7 @@ def read_binding(function: Callable[..., Any], *, offers_rest: bool = True) -> B
 
     Args:
         function: Any callable; without a signature, it counts as taking names.
-        offers_rest: Whether clients can give what ``*args`` takes.
+        offers_rest: Whether clients can pass ``*args``.
     """
     try:
         parameters = inspect_parameters(function)
@@ -405,7 +406,7 @@ def read_binding(function: Callable[..., Any], *, offers_rest: bool = True) -> B
 def inspect_parameters(
     function: Callable[..., Any], *, follow_wrapped: bool = True
 ) -> Sequence[inspect.Parameter]:
-    """Return the parameters of a callable, those that a partial has fixed left out.
+    """Return the parameters of a callable without those that a partial has bound by position.
 
     Raises:
         TypeError: It is not written in Python, and has no signature.
@@ -490,4 +491,4 @@ def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: 
     try:
         return _read_hint(item, plain, name)[0]
     except DefinitionError:
-        return Any  # clients get the author's schema, whatever the hint means
+        return Any  # clients get the author's schema, not the hint

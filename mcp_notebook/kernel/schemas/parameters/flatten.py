@@ -1,8 +1,7 @@
 """A model whose fields are a tool's arguments (``flatten=True``).
 
-Runs in the user's kernel: at definition, and `refuse_unknown` wherever a call runs. Pure. Values
-are taken by the same rules as those of parameters; what a field is called, says and allows is the
-model's.
+Runs in the user's kernel: at definition, and `refuse_unknown` wherever a call runs. Pure. The model
+defines names, descriptions and constraints; values are validated by the same rules as parameters.
 """
 
 import inspect
@@ -23,7 +22,7 @@ from mcp_notebook.kernel.schemas.parameters.pydantic_validator import Parameter,
 
 @dataclass(frozen=True)
 class FlatModel:
-    """A function's one parameter, taken apart."""
+    """A function's one parameter, flattened."""
 
     name: str
     """The parameter's."""
@@ -32,7 +31,7 @@ class FlatModel:
     validator: SchemaValidator
     """Takes the arguments, returns the model's instance."""
     description: str
-    """What the model's docstring says; "" if it has none."""
+    """The model's docstring; "" if it has none."""
 
     @property
     def names(self) -> set[str]:
@@ -53,8 +52,8 @@ def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Paramete
     if len(parameters) != 1:
         listed = ", ".join(f"`{item.name}`" for item in parameters) or "none"
         raise DefinitionError(
-            f"`{name}`: `flatten` (`--flatten`) is for a function with one parameter for clients, "
-            f"a model; here are {len(parameters)}: {listed}."
+            f"`{name}`: `flatten` (`--flatten`) needs exactly one parameter for clients, a model; "
+            f"the function has {len(parameters)}: {listed}."
         )
     [item] = parameters
     if not _is_model(item.annotation):
@@ -64,32 +63,32 @@ def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Paramete
         )
     if item.optional:
         raise DefinitionError(
-            f"`{name}`: with `flatten` (`--flatten`) `{item.name}` cannot have a default: give "
-            "the fields of its model theirs."
+            f"`{name}`: with `flatten` (`--flatten`), `{item.name}` cannot have a default: give "
+            "defaults to the fields of its model."
         )
     return item
 
 
 def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
-    """Take a parameter apart whose type is a model.
+    """Flatten a parameter whose type is a model.
 
     Args:
         item: The parameter.
-        texts: What the function's docstring says about parameters, and so about fields.
+        texts: Descriptions in the function's docstring, by the name of the field.
 
     Raises:
         Exception: pydantic's, or whatever code of the author's pydantic runs raises.
     """
     model = _unwrap(item.annotation)
     schema, validator = model_schema(model)
-    # What a ``Field`` says is about a parameter, which clients do not see.
+    # A ``Field`` describes the parameter, which clients do not see.
     extras = [extra for extra in _list_extras(item.annotation) if not isinstance(extra, FieldInfo)]
     if extras:
         validator = model_schema(Annotated[(model, *extras)])[1]
     for name, field in schema["properties"].items():
         if name in texts and isinstance(field, dict):
             field.setdefault("description", texts[name])
-    # As for parameters: a wrong name should not be ignored, unless the author says so.
+    # As for parameters, an unknown name is an error unless the author allows it.
     if _read_extra(model) is None:
         schema.setdefault("additionalProperties", False)
     return FlatModel(item.name, schema, validator, _read_description(model))
@@ -152,5 +151,5 @@ def _read_extra(model: Any) -> Any:
 def _read_description(model: Any) -> str:
     kind = get_origin(model) or model
     text = inspect.cleandoc(vars(kind).get("__doc__") or "")
-    # What `dataclass` writes where its author wrote nothing is the signature.
+    # Without a docstring, `dataclass` writes the signature.
     return "" if text.startswith(f"{kind.__name__}(") else text

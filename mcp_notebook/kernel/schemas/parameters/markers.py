@@ -1,4 +1,4 @@
-"""What authors write into ``Annotated`` for MCP's sake: `Header` and `Hidden`.
+"""Markers for MCP that authors write into ``Annotated``: `Header` and `Hidden`.
 
 Runs in the user's kernel, at definition. Pure. `Header` puts ``x-mcp-header`` into a parameter's
 schema; `find_header_problem` checks the headers of any schema by MCP's rules.
@@ -41,8 +41,8 @@ class Header:
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """Add the keyword to the schema that pydantic makes of the type."""
         schema: dict[str, Any] = handler(core_schema)
-        # Of a reference clients do not know the type: what it names is said here. They could not
-        # find a header in a model either, so that stays a reference, to be refused.
+        # Clients do not see the type behind a reference, so the target of a plain type replaces it.
+        # A model stays a reference, and is refused: clients would not find a header there.
         if "$ref" in schema:
             meant = handler.resolve_ref_schema(schema)
             if meant.get("type") in HEADER_TYPES:
@@ -70,13 +70,13 @@ class Hidden:
 
     def __init__(self, *_default: Any) -> None:
         raise DefinitionError(
-            "`Hidden` cannot be a default: a plain call of the function would get it as "
+            "`Hidden` cannot be a default: a direct call of the function would get it as "
             "a value. Write it into the type hint, `limit: Annotated[int, Hidden] = 10`."
         )
 
 
 def is_hidden(hint: Any) -> bool:
-    """Tell whether a resolved type hint carries the mark, also if what is marked is optional."""
+    """Return whether a resolved type hint has the marker, also within a union."""
     if get_origin(hint) is Annotated:
         base, *extras = get_args(hint)
         return any(extra is Hidden for extra in extras) or is_hidden(base)
@@ -99,10 +99,10 @@ _MAPPING_KEYWORDS = frozenset({"patternProperties", "dependentSchemas", "$defs",
 
 
 def find_header_problem(schema: Mapping[str, Any]) -> str | None:
-    """Return what MCP has against the ``x-mcp-header`` keywords of a schema, None if nothing.
+    """Return what is wrong with the ``x-mcp-header`` keywords of a schema; None if nothing is.
 
-    HTTP clients drop a tool with a bad one. The bridge's library has such a function, too, but no
-    kernel loads that library.
+    HTTP clients drop a tool with an invalid one. The MCP SDK has such a function too, but the
+    kernel does not load the SDK.
     """
     places: dict[str, str] = {}
     for path, position in _walk_positions(schema):
@@ -129,8 +129,8 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
             )
         if has_secrets(position, schema):
             return (
-                f"`{where}` is a secret and has the header {quoted}, which is written down on its "
-                "way: leave the header out"
+                f"`{where}` is a secret and has the header {quoted}, but proxies write headers to "
+                "their logs: leave the header out"
             )
         if header.lower() in places:
             return (
@@ -155,7 +155,7 @@ def _walk_positions(
         if not isinstance(node, dict):
             continue
         yield path, node
-        # Backwards, since the last one in is the first one out.
+        # In reverse, since the stack is last in, first out.
         for keyword, value in reversed(node.items()):
             if keyword == "properties" and isinstance(value, dict):
                 stack += [

@@ -3,9 +3,9 @@
 Runs in the user's kernel, at definition. All parameters together are one ``TypedDict`` for
 pydantic: its keys may have any name, where a model's field may not be ``schema`` or ``_x``.
 
-Values are taken as they come over JSON (a date as text, a set as a list, ``"5"`` and ``5.0`` for
-an integer, since models write that), with these exceptions to pydantic's rules, at any depth: a
-bool is not taken as a number, neither text nor a number as a bool, and a number not as a date.
+Values are accepted in their JSON forms (a date as text, a set as a list, ``"5"`` and ``5.0`` for
+an integer, since models write that). `argument_rules` is stricter than pydantic, at any depth: a
+bool is not a number, neither text nor a number is a bool, and a number is not a date.
 """
 
 import types
@@ -51,7 +51,7 @@ class Parameter:
     annotation: Any
     """For pydantic, with its description."""
     default: Any = NO_DEFAULT
-    """As the author wrote it; `NO_DEFAULT` also for one that says that nothing was given."""
+    """As the author wrote it; `NO_DEFAULT` also if it is a sentinel for "not given"."""
     optional: bool = False
     """Whether clients may leave it out; the default may also be in the annotation's ``Field``."""
 
@@ -65,7 +65,7 @@ def make_parameter(
         name: Its name.
         annotation: Its resolved type hint.
         default: Its default or `NO_DEFAULT`; may be a ``Field(...)``, as other frameworks have it.
-        documented: What the docstring says about it.
+        documented: Its description in the docstring.
     """
     rest = _drop_sentinel(annotation, default)
     if rest is not None:
@@ -123,7 +123,7 @@ def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
     arguments: Any = cast("Any", typing_extensions.TypedDict)("Arguments", fields)
     schema: Any = dict(_make_core_schema(arguments))
     root: Any = schema
-    if schema["type"] == "definitions":  # what several parameters, or a tree, refer to
+    if schema["type"] == "definitions":  # types that several parameters share, or recursive types
         root = schema["schema"] = dict(schema["schema"])
     root["extra_behavior"] = "forbid"
     validator = build_alone(SchemaValidator, tighten(schema))
@@ -151,7 +151,7 @@ def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
     core: Any = _make_core_schema(model)
     schema = SchemaGenerator(by_alias=True).generate(core, mode="validation")
     reference = schema.pop("$ref", None)
-    if reference is not None:  # a model that contains itself
+    if reference is not None:  # a recursive model
         schema = {**schema["$defs"][reference.rpartition("/")[2]], **schema}
     return clean_schema(schema), build_alone(SchemaValidator, tighten(core))
 
@@ -180,7 +180,7 @@ def _is_optional(base: Any) -> bool:
 
 
 def _make_describable(annotation: Any) -> Any:
-    """Let a type that pydantic does not know pass as any value if its author says the schema."""
+    """Replace a type unknown to pydantic by `Any` if the author gives its schema."""
     extras = get_args(annotation)[1:]
     if not any(isinstance(extra, WithJsonSchema) for extra in extras):
         return annotation
@@ -202,8 +202,8 @@ def build_validator(
     Args:
         parameters: All that clients see.
         name: The function's, for messages.
-        is_library: Whether who makes it a tool cannot change the function: a type hint that has
-            no schema then counts as none.
+        is_library: Whether the function belongs to an installed library, so that the tool's author
+            cannot change it: then any value is accepted where a type hint has no schema.
 
     Raises:
         DefinitionError: Names the parameter whose type hint has no JSON Schema.
@@ -218,7 +218,7 @@ def build_validator(
     clear = [replace(item, annotation=Any) if item in unclear else item for item in parameters]
     notes = tuple(
         f"The type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be expressed as a "
-        "JSON Schema: any value is taken."
+        "JSON Schema: any value is accepted."
         for item in unclear
     )
     return replace(build_schema(clear), notes=notes)
@@ -240,8 +240,8 @@ def check_schema(schema: dict[str, Any], name: str) -> None:
     """
     if problem := find_schema_problem(schema):
         raise DefinitionError(
-            f"`{name}`: what its type hints add to the JSON Schema of its parameters is not valid: "
-            f"{problem}. Correct the `WithJsonSchema` or `json_schema_extra` that adds it."
+            f"`{name}`: its type hints make the JSON Schema of its parameters invalid: {problem}. "
+            "Correct the `WithJsonSchema` or `json_schema_extra` that causes it."
         )
     if problem := find_header_problem(schema):
         raise DefinitionError(f"`{name}`: {problem}.")
@@ -275,13 +275,13 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
 def _describe_way_out(annotation: Any) -> str:
     if _takes_class(annotation):
         return (
-            "a class cannot be sent. Take its name, `Literal['int', 'float']`, and find the class "
-            "by it inside."
+            "a class cannot be sent. Take its name, `Literal['int', 'float']`, and look up the "
+            "class inside."
         )
     return (
-        "use a type that JSON has (str, float, list, ...) and convert it inside, or say what "
-        "clients send, `Annotated[..., WithJsonSchema({...})]`, with a `BeforeValidator(...)` to "
-        "convert it."
+        "use a type that JSON has (str, float, list, ...) and convert it inside, or give the "
+        "schema, `Annotated[..., WithJsonSchema({...})]`, with a `BeforeValidator(...)` to convert "
+        "it."
     )
 
 
@@ -357,14 +357,14 @@ def _is_missing(location: tuple[int | str, ...], kind: str) -> bool:
 def _drop_sentinel(annotation: Any, default: Any) -> Any:
     """Return a type hint without the sentinel that is the parameter's default.
 
-    A sentinel is the only member of its enumeration, where that is not all that the hint allows.
+    A sentinel is the only member of its enumeration, in a hint that also allows other types.
 
     Args:
         annotation: The resolved type hint.
         default: The parameter's.
 
     Returns:
-        The hint of what clients can send; None unless the default is a sentinel.
+        The hint without it; None unless the default is a sentinel.
     """
     if not isinstance(default, Enum) or len(type(default).__members__) > 1:
         return None
@@ -372,7 +372,7 @@ def _drop_sentinel(annotation: Any, default: Any) -> Any:
 
 
 def _drop_option(annotation: Any, sentinel: Enum) -> Any:
-    """Return what remains of a type hint, None if nothing does."""
+    """Return the rest of a type hint; None if nothing is left."""
     arguments, origin = get_args(annotation), get_origin(annotation)
     if annotation is type(sentinel):
         return None

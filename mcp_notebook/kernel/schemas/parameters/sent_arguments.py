@@ -1,8 +1,8 @@
-"""Arguments as a client sent them: numbers that JSON lacks are refused, JSON in a text is read.
+"""Arguments as a client sent them: NaN and infinity are refused, JSON within a text is parsed.
 
 Runs in the user's kernel, wherever a call runs. Pure. Parsers turn ``1e400`` into infinity, which
-is another value than the client sent. Models now and then write an object or an array as a text;
-such a text is read only when the arguments were refused, and only where no text is allowed.
+is not the value that the client sent. Models sometimes write an object or an array as a text; such
+a text is parsed only after the arguments were refused, and only where no text is allowed.
 """
 
 import math
@@ -20,13 +20,13 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
 
 MAX_LAYERS = 3
-"""Texts within texts that are read."""
+"""How many levels of JSON within a text are parsed."""
 MAX_VALUES = DEFAULT_LIMITS.max_argument_values
-"""Values and names in all texts that are read at once: the bridge has counted a text as one."""
+"""Values and names in all texts that are parsed at once: the bridge has counted a text as one."""
 _CONTAINERS = ("array", "object")
 
 Place = tuple[int | str, ...]
-"""Where in the arguments something is."""
+"""The path of a value within the arguments."""
 
 
 def list_text_places(error: ValidationError, arguments: Mapping[str, Any]) -> Iterator[Place]:
@@ -49,11 +49,11 @@ def list_schema_text_places(errors: Iterable[Any]) -> Iterator[Place]:
 
 
 def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> dict[str, Any] | None:
-    """Return the arguments with the texts at these places read as JSON.
+    """Return the arguments with the texts at these places parsed as JSON.
 
     Args:
-        arguments: They stay as they are.
-        places: Where texts are.
+        arguments: Not changed.
+        places: Where the texts are.
 
     Returns:
         None if no text there is a JSON object or array, or if they have more than `MAX_VALUES`.
@@ -79,11 +79,11 @@ def _wants_container(error: Any) -> bool:
 
 
 def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
-    """Return the value with the texts at places read, or the very value if none is JSON.
+    """Return the value with the texts at places parsed; the same object if none is JSON.
 
     Args:
-        value: A text, or what has texts.
-        tree: The places below it, part by part: a list of a million texts is copied once.
+        value: A text, or a container of texts.
+        tree: The places below it, nested, so that a list of a million texts is copied once.
     """
     if not tree:
         return _read(value)
@@ -98,7 +98,7 @@ def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
 
 
 def _count_values(value: Any, tree: Mapping[int | str, Any]) -> int:
-    """Return how many values and names the texts at places have at most."""
+    """Return an upper bound of the values and names in the texts at places."""
     if tree:
         return sum(_count_values(value[part], branch) for part, branch in tree.items())
     return sum(map(value.count, ",:[{")) if looks_like_json(value) else 0
@@ -113,7 +113,7 @@ def _read(text: str) -> Any:
         return text
 
 
-# -- numbers that JSON lacks -----------------------------------------------------------------------
+# -- NaN and infinity ------------------------------------------------------------------------------
 
 
 _MAX_ERRORS = 15
@@ -138,14 +138,14 @@ def refuse_infinite(arguments: Mapping[str, Any]) -> None:
 
 
 def _explain(number: float) -> PydanticCustomError:
-    reason = "JSON has no NaN" if math.isnan(number) else "numbers end at 1.8e308"
+    reason = "JSON has no NaN" if math.isnan(number) else "numbers go up to 1.8e308"
     return PydanticCustomError("finite", "{reason}", {"reason": reason})
 
 
 def _find_infinite(
     value: Mapping[str, Any] | list[Any], place: Place
 ) -> Iterator[tuple[Place, float]]:
-    # First all at once: many times faster for a list of a million numbers.
+    # All items at once first: many times faster for a list of a million numbers.
     if _is_plain(value if isinstance(value, list) else value.values()):
         return
     for name, item in enumerate(value) if isinstance(value, list) else value.items():

@@ -89,16 +89,16 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 from mcp_notebook.text.wording import count
 
 _MAX_LISTED = 50_000
-"""Problems of arguments that are told one by one: pydantic takes seconds to list a million."""
+"""Problems that are explained one by one: pydantic takes seconds to list a million."""
 _MAX_STEPS = 50_000
-"""Comparisons with types that contain themselves; a tenth of a second."""
+"""Steps of a validation by recursive types; a tenth of a second."""
 _STORED = ("description", "input_schema", "warnings")
-"""What of a schema is kept for later starts."""
+"""Fields of a schema that are cached for later starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSchema:
-    """What a function takes, for clients and for the call."""
+    """A function's parameters, for clients and for the call."""
 
     description: str
     """The docstring without its sections on parameters and results; may be empty."""
@@ -107,25 +107,25 @@ class FunctionSchema:
     warnings: tuple[str, ...]
     """Hints for the author."""
     injected: tuple[str, ...]
-    """Parameters that clients do not see, and that get a value from the call."""
+    """Parameters that clients do not see, and that get the `Context` of the call."""
     hidden: tuple[str, ...]
-    """Parameters that clients do not see, and that keep their defaults."""
+    """Parameters that clients do not see, and that keep their default."""
     binding: Binding
     """How the function takes its arguments."""
     _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
     """Returns the validators; builds them at the first call if the schema was stored."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
-    """The one parameter, if clients pass its fields."""
+    """The one parameter, if clients pass the fields of its model."""
 
     @property
     def takes_names(self) -> bool:
-        """Whether the function takes what clients pass by the names under which they pass it."""
+        """Whether the function takes all arguments as keywords, by the names that clients use."""
         by_position = self.binding.positional or self.binding.rest
         return not (self.injected or by_position or self._flat)
 
     def prepare(self) -> None:
-        """Build what `validate` needs, which is done once.
+        """Build the validators, which is done once.
 
         Raises:
             DefinitionError: It cannot be built.
@@ -180,13 +180,13 @@ class FunctionSchema:
 
 
 def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> str | None:
-    """Return the name of the argument that makes a validator of the author's raise, if one does."""
+    """Return the name of the argument for which the author's validator raises, if there is one."""
     for name, value in arguments.items():
         try:
             validator.validate_python({name: value})
         except ValidationError:
             continue
-        except Exception:  # noqa: BLE001 - this is what we look for
+        except Exception:  # noqa: BLE001 - the author's code
             return name
     return None
 
@@ -194,10 +194,10 @@ def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> s
 def _count_problems(
     validator: SchemaValidator, arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> str:
-    """Return a line for each parameter with problems, for arguments with too many to list.
+    """Return a line for each parameter with its number of problems, when they are too many to list.
 
     Args:
-        validator: Refuses the arguments.
+        validator: Refused the arguments.
         arguments: As the client sent them.
         schema: The tool's input schema.
     """
@@ -221,31 +221,31 @@ def _count_problems(
 
 @dataclass(frozen=True)
 class _Signature:
-    """What was read from a function, before anything is built from it."""
+    """A function's signature and docstring, before a schema is built from them."""
 
     name: str
     """What messages call the function."""
     docstring: str | None
     parameters: Sequence[HintedParameter]
     fixed: Sequence[str]
-    """Parameters that a partial has given values, in order of their names."""
+    """Parameters that a partial has bound, sorted by name."""
     has_description: bool
-    """Whether its author describes it elsewhere."""
+    """Whether the author has given a description besides the docstring."""
     binding: Binding
     is_library: bool
-    """Whether who makes it a tool cannot change it."""
+    """Whether it belongs to an installed library, so that the tool's author cannot change it."""
     open_keywords: str | None
     """Its ``**kwargs``."""
     library_words: Mapping[str, Any]
-    """What its docstring may call types of data libraries."""
+    """Names in docstrings for types of data libraries."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
-        """Its docstring, taken apart."""
+        """Its docstring, parsed."""
         return parse_docstring(self.docstring)
 
     def list_names(self, seen_as: str) -> tuple[str, ...]:
-        """Return the names of the parameters that clients see, or not, for this reason."""
+        """Return the names of the parameters of this kind."""
         return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
 
     def make_parameters(self, texts: Mapping[str, str]) -> list[Parameter]:
@@ -261,11 +261,11 @@ class _Signature:
         ]
 
     def is_typed(self, item: HintedParameter) -> bool:
-        """Tell whether anything says what a parameter takes."""
+        """Return whether a parameter has a type hint, or a type in the docstring."""
         return item.hint is not NO_DEFAULT or self._find_hint(item) is not Any
 
     def _find_hint(self, item: HintedParameter) -> Any:
-        """Return a parameter's type hint, or what the docstring says in its place."""
+        """Return a parameter's type hint, or the type in the docstring."""
         if item.hint is not NO_DEFAULT:
             return item.hint
         try:
@@ -295,9 +295,9 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         function: Any callable with a signature.
         name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
-        flatten: Whether the fields of its one parameter, a model, are what clients pass.
-        has_description: Whether its author describes it elsewhere.
-        cache: Schemas of earlier starts; they are those that would be built.
+        flatten: Whether clients pass the fields of its one parameter, a model.
+        has_description: Whether the author has given a description besides the docstring.
+        cache: Schemas of earlier starts.
 
     Raises:
         DefinitionError: The signature cannot be offered to clients; says which parameter and what
@@ -415,7 +415,7 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
 
 
 def _list_meanings(signature: _Signature) -> list[str]:
-    """Return what words of the docstring mean, as far as imported libraries decide it."""
+    """Return the meaning of a docstring's words for types, which depends on imported libraries."""
     if all(item.hint is not NO_DEFAULT for item in signature.parameters):
         return []
     return sorted(f"{word}: {kind}" for word, kind in signature.library_words.items())
@@ -426,13 +426,14 @@ def _make_part(value: Any) -> tuple[Any, ...]:
 
 
 def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[str]:
-    """Yield one hint on type hints with names that the function's module does not define."""
+    """Yield one warning about type hints with names that the function's module does not define."""
     unknown = [item for item in parameters if item.unknown_names]
     if unknown:
         names = dict.fromkeys(name for item in unknown for name in item.unknown_names)
         yield (
             f"Its module does not define {', '.join(f'`{name}`' for name in names)}: any value is "
-            f"taken where a type hint uses them (of {', '.join(f'`{p.name}`' for p in unknown)})."
+            "accepted where a type hint uses them "
+            f"(of {', '.join(f'`{item.name}`' for item in unknown)})."
         )
 
 
@@ -451,14 +452,14 @@ def _list_warnings(
         hints.append(f"`{signature.name}` has no docstring: say what it is for.")
     hints += shorten_description(description)[1]
     hints += [
-        f"`{item.name}` has no type hint: any value is taken."
+        f"`{item.name}` has no type hint: any value is accepted."
         for item in signature.parameters
         if not signature.is_typed(item)
     ]
     hints += _describe_unknown_names(signature.parameters)
     if signature.open_keywords:
         hints.append(
-            f"Clients are not told of `**{signature.open_keywords}` and cannot use it: declare a "
+            f"Clients do not see `**{signature.open_keywords}` and cannot use it: declare a "
             "parameter for each argument that they should be able to pass."
         )
     parameters = (item.name for item in signature.parameters)

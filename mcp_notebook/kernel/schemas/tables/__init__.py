@@ -1,6 +1,6 @@
-"""Tables, series, arrays and moments as parameters: from JSON to a value of the library.
+"""Tables, series, arrays and timestamps as parameters: from JSON to a value of the library.
 
-Face: `columns.Columns` and `columns.find_columns`; `arrays`, where the data libraries' types get
-their schemas. `column_types` says what a column takes, `table_libraries` makes pandas', polars' and
-pyarrow's tables. Runs on any thread of the kernel.
+Face: `columns.Columns` and `columns.find_columns`; `arrays`, which gives the data libraries' types
+their schemas. `column_types` describes and checks one column, `table_libraries` builds the tables
+of pandas, polars and pyarrow. Runs on any thread of the kernel.
 """

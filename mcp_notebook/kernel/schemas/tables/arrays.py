@@ -1,9 +1,9 @@
-"""Types of the data libraries as parameters: which has which schema; numpy's arrays and numbers.
+"""Core schemas for types of the data libraries; the conversion of numpy's arrays and numbers.
 
 Runs in the user's kernel: schemas at definition, conversions wherever a call runs. No library is
-imported. For a class that pydantic does not know, its schema says only that a value must be an
-instance. Where that class is a table, a series, an array, a moment or a number of a data library,
-it gets a schema that JSON has values for.
+imported. For an unknown class, pydantic's schema requires an instance. If the class is a table, a
+series, an array, a timestamp or a number of a data library, it is replaced by a schema with a JSON
+form.
 """
 
 import math
@@ -54,19 +54,19 @@ _ANY_ELEMENT: tuple[Any, ...] = (
     core_schema.str_schema(),
 )
 _MAX_DEPTH = 32
-"""Dimensions that numpy's arrays may have, at least."""
+"""Dimensions that every version of numpy supports."""
 
 
 def offer_data_types(schema: Any) -> Any:
-    """Return a core schema in which instances of data types have schemas, at any depth."""
+    """Return a core schema with schemas for the data libraries' types, at any depth."""
     return rewrite(schema, _offer_part)
 
 
 def refuse_foreign_types(schema: Any) -> None:
-    """Refuse a core schema with instances of classes that nobody can send.
+    """Refuse a core schema with instances of classes that clients cannot send.
 
     Raises:
-        PydanticSchemaGenerationError: One of them is neither Python's own nor pydantic's.
+        PydanticSchemaGenerationError: A class belongs neither to Python nor to pydantic.
     """
     for part in walk_schemas(schema):
         kind = part.get("cls") if part["type"] == "is-instance" else None
@@ -76,10 +76,10 @@ def refuse_foreign_types(schema: Any) -> None:
 
 
 def refuse_classes(schema: Any) -> None:
-    """Refuse a core schema with a part that takes classes, unless the author's code makes them.
+    """Refuse a core schema that requires a class as a value, unless the author's code makes it.
 
     Raises:
-        PydanticSchemaGenerationError: Clients send values; every one of them would be refused.
+        PydanticSchemaGenerationError: It would refuse every value that a client can send.
     """
     waiting = [schema]
     while waiting:
@@ -107,11 +107,11 @@ def _offer_part(_schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
 
 
 def make_data_schema(kind: type, dtype: Any = None) -> Any:
-    """Return the core schema of a data library's class; None if it is none of these.
+    """Return the core schema of a data library's class; None for any other class.
 
     Args:
         kind: The class.
-        dtype: The type of an array's elements, if the type hint says it.
+        dtype: The type of an array's elements, if the type hint has one.
     """
     library = find_library(kind)
     if library is not None:
@@ -134,10 +134,10 @@ def make_data_schema(kind: type, dtype: Any = None) -> Any:
 
 
 def keep_dtypes(annotation: Any) -> Any:
-    """Return a type hint in which ``NDArray[...]`` keeps its dtype, which pydantic would lose."""
+    """Return a type hint with the dtype of ``NDArray[...]`` kept, which pydantic would drop."""
     numpy = find_imported("numpy")
     if numpy is not None and hasattr(get_origin(annotation), "__value__"):
-        # numpy 1 does not load `numpy.typing`; who has its alias has loaded it.
+        # numpy 1 does not load `numpy.typing`, but whoever uses its alias has.
         alias = getattr(find_imported("numpy.typing"), "NDArray", None)
         annotation = _expand_alias(annotation, alias)
     arguments, origin = get_args(annotation), get_origin(annotation)
@@ -166,7 +166,7 @@ def _expand_alias(annotation: Any, alias: Any) -> Any:
 
 
 class ArrayDtype:
-    """Tells pydantic, from within ``Annotated``, the dtype of an array."""
+    """Gives pydantic the dtype of an array, within ``Annotated``."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -182,7 +182,7 @@ class ArrayDtype:
         return schema
 
 
-# -- moments and numbers ---------------------------------------------------------------------------
+# -- timestamps and numbers ------------------------------------------------------------------------
 
 
 def _make_moment_schema(kind: Any) -> Any:
@@ -195,7 +195,7 @@ def _make_moment_schema(kind: Any) -> Any:
 
 
 def _convert_after(kind: Any, element: Any) -> Any:
-    """Return the core schema of what a class makes of another schema's values."""
+    """Return a core schema that converts another schema's values to a class."""
     numpy: Any = find_imported("numpy")  # pandas has loaded it
 
     def convert(value: Any, validate: Any) -> Any:
@@ -215,14 +215,14 @@ def _convert_after(kind: Any, element: Any) -> Any:
 
 
 def _make_naive_schema() -> Any:
-    """Return the core schema of moments without a time zone, which numpy does not have."""
+    """Return the core schema of timestamps without a time zone, since numpy has none."""
     return core_schema.no_info_after_validator_function(
         refuse_zone, refuse_nanoseconds(core_schema.datetime_schema())
     )
 
 
 def _make_element_schema(numpy: Any, kind: Any) -> Any:
-    """Return the core schema of JSON's values for a numpy scalar; None for void."""
+    """Return the core schema of a numpy scalar's JSON form; None for void."""
     kind = _choose_kind(numpy, kind)
     makers = (
         (
@@ -242,7 +242,7 @@ def _make_element_schema(numpy: Any, kind: Any) -> Any:
 
 
 def _choose_kind(numpy: Any, kind: Any) -> Any:
-    """Return the scalar that is made for an abstract one, or the same."""
+    """Return the concrete scalar type for an abstract one; others unchanged."""
     concrete = {
         numpy.integer: numpy.int64,
         numpy.signedinteger: numpy.int64,
@@ -313,7 +313,7 @@ def _choose_element(numpy: Any, dtype: Any) -> Any:
     """Return the core schema of the elements of an array.
 
     Raises:
-        PydanticSchemaGenerationError: JSON has nothing for them.
+        PydanticSchemaGenerationError: They have no JSON form.
     """
     if dtype in (None, numpy.generic):
         return core_schema.union_schema(list(_ANY_ELEMENT))
@@ -322,7 +322,7 @@ def _choose_element(numpy: Any, dtype: Any) -> Any:
     element = _make_element_schema(numpy, dtype)
     if element is None:
         raise PydanticSchemaGenerationError(f"{dtype} has no schema")
-    # None is NaN, as results have it.
+    # None stands for NaN, as in results.
     return core_schema.nullable_schema(element) if issubclass(dtype, numpy.inexact) else element
 
 
@@ -337,10 +337,10 @@ def _make_array(numpy: Any, elements: Any, dtype: Any) -> Any:
 
 
 def _refuse_changed(sent: Any, stored: Any) -> None:
-    """Refuse a number, or the first of an array's, that its dtype rounds or makes infinite.
+    """Refuse a number, or an array with a number, that the dtype rounds or makes infinite.
 
     Raises:
-        ValidationError: Names its place.
+        ValidationError: Names the first such number.
     """
     if sent == stored:  # many times faster
         return
@@ -370,7 +370,7 @@ def _find_changed(
 
 
 def _refuse_mixture(array: Any) -> None:
-    """Refuse what numpy would make one type of: of 1 and "a" two texts."""
+    """Refuse values of several types, which numpy would convert to one: 1 and "a" to two texts."""
     kinds = set(map(type, array.ravel().tolist()))
     if len(kinds) > 1 and kinds != {int, float}:
         raise PydanticCustomError("mixture", "its values are of several types")
@@ -383,7 +383,7 @@ def _describe(element: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_element(element: Any, handler: Any) -> Any:
-    # pydantic passes over what a schema says of itself, if it is not the outermost.
+    # pydantic ignores the JSON Schema function of an inner schema.
     functions = element.get("metadata", {}).get("pydantic_js_functions", [])
     return functions[0](element, handler) if functions else handler(element)
 
@@ -401,7 +401,7 @@ def _validate_elements(check: Any, value: Any, depth: int) -> Any:
         return check.validate_python(value)
     except ValidationError:
         if not _is_even(value, depth):
-            raise PydanticCustomError("depths", "its rows are of different depths") from None
+            raise PydanticCustomError("depths", "its rows are nested to different depths") from None
         raise
 
 
@@ -423,5 +423,5 @@ def _make_failure(error: Exception) -> PydanticCustomError:
         return error
     reason = describe_error(error).partition("\n")[0]
     if "inhomogeneous" in reason:
-        reason = "its rows are of different lengths"
+        reason = "its rows have different lengths"
     return PydanticCustomError("data", "{reason}", {"reason": reason})

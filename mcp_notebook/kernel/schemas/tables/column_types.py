@@ -1,7 +1,7 @@
-"""One column of a table that clients send: a type hint or a dtype, and the check of its values.
+"""One column of a table that clients send: its type hint or dtype, and the check of its values.
 
-Runs in the user's kernel: at definition, and where a call's tables are checked. No library of
-tables is imported.
+Runs in the user's kernel: at definition, and wherever a call's tables are checked. No data library
+is imported.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _KINDS: tuple[tuple[str, Any], ...] = (
     ("date", dt.date),
     ("category|categorical|enum|object|dictionary", Any),
 )
-"""Names of dtypes, up to their size, and the type of what is in them."""
+"""Patterns for names of dtypes without their size, and the type of the values."""
 _EXACT_KINDS = (int, bool, str, bytes, dt.date, dt.datetime, dt.timedelta, dt.time)
-"""Types whose values are taken as they come, and which every library knows."""
+"""Types that every library takes without conversion."""
 _SIZED_INTEGER = re.compile(r"(u?)int(8|16|32|64)(?:\[.*\])?", re.IGNORECASE)
 _WORD = re.compile(r"([A-Za-z_]+?)_?\d*(?:[\[(<].*)?")
 _LONG = 64
-"""Bits of integers whose limits would be noise in a schema."""
+"""Bits of integers whose limits would clutter a schema."""
 _NANOSECONDS = re.compile(r"[.,]\d{6}(?=\d*[1-9])\d+(?![\dDHMW])")
-"""Decimals of a second beyond the six that pydantic reads; it would drop the others."""
+"""Decimals of a second beyond the six that pydantic keeps; it would drop the others."""
 _ZONE_REASONS = {
     True: "it needs a time zone, '2024-12-31T23:59:00Z'",
     False: "no time zone is allowed, '2024-12-31T23:59:00'",
     None: "some values of this column have a time zone and some have none",
 }
-"""By whether a dtype needs time zones; None: there is no dtype."""
+"""By whether the dtype needs a time zone; None: without a dtype."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Column:
     hint: Any
     """The type of each value."""
     dtype: Any = None
-    """The library's own; None: the one that fits the type."""
+    """The library's own dtype; None: the dtype for the type hint."""
 
     @cached_property
     def is_optional(self) -> bool:
@@ -78,12 +78,12 @@ class Column:
 
     @cached_property
     def kind(self) -> Any:
-        """The type of values that are not missing; Any if there are several."""
+        """The type of the values that are not missing; Any if there are several types."""
         return self._option if isinstance(self._option, type) else Any
 
     @cached_property
     def plain_kind(self) -> Any:
-        """The same of the values that `make_plain` returns."""
+        """The type of the values that `make_plain` returns."""
         if get_origin(self._option) is Literal:
             values = get_args(self._option)
         elif isinstance(self._option, type) and issubclass(self._option, Enum):
@@ -120,19 +120,19 @@ class Column:
         return build_alone(SchemaValidator, tighten(core))
 
     def check(self, values: list[Any]) -> list[Any]:
-        """Return the values of a column in their types.
+        """Return the values of a column, validated and converted.
 
         Raises:
             ValidationError: The location of each problem begins with its row.
         """
         checked: list[Any] = self._validator.validate_python(values)
-        # Compared whole first, which is many times faster.
+        # Compare the lists first, which is many times faster.
         is_exact = self.kind in _EXACT_KINDS or (self.kind is float and values == checked)
         if not is_exact:
             _refuse(
                 [row for row, value in enumerate(checked) if is_rounded(values[row], value)],
                 values,
-                "it would be rounded: floats have each whole number only up to 9007199254740992",
+                "it would be rounded: floats are exact only up to 9007199254740992",
             )
         if self.kind is not dt.datetime:
             return checked
@@ -146,7 +146,7 @@ class Column:
         return "," in name.replace(", time_zone=None", "") or ", tz=" in name
 
     def make_plain(self, values: list[Any]) -> list[Any]:
-        """Return checked values as libraries take them whose columns have one type: as in JSON."""
+        """Return checked values in their JSON types, for libraries whose columns have one type."""
         if self.kind is float or self.kind in _EXACT_KINDS:
             return values
         return list(map(_make_plain, self._list_type.dump_python(values, warnings=False)))
@@ -156,15 +156,15 @@ def read_column(name: str, kind: Any) -> Column:
     """Return the column that a type hint or a dtype describes.
 
     Raises:
-        DefinitionError: It is neither.
+        DefinitionError: It is neither, or JSON has no such values.
     """
     dtype_name = find_dtype_name(kind)
     if dtype_name is None:
         column = Column(name, translate_hint(kind))
     else:
         hint = _find_hint(dtype_name)
-        is_moment = dtype_name in ("Timestamp", "Timedelta")  # values, no dtypes
-        # pandas' own dtypes begin with a capital, or are of Arrow: they have missing values.
+        is_moment = dtype_name in ("Timestamp", "Timedelta")  # classes of values, not dtypes
+        # pandas' own dtypes (capitalised, or of Arrow) can hold missing values.
         can_miss = dtype_name[:1].isupper() or "[pyarrow]" in dtype_name
         can_miss |= dtype_name.startswith(("boolean", "string", "category", "dictionary"))
         can_miss &= not is_moment
@@ -177,8 +177,8 @@ def read_column(name: str, kind: Any) -> Column:
         _ = column.schema
     except Exception as error:
         raise DefinitionError(
-            f"`Columns`: the type of `{name}`, {kind!r}, is neither a type hint that JSON has "
-            "values for nor a dtype: use `float`, `str | None`, `date`, `'float32'`..."
+            f"`Columns`: the type of `{name}`, {kind!r}, is neither a dtype nor a type hint that "
+            "JSON can express: use `float`, `str | None`, `date`, `'float32'`..."
         ) from error
     return column
 
@@ -203,7 +203,7 @@ def find_dtype_name(kind: Any) -> str | None:
 
 
 def get_library_name(kind: Any) -> str:
-    """Return the name of the package that a dtype is of."""
+    """Return the name of the package that defines a dtype."""
     owner = kind if isinstance(kind, type) else type(kind)
     return owner.__module__.partition(".")[0]
 
@@ -224,22 +224,22 @@ def _find_hint(name: str) -> Any:
 
 
 def describe_long_integer(low: int, bits: int) -> dict[str, Any] | None:
-    """Return the JSON Schema of integers whose limits would be noise in it; None of shorter ones.
+    """Return the JSON Schema of 64-bit integers, without their limits; None for smaller ones.
 
     Args:
-        low: The least integer.
-        bits: How many bits an integer has.
+        low: The smallest integer.
+        bits: The size of an integer.
     """
     if bits < _LONG:
         return None
     return {"type": "integer"} | ({} if low else {"minimum": 0})
 
 
-# -- values that a type would change ---------------------------------------------------------------
+# -- values that a conversion would change ---------------------------------------------------------
 
 
 def is_rounded(sent: Any, value: Any) -> bool:
-    """Tell whether a whole number became another one as a float, also in a text or a list."""
+    """Return whether a whole number, also in a text or a list, was rounded to a float."""
     if type(value) is float and type(sent) in (int, str):
         with suppress(ValueError):  # a text with decimals
             return value != int(sent)
@@ -249,7 +249,7 @@ def is_rounded(sent: Any, value: Any) -> bool:
 
 
 def refuse_nanoseconds(schema: Any) -> Any:
-    """Return a core schema that refuses moments and durations finer than microseconds."""
+    """Return a core schema that refuses timestamps and durations finer than microseconds."""
 
     def change(original: Mapping[str, Any], changed: dict[str, Any]) -> Any:
         if original["type"] not in ("datetime", "timedelta", "time"):
@@ -263,12 +263,12 @@ def refuse_nanoseconds(schema: Any) -> Any:
 
 def _refuse_digits(value: Any) -> Any:
     if isinstance(value, str) and _NANOSECONDS.search(value):
-        raise PydanticCustomError("fraction", "it is kept in whole microseconds, without fractions")
+        raise PydanticCustomError("fraction", "the smallest unit is the microsecond")
     return value
 
 
 def refuse_zone(moment: dt.datetime) -> dt.datetime:
-    """Return a moment that has no time zone.
+    """Return a timestamp, which must not have a time zone.
 
     Raises:
         PydanticCustomError: It has one.
@@ -281,15 +281,15 @@ def refuse_zone(moment: dt.datetime) -> dt.datetime:
 def _align_zones(
     moments: Sequence[Any], cells: Sequence[Any], *, needs_zone: bool | None
 ) -> list[Any]:
-    """Return the moments of a column in one time zone, UTC, or in none.
+    """Return the timestamps of a column, all in UTC or all without a time zone.
 
     Args:
-        moments: datetimes, and None.
-        cells: The same as they were sent.
-        needs_zone: Whether the column's dtype has a time zone; None: as the first moment.
+        moments: Each a datetime or None.
+        cells: The values as sent.
+        needs_zone: Whether the column's dtype has a time zone; None: as the first timestamp.
 
     Raises:
-        ValidationError: Names the rows of those that differ.
+        ValidationError: Names the rows that differ.
     """
     has_zones = [None if item is None else item.tzinfo is not None for item in moments]
     first = next((has_zone for has_zone in has_zones if has_zone is not None), False)
@@ -300,7 +300,7 @@ def _align_zones(
         return list(moments)
     aligned = list(map(_move_to_utc, moments))
     rows = [row for row, item in enumerate(aligned) if item is NotImplemented]
-    _refuse(rows, cells, "it is beyond the years 1 to 9999 in UTC")
+    _refuse(rows, cells, "in UTC it is outside the years 1 to 9999")
     return aligned
 
 
@@ -330,7 +330,7 @@ def _make_plain(value: Any) -> Any:
 
 
 def _inline(schema: Any, definitions: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:
-    """Return a schema with its definitions in their places, which tables have no room for."""
+    """Return a schema with its references inlined, since a column has no place for definitions."""
     if isinstance(schema, list):
         return [_inline(item, definitions, around) for item in schema]
     if not isinstance(schema, dict):
@@ -342,7 +342,7 @@ def _inline(schema: Any, definitions: Mapping[str, Any], around: tuple[str, ...]
             if key != "$defs"
         }
     name = schema["$ref"].rpartition("/")[2]
-    if name in around:  # a model that contains itself
+    if name in around:  # a recursive model
         return {}
     return _inline(definitions[name], definitions, (*around, name))
 

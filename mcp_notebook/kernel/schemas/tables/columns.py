@@ -1,7 +1,7 @@
-"""Tables and series as parameters, and `Columns`: which columns a table has, and what is in them.
+"""Tables and series as parameters, and `Columns`, which declares a table's columns.
 
 Runs in the user's kernel: schemas at definition, checks and conversions wherever a call runs. No
-library is imported: the class in the type hint tells which one it is.
+library is imported: it is found through the class in the type hint.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from mcp_notebook.kernel.schemas.validation_messages import MORE_PROBLEMS, name_
 from mcp_notebook.text.wording import suggest
 
 _ADVICE = re.compile(r" (?:This error occurred|Hint: |Try setting|Ensure that)")
-"""Where polars begins to tell its callers what to do."""
+"""Start of polars' advice to its callers in an error message."""
 MAX_ERRORS = 15
 """Wrong cells of a table that a message lists; the others are counted."""
 
 
 class Columns:
-    """Says which columns a table has that clients send.
+    """Declares the columns of a table that clients send.
 
     ::
 
@@ -44,10 +44,10 @@ class Columns:
             days: Annotated[pd.DataFrame, Columns(city=str, mm=float, note=str | None)],
         ): ...
 
-    Clients are told the columns and send a list of rows, or an object of columns. Each value is
-    checked, and the function gets a table with exactly these columns, in this order. A column may
-    have missing values, or be left out, if its type allows None. For DataFrames of pandas and
-    polars, and for Tables of pyarrow.
+    Clients see the columns, and send a list of rows or an object of columns. Each value is checked,
+    and the function gets a table with exactly these columns, in this order. A column may have
+    missing values, or be left out, if its type allows None. Works with DataFrames of pandas and
+    polars, and with Tables of pyarrow.
 
     Args:
         columns: Columns whose names are not valid keywords: ``{"max temp": float}``.
@@ -56,7 +56,7 @@ class Columns:
             the table's own library (``pl.Int16``).
 
     Raises:
-        DefinitionError: There are none, or one is neither a type hint nor a dtype.
+        DefinitionError: There are no columns, or one is neither a type hint nor a dtype.
     """
 
     def __init__(self, columns: Mapping[str, Any] | None = None, /, **more: Any) -> None:
@@ -69,7 +69,7 @@ class Columns:
         self.columns = tuple(read_column(name, kind) for name, kind in listed.items())
 
     def make_row_type(self) -> Any:
-        """Return the type of a row as pydantic knows it."""
+        """Return a row's type for pydantic."""
         fields = {column.name: column.hint for column in self.columns}
         return cast("Any", TypedDict)("Row", fields)
 
@@ -77,7 +77,7 @@ class Columns:
         return f"Columns({', '.join(column.name for column in self.columns)})"
 
     def __get_pydantic_core_schema__(self, source: Any, _handler: Any) -> Any:
-        """Return the schema of such a table, wherever pydantic finds it."""
+        """Return the core schema of a table with these columns."""
         options = get_args(source) if get_origin(source) in (Union, types.UnionType) else (source,)
         tables = [option for option in options if option is not type(None)]
         schema = make_table_schema(tables[0] if len(tables) == 1 else source, self.columns)
@@ -85,7 +85,7 @@ class Columns:
 
 
 def find_columns(annotation: Any) -> Columns | None:
-    """Return what an annotation says of a table's columns, if it is one of a table."""
+    """Return the `Columns` in an annotation, if there are any."""
     extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((extra for extra in extras if isinstance(extra, Columns)), None)
 
@@ -95,10 +95,10 @@ def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
 
     Args:
         kind: The library's class.
-        columns: Those that the author declared; none: any.
+        columns: As the author declared them; if empty, any columns are accepted.
 
     Raises:
-        TypeError: It is not a class of tables that can be made.
+        TypeError: The class is not a supported table.
     """
     library = find_library(kind)
     if library is None or library.make_table is None:
@@ -126,7 +126,7 @@ def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
 
 
 def make_series_schema(kind: Any) -> Any:
-    """Return the core schema of a series: a list of values, or an object of them by label."""
+    """Return the core schema of a series: a list of values, or an object of values by label."""
     library = find_library(kind)
     assert library is not None
     make = library.make_series
@@ -180,7 +180,7 @@ def _describe_as(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_rows(rows: list[Any], columns: Sequence[Column]) -> dict[str, list[Any]]:
-    """Return the columns of rows; what is missing in one is None.
+    """Return the columns of rows; missing cells are None.
 
     Raises:
         ValidationError: Rows are not objects, or have other columns.
@@ -232,7 +232,7 @@ def _read_columns(series: dict[str, Any], columns: Sequence[Column]) -> dict[str
 def _compare_names(
     value: Mapping[str, Any], columns: Mapping[str, Column], place: tuple[int | str, ...]
 ) -> list[InitErrorDetails]:
-    """Return what is wrong with the columns of a row, or of an object of columns."""
+    """Return the problems with the column names of a row, or of an object of columns."""
     wrong = [
         _problem("missing", (*place, name), value)
         for name, column in columns.items()
@@ -250,10 +250,10 @@ def _compare_names(
 def _check_columns(
     series: dict[str, list[Any]], columns: Sequence[Column], *, is_rows: bool
 ) -> dict[str, list[Any]]:
-    """Return the columns with each value in its type.
+    """Return the columns with their values validated and converted.
 
     Raises:
-        ValidationError: Names the row and the column of each value of another type.
+        ValidationError: Names the row and the column of each invalid value.
     """
     wrong: list[tuple[int, InitErrorDetails]] = []
     count = 0
@@ -279,14 +279,14 @@ def _make(
     """Return the library's table.
 
     Args:
-        make: The library's.
-        columns: What it is made of.
-        cells: The same values as they came.
-        is_rows: Whether they came as rows.
+        make: Builds the library's table.
+        columns: The checked values.
+        cells: The values as sent.
+        is_rows: Whether they were sent as rows.
 
     Raises:
         ValidationError: Names the cell that does not fit into its column.
-        PydanticCustomError: It cannot be made for another reason.
+        PydanticCustomError: Building the table fails for another reason.
     """
     try:
         return make(columns)
@@ -303,7 +303,7 @@ def _make(
 def _find_culprit(
     make: Callable[[list[Any]], Any], values: list[Any]
 ) -> tuple[int, Exception | None]:
-    """Return the place of the first value that makes no column with those before it, and why."""
+    """Return the index of the first value that does not fit with those before it, and the error."""
     start, end = 0, len(values)
     if (failure := _try(make, values)) is None:
         return 0, None
@@ -333,13 +333,13 @@ def _explain_failure(
     values_before: Sequence[Any] = (),
     column: Column | None = None,
 ) -> str:
-    """Return why no column can be made, without a library's advice to its callers.
+    """Return why a column cannot be built, without the library's advice to its callers.
 
     Args:
-        error: The library's.
+        error: The library's error.
         value: The first value that does not fit.
-        values_before: Those before it, which fit.
-        column: What the author says of the column.
+        values_before: The values before it, which fit.
+        column: The author's declaration.
     """
     if isinstance(error, PydanticCustomError):
         return error.message()
@@ -356,12 +356,12 @@ def _explain_failure(
 
 
 def _explain_arrow(value: Any, values_before: Sequence[Any], dtype: Any) -> str:
-    """Return what pyarrow allows in a column, whose own messages are about its classes."""
+    """Return what pyarrow allows in a column, since its own messages are about its classes."""
     if dtype is not None:
         return f"it is not a value of this column's dtype, {dtype}"
     types = {name_json_type(other) for other in values_before if other is not None}
     if types == {"integer"} and isinstance(value, float):
-        return f"beside fractions, whole numbers go from {-(2**53)} to {2**53}"
+        return f"in a column with fractions, whole numbers go from {-(2**53)} to {2**53}"
     if types and name_json_type(value) not in types:
         return f"allowed: {' | '.join(sorted(types))}, as in the rows before"
     return "all values of a column have one type, also within arrays and objects"
@@ -379,7 +379,7 @@ def _refuse(problems: list[InitErrorDetails], count: int | None = None) -> None:
 
     Args:
         problems: In order.
-        count: How many there are in all; None: these.
+        count: The total number; None: the number of `problems`.
     """
     if not problems:
         return

@@ -1,7 +1,7 @@
-"""The libraries of tables, each with how its tables and series are made of lists.
+"""Builds tables and series of pandas, polars and pyarrow from lists.
 
-Runs in the user's kernel, wherever a call runs. A library is found by one of its classes and taken
-from `sys.modules`: it is never imported here.
+Runs in the user's kernel, wherever a call runs. A library is found through one of its classes in
+`sys.modules`; it is never imported here.
 """
 
 import datetime as dt
@@ -24,29 +24,29 @@ from mcp_notebook.kernel.schemas.tables.column_types import (
 )
 
 Lists = Mapping[str, tuple[list[Any], Column | None]]
-"""Columns: the values of each, and what the author says of it."""
+"""Columns by name: the values, and the author's declaration."""
 INT64 = range(-(2**63), 2**63)
 _EXACT = 2**53
-"""Up to here floats have all whole numbers."""
+"""Up to here floats represent all whole numbers."""
 _SAFE = (int, bool, str)
-"""Types whose values no dtype changes without an error."""
+"""Types whose values are never changed silently by a dtype."""
 
 
 @dataclass(frozen=True)
 class TableLibrary:
-    """How one library makes a table or a series."""
+    """How a library builds a table or a series."""
 
     make_table: Callable[[Lists], Any] | None
-    """None: the class is that of a series."""
+    """None if the class is a series."""
     make_series: Callable[[list[Any], list[str] | None], Any]
-    """Of values, and labels if there are any."""
+    """Takes values, and labels or None."""
     has_labels: bool
     """Whether its series have labels."""
     find_dtype: Callable[[Any], Any]
-    """Returns its own dtype for one of its own, or of numpy, or for a name."""
+    """Returns the library's dtype for its own dtype, numpy's dtype, or a name."""
 
     def adapt(self, column: Column) -> Column:
-        """Return a column with a dtype of this library.
+        """Return a column with its dtype translated to this library.
 
         Raises:
             DefinitionError: The library has no such dtype.
@@ -60,7 +60,7 @@ class TableLibrary:
         except Exception as error:
             what = column.hint if column.dtype is None else column.dtype
             raise DefinitionError(
-                f"`Columns`: the type of `{column.name}`, {what!r}, is none of the table's "
+                f"`Columns`: the type of `{column.name}`, {what!r}, does not exist in the table's "
                 "library: use a type hint (`float`, `str | None`), a dtype of that library or its "
                 "name (`'float32'`)."
             ) from error
@@ -68,7 +68,7 @@ class TableLibrary:
 
 
 def find_library(kind: Any) -> TableLibrary | None:
-    """Return how values of a class are made; None unless it is a table or a series."""
+    """Return the library that builds a class; None unless it is a table or a series."""
     module, name = getattr(kind, "__module__", ""), getattr(kind, "__name__", "")
     library = find_imported(str(module).partition(".")[0])
     if library is None or getattr(library, name, None) is not kind:
@@ -78,7 +78,7 @@ def find_library(kind: Any) -> TableLibrary | None:
 
 
 def _refuse_changed(values: list[Any], stored: list[Any]) -> None:
-    """Refuse a column in which a value is another one than was sent, or missing."""
+    """Refuse a column if a stored value differs from the value that was sent, or is missing."""
     if set(map(type, values)) == {float} and values == stored:  # many times faster
         return
     for value, other in zip(values, stored, strict=True):
@@ -90,7 +90,7 @@ def _refuse_changed(values: list[Any], stored: list[Any]) -> None:
 
 
 def _is_kept(value: Any, stored: Any) -> bool:
-    """Tell whether a library holds a value as sent; it may add missing fields, and make floats."""
+    """Return whether a value is stored as sent, apart from missing fields and ints as floats."""
     if isinstance(value, dict):
         return isinstance(stored, dict) and all(
             _is_kept(part, stored.get(name)) for name, part in value.items()
@@ -102,7 +102,7 @@ def _is_kept(value: Any, stored: Any) -> bool:
         return _is_gap(value)
     if isinstance(value, bool) is not isinstance(stored, bool):
         return False
-    if type(value) is float and type(stored) is float:  # a short one has fewer decimals
+    if type(value) is float and type(stored) is float:  # float32 has fewer decimals
         is_whole = value.is_integer() and abs(value) <= _EXACT
         return value == stored if is_whole else math.isinf(value) == math.isinf(stored)
     return bool(value == stored)
@@ -113,10 +113,10 @@ def _is_gap(value: Any) -> bool:
 
 
 def _split_name(dtype: Any) -> tuple[str, str]:
-    """Return the name of numpy's dtype, or a name, in lower case, and its unit.
+    """Return the lower-case name of a dtype, and its unit.
 
     Raises:
-        ValueError: It is another library's, or has a time zone.
+        ValueError: It belongs to another library, or has a time zone.
     """
     if get_library_name(dtype) in ("polars", "pyarrow"):
         raise ValueError(f"{dtype!r} is another library's")
@@ -168,7 +168,7 @@ def _find_for_pandas(dtype: Any) -> Any:
 
 def _convert(series: Any, dtype: Any) -> Any:
     categories = getattr(dtype, "categories", None)
-    # Others become missing, with a warning of newer versions.
+    # Unknown categories would become missing values.
     if categories is not None and not (series.isna() | series.isin(categories)).all():
         raise PydanticCustomError("lost", "it is not a value of this column's dtype")
     numpy: Any = find_imported("numpy")  # pandas has loaded it
@@ -190,7 +190,7 @@ def _choose_free_dtype(values: list[Any]) -> Any:
 
 
 def _choose_pandas_dtype(values: list[Any], column: Column) -> Any:
-    """Return the dtype in which no value is lost: a whole number with a gap is not a float."""
+    """Return a dtype that loses no value: integers with missing values do not become floats."""
     kinds: dict[Any, Any] = {
         int: "Int64" if column.is_optional else "int64",
         bool: "boolean" if column.is_optional else "bool",
@@ -200,12 +200,12 @@ def _choose_pandas_dtype(values: list[Any], column: Column) -> Any:
     if column.kind in kinds:
         return kinds[column.kind]
     if any(value is not None for value in values):
-        return _choose_free_dtype(values)  # pandas' own choice differs between its versions
+        return _choose_free_dtype(values)  # pandas' choice differs between versions
     if column.dtype is not None:
-        return object  # which becomes any
+        return object  # converts to any dtype
     names = {dt.datetime: "datetime64[ns]", dt.timedelta: "timedelta64[ns]"}
     if not values:
-        names[str] = "str"  # of None it would make a text
+        names[str] = "str"  # it would turn None into a text
     return names.get(column.kind, object)
 
 
@@ -254,7 +254,7 @@ def _use_polars(library: Any, *, is_table: bool) -> TableLibrary:
 
 
 def _make_free_series(library: Any, values: list[Any]) -> Any:
-    """Return a series of values without a dtype, none of which is dropped or changed."""
+    """Return a series of values without a declared dtype; refuse values that it would change."""
     series = library.Series(values, strict=False)
     kinds = set(map(type, values)) - {type(None)}
     is_plain = len(kinds) == 1 and kinds <= {str, bool, int, float}
@@ -340,4 +340,4 @@ _BUILDERS: Mapping[tuple[str, str], Callable[[Any], TableLibrary]] = {
     ("polars", "Series"): partial(_use_polars, is_table=False),
     ("pyarrow", "Table"): _use_pyarrow,
 }
-"""By library and class; each gets the library's module."""
+"""By library and class; each takes the library's module."""

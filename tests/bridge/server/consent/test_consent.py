@@ -634,7 +634,7 @@ async def test_a_question_of_a_cancelled_call_leaves_the_notebook(kernel):
             tasks.start_soon(client.call_tool, "drop", {"year": 43})
             text = await reader.wait()
             tasks.cancel_scope.cancel()
-        assert "Not answered in time, or the client has withdrawn" in await reader.wait(
+        assert "Not answered in time, or withdrawn by the client" in await reader.wait(
             "update_display_data"
         )
     (number,) = re.findall(r"%mcp deny (\d+)", text)

@@ -125,8 +125,8 @@ def test_a_line_to_copy_can_be_selected_where_no_script_adds_the_button():
         ({"executor": ThreadPoolExecutor(1)}, "runs in ThreadPoolExecutor"),
         ({"task": True}, "each call is a task"),
         ({"task": "only"}, "each call is a task, for clients that support them"),
-        ({"keep": True}, "continues without its client"),
-        ({"stateful": True}, "one kernel for each client"),
+        ({"keep": True}, "runs on without its client"),
+        ({"stateful": True}, "one kernel per client"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -93,7 +93,7 @@ def test_what_comes_after_the_end_is_not_recorded(path):
 
 def test_a_file_that_is_there_is_not_touched(path):
     path.write_text("mine")
-    with pytest.raises(RecordingError, match=r"is there already\. Name another file, or add"):
+    with pytest.raises(RecordingError, match=r"already exists\. Name another file, or add"):
         CallRecorder(path, "sales.ipynb")
     with pytest.raises(RecordingError, match="is not a recording of calls, so none can be added"):
         CallRecorder(path, "sales.ipynb", appends=True)
@@ -218,7 +218,7 @@ def test_calls_beyond_what_may_wait_are_counted(path, monkeypatch):
     recorder = CallRecorder(path, "sales.ipynb")
     monkeypatch.setattr(call_recorder, "MAX_WAITING", -1)
     recorder.call_ended(entry(1), RESULT)
-    assert recorder.describe().endswith("Left out, as the disk was too slow: 1 call.")
+    assert recorder.describe().endswith("Not recorded, as the disk was too slow: 1 call.")
     recorder.close()
 
 

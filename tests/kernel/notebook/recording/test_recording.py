@@ -99,10 +99,10 @@ def test_a_recording_goes_on_when_the_extension_is_reloaded_and_ends_with_it(rai
         ("-x", "no option `-x`. It has --append, --here, --stop."),
         ("--here 1 --stop", "takes only the number of a call"),
         ("--append", "Append to which file?"),
-        ("--stop calls", "takes nothing else"),
+        ("--stop calls", "takes no other arguments"),
         ("'calls", "close the quote"),
         ("nowhere/calls", "cannot be written: No such file or directory"),
-        ("taken", "is there already. Name another file"),
+        ("taken", "already exists. Name another file"),
     ],
 )
 def test_a_line_that_cannot_be_followed_says_what_to_write(rain, folder, line, message):
@@ -119,7 +119,7 @@ def test_a_name_and_options_may_stand_in_any_order():
 
 def test_a_second_recording_is_refused_while_one_runs(rain, folder):
     rain.ok("%mcp record one")
-    assert "End that first" in error_of(rain, "%mcp record two")
+    assert "Stop that first" in error_of(rain, "%mcp record two")
     assert "0 calls so far" in rain.ok("%mcp record").stdout
 
 

@@ -10,7 +10,7 @@ from mcp_notebook.kernel.schemas.validation_messages import MAX_LINES
 from mcp_notebook.kernel.tools.context import Context
 
 EITHER = (
-    "arguments: one of these has to be put right: a: missing; allowed: any value; or "
+    "arguments: correct one of these: a: missing; allowed: any value; or "
     "b: missing; allowed: any value."
 )
 
@@ -74,7 +74,7 @@ def test_arguments_come_as_they_were_sent_and_defaults_are_the_handlers():
         (
             {**of(a={}), "propertyNames": {"maxLength": 2}},
             {"abc": 1},
-            "arguments: got a member named 'abc'; allowed: any value of at most 2 characters.",
+            "arguments: got the key 'abc'; allowed: any value of at most 2 characters.",
         ),
         (
             {**of(), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
@@ -89,7 +89,7 @@ def test_arguments_come_as_they_were_sent_and_defaults_are_the_handlers():
         (
             of(a={"oneOf": [{"type": "integer"}, {"type": "number"}]}),
             {"a": 1},
-            "a: got 1 (integer); more than one of the 2 alternatives holds, and only one may.",
+            "a: got 1 (integer); it matches several of the 2 alternatives, but may match only one.",
         ),
         (
             {**of(a={}), "if": {"required": ["a"]}, "then": {"properties": {"b": False}}},
@@ -120,7 +120,7 @@ def test_what_cannot_be_compared_is_refused_too():
     for _ in range(5000):
         deep = {"a": deep}
     message = refusal({**of(a={"$ref": "#/$defs/node"}), "$defs": {"node": node}}, deep)
-    assert message == "arguments: nested too deeply; send less deep ones."
+    assert message == "arguments: nested too deeply; send less deeply nested values."
 
 
 def test_an_open_schema_over_a_function_that_is_not():
@@ -134,7 +134,7 @@ def test_an_open_schema_over_a_function_that_is_not():
 
 def test_a_handler_that_does_not_take_what_is_offered_is_refused():
     assert "offers `a`, which the handler has no parameter for" in misfit(of(a={}), lambda: 1)
-    assert "the handler needs `a`" in misfit(of(a={}), lambda a: a)
+    assert "the handler requires `a`" in misfit(of(a={}), lambda a: a)
 
     def with_context(a: Context):
         """Do."""
@@ -164,7 +164,7 @@ def test_a_partial_and_a_positional_default_are_taken_as_python_calls_them():
 
 def test_unique_items_are_compared_as_json_schema_says_and_quickly():
     schema = of(a={"uniqueItems": True})
-    assert "once" in refusal(schema, {"a": [{"b": 1, "c": [1]}, {"c": [1.0], "b": 1}]})
+    assert "unique" in refusal(schema, {"a": [{"b": 1, "c": [1]}, {"c": [1.0], "b": 1}]})
     assert validated(schema, {"a": [1, True, "1", None]})
     many = [{"number": number} for number in range(20_000)]  # minutes, compared in pairs
     assert validated(schema, {"a": many})

@@ -593,12 +593,12 @@ def test_a_schema_by_hand_that_is_no_object_is_wrapped_with_its_references():
     [
         ({"type": "nothing"}, "'nothing'"),
         ({"$ref": "https://example.com/x"}, "nothing is fetched"),
-        ({"$ref": "#/$defs/x"}, "which it does not hold"),
+        ({"$ref": "#/$defs/x"}, "which it does not contain"),
         ({"pattern": "("}, "regular expression"),
         ({"default": object()}, "is not valid JSON"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, "JSON Schema 2020-12"),
         ({"properties": {"a": {"$id": "x"}}}, "`$id`"),
-        ({"$ref": "#"}, "in a circle"),
+        ({"$ref": "#"}, "for the same value"),
         (5, "not 5"),
     ],
 )

@@ -84,7 +84,7 @@ def test_no_key_is_lost_without_an_error():
 @pytest.mark.parametrize("labels", [list("aab"), [("a", 1), ("a", 1), ("b", 2)]], ids=str)
 def test_no_row_of_a_series_is_lost_without_an_error(annotation, labels):
     index = pd.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else pd.Index(labels)
-    with pytest.raises(ValidationError, match=r"labels of the Series repeat, as .*'a'.* does"):
+    with pytest.raises(ValidationError, match=r"the Series has the label .*'a'.* more than once"):
         read_return_type(annotation).convert(pd.Series([1.0, 2.0, 3.0], index=index))
 
 

@@ -166,10 +166,10 @@ def _default(a: Query = Query(region="EU")):  # noqa: B008
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (_two, "one parameter for clients, a model; here are 2: `a`, `b`"),
-        (_none, "here are 0: none"),
+        (_two, "one parameter for clients, a model; the function has 2: `a`, `b`"),
+        (_none, "the function has 0: none"),
         (_number, "as the type hint of `a`, not `int`"),
-        (_default, "`a` cannot have a default: give the fields of its model theirs"),
+        (_default, "`a` cannot have a default: give defaults to the fields of its model"),
     ],
 )
 def test_what_cannot_be_flattened_is_refused_in_one_sentence(function, said):

@@ -71,7 +71,7 @@ def test_a_text_that_is_allowed_stays_one(hint):
     ("sent", "said"),
     [
         ('[{"lat": "x"}]', "value[0].lat: got 'x' (string); allowed: number."),
-        ('[{"lat": 1}', "it is not JSON (EOF while parsing a list at line 1 column 11); allowed: "),
+        ('[{"lat": 1}', "not valid JSON (EOF while parsing a list at line 1 column 11); allowed: "),
         ("lat", "value: got 'lat' (string); allowed: array of object with lat."),
         ("[" * 10_000, "(string); allowed: array of object with lat."),
     ],
@@ -133,13 +133,13 @@ class Point(BaseModel):
 )
 def test_a_number_beyond_floats_is_refused_with_its_place(hint, sent, place):
     message = error_for(hint, from_json(sent))
-    reason = "JSON has no NaN" if "nan" in place else "numbers end at 1.8e308"
+    reason = "JSON has no NaN" if "nan" in place else "numbers go up to 1.8e308"
     assert message == f"{place} (number); {reason}."
 
 
 def test_json_sent_as_text_and_digits_sent_as_text_may_not_either():
     assert error_for(list[float], "[1, 1e400]").startswith("value[1]: got inf")
-    assert error_for(float, "1e400") == "value: got '1e400' (string); numbers end at 1.8e308."
+    assert error_for(float, "1e400") == "value: got '1e400' (string); numbers go up to 1.8e308."
     assert accept(Decimal, "1e400") == Decimal("1e400")
 
 

@@ -150,7 +150,7 @@ def test_an_author_is_told_what_clients_will_not_know():
 
     assert read_function_schema(f, hidden_types=(Context,)).warnings == (
         "`f` has no docstring: say what it is for.",
-        "`x` has no type hint: any value is taken.",
+        "`x` has no type hint: any value is accepted.",
     )
 
 
@@ -408,7 +408,7 @@ def test_open_ended_parameters_are_refused():
     def two_stars(**options):
         pass
 
-    assert "`*rest` takes" in refusal(stars)
+    assert "`*rest` accepts" in refusal(stars)
     assert "take one `rest: list`" in refusal(stars)
     assert "`**options` takes" in refusal(two_stars)
     assert "take one `options: dict`" in refusal(two_stars)
@@ -536,8 +536,8 @@ def test_types_that_only_the_docstring_says_are_used():
         "how": {},
     }
     assert read_function_schema(f).warnings == (
-        "`scale` has no type hint: any value is taken.",
-        "`how` has no type hint: any value is taken.",
+        "`scale` has no type hint: any value is accepted.",
+        "`how` has no type hint: any value is accepted.",
     )
     assert refusal_of_call(f, n="many") == "n: got 'many' (string); allowed: integer."
 

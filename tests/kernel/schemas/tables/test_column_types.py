@@ -76,7 +76,7 @@ def test_a_column_is_a_type_hint_or_a_dtype(kind, schema, is_optional):
     "kind", ["no dtype", object(), np.complex128, "complex64", type("C", (), {})]
 )
 def test_what_is_neither_is_refused(kind):
-    with pytest.raises(DefinitionError, match=r"the type of `a`, .* is neither a type hint"):
+    with pytest.raises(DefinitionError, match=r"the type of `a`, .* is neither a dtype nor"):
         Columns(a=kind)
 
 
