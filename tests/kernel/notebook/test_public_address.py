@@ -65,7 +65,7 @@ def test_a_server_without_the_extension_is_told_from_one_that_has_it():
     env = {name: value for name, value in HUB.items() if name != "JPY_MCP_PATH"}
     text = text_of(env)
     assert "cannot reach these tools yet" in text
-    assert "Install it there and start the server again." in text
+    assert "and restart the server." in text
 
 
 @pytest.mark.parametrize(

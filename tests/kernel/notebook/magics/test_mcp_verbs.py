@@ -38,7 +38,7 @@ def test_mcp_list_is_in_the_order_of_clients_and_says_when_names_may_be_longer(r
     )
     path = write_record(folder, record)
     try:
-        assert "(other)" in rain.ok("%mcp list").stdout
+        assert "open: other." in rain.ok("%mcp list").stdout
     finally:
         path.unlink()
 
@@ -156,7 +156,7 @@ def test_the_help_of_mcp_has_every_verb_with_its_arguments(kernel):
         assert verb.help in words
     text, _, _ = shown.partition("\x1b[31mFile:")
     assert max(map(len, text.splitlines())) <= 92  # the width of a notebook, not of a terminal
-    assert "%mcp status`` never shows a call on the main thread as running" in words
+    assert "%mcp status`` never shows a running call on the main thread" in words
 
 
 def test_the_help_is_for_all_verbs_or_one(kernel):

@@ -95,7 +95,9 @@ def test_a_file_that_is_there_is_not_touched(path):
     path.write_text("mine")
     with pytest.raises(RecordingError, match=r"already exists\. Name another file, or add"):
         CallRecorder(path, "sales.ipynb")
-    with pytest.raises(RecordingError, match="is not a recording of calls, so none can be added"):
+    with pytest.raises(
+        RecordingError, match="is not a recording of calls, so calls cannot be added"
+    ):
         CallRecorder(path, "sales.ipynb", appends=True)
     assert path.read_text() == "mine"
     assert find_free_name(path).name == "calls-2.ipynb"
@@ -205,7 +207,7 @@ def test_a_full_disk_is_told_and_loses_no_call(path, monkeypatch):
     assert not recorder.flush(0.2)
     assert len(list(path.parent.glob(".*.tmp"))) <= 1  # of a try that goes on just now
     assert (
-        "cannot be written (No space left on device), and lacks 1 call. Make" in recorder.describe()
+        "cannot be written (No space left on device), and lacks 1 call. Free" in recorder.describe()
     )
     monkeypatch.setattr(call_recorder.tempfile, "mkstemp", make_file)
     assert recorder.flush(30)

@@ -165,5 +165,5 @@ def test_a_type_of_a_library_is_known_by_what_it_is_as_json(annotation, known):
 
 
 def test_a_result_that_is_made_by_hand_says_nothing_of_its_data():
-    with pytest.raises(TypeError, match="made by hand"):
+    with pytest.raises(TypeError, match="built by hand"):
         translate_annotation(list[Image])

@@ -410,7 +410,7 @@ def test_open_ended_parameters_are_refused():
 
     assert "`*rest` accepts" in refusal(stars)
     assert "take one `rest: list`" in refusal(stars)
-    assert "`**options` takes" in refusal(two_stars)
+    assert "`**options` accepts" in refusal(two_stars)
     assert "take one `options: dict`" in refusal(two_stars)
 
 
@@ -491,7 +491,7 @@ def test_an_undefined_name_that_no_cell_can_define_stands_for_any_value():
     assert schema.input_schema["properties"]["size"] == {"type": "integer", "default": 1}
     assert schema.validate({"by": ["a"], "how": "x"}) == {"by": ["a"], "size": 1, "how": "x"}
     assert " ".join(schema.warnings) == (
-        "Its module does not define `Label`, `Missing`: any value is taken where a type hint uses "
+        "Its module does not define `Label`, `Missing`: any value is accepted where a type hint uses "
         "them (of `by`, `how`)."
     )
 

@@ -260,7 +260,7 @@ def test_a_table_may_be_none():
 def test_a_dtype_that_the_library_does_not_have_is_refused_at_definition():
     for kind, dtype in ((pa.Table, pl.Enum(["x"])), (pd.DataFrame, pl.Datetime("us", "UTC"))):
         with pytest.raises(
-            DefinitionError, match=r"^`without`: `Columns`: the type of `a`, .* is none"
+            DefinitionError, match=r"^`without`: `Columns`: the type of `a`, .* does not exist"
         ):
             schema_of(Annotated[kind, Columns(a=dtype)])
 
@@ -323,7 +323,7 @@ def test_polars_takes_what_fits_into_one_type(sent, stored):
             [2**53 + 1, 0.5],
             1,
             (
-                "got 0.5 (number); beside fractions, whole numbers go from -9007199254740992 to "
+                "got 0.5 (number); in a column with fractions, whole numbers go from -9007199254740992 to "
                 "9007199254740992."
             ),
         ),
