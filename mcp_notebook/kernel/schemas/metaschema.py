@@ -10,16 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_SCHEMA_KEYWORDS = (
-    *("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"),
-    *("unevaluatedItems", "unevaluatedProperties"),
-)
-"""Keywords whose value is a schema."""
-_LIST_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MAPPING_KEYWORDS = ("properties", "patternProperties", "$defs", "dependentSchemas")
+_NAMED = (*NAMED, *DEFINITIONS)
 
 
 def find_schema_problem(schema: Any) -> str | None:
@@ -45,11 +40,11 @@ def _find_problem(schema: Any, root: Any) -> str | None:
 
 
 def _list_subschemas(keyword: str, value: Any) -> list[Any]:
-    if keyword in _SCHEMA_KEYWORDS:
+    if keyword in SINGLE:
         return [value]
-    if keyword in _LIST_KEYWORDS:
+    if keyword in LISTS:
         return list(value)
-    return list(value.values()) if keyword in _MAPPING_KEYWORDS else []
+    return list(value.values()) if keyword in _NAMED else []
 
 
 def _is_resolvable(reference: str, root: Any) -> bool:
@@ -120,6 +115,6 @@ _RULES: Mapping[str, Callable[[Any], bool]] = {
         _is_text,
     ),
     **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), _is_flag),
-    **dict.fromkeys(_LIST_KEYWORDS, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(_MAPPING_KEYWORDS, lambda value: isinstance(value, Mapping)),
+    **dict.fromkeys(LISTS, lambda value: isinstance(value, list) and bool(value)),
+    **dict.fromkeys(_NAMED, lambda value: isinstance(value, Mapping)),
 }

@@ -19,6 +19,7 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import write_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
+from mcp_notebook.kernel.schemas.schema_keywords import VALUES
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
 
 MAX_DEFAULT = 1_000
@@ -30,8 +31,6 @@ _MAX_FLAGS = 6
 """Flags whose sums are listed, where a range would also allow other numbers."""
 _SUMS = "x-sums"
 """Temporary keyword for the description of flags: pydantic writes descriptions last."""
-_VALUES = frozenset({"default", "examples", "enum", "const"})
-"""Keywords that hold values, not schemas."""
 _BASE64 = {"type": "string", "contentEncoding": "base64"}
 
 
@@ -152,7 +151,7 @@ def _settle(root: Any) -> None:
         if isinstance(item, dict):
             _settle_description(item)
             _settle_bounds(item)
-            waiting += [part for key, part in item.items() if key not in _VALUES]
+            waiting += [part for key, part in item.items() if key not in VALUES]
         elif isinstance(item, list):
             waiting += item
 

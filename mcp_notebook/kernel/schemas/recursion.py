@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE, VALUES
 from mcp_notebook.text.redaction import has_secrets
 
 DEPTH = 3
@@ -25,19 +26,10 @@ DEPTH = 3
 MAX_PLACES = 2_000
 """Subschemas that a schema may have once a client has replaced each reference by its target. The
 depth is reduced until it has no more."""
-_DEFINITIONS = ("$defs", "definitions")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords that hold schemas by name; a name may be the same as a keyword."""
-_VALUES = frozenset({"const", "enum", "default", "examples"})
-"""Keywords that hold values, not schemas."""
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SINGLE = frozenset({"items", "additionalProperties"})
-_STRICT = frozenset(
-    {"not", "if", "then", "else", "contains", "propertyNames"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
-"""Keywords under which a looser schema may make the whole stricter."""
+_MONOTONE = frozenset({"items", "additionalProperties"})
+"""Keywords of `SINGLE` under which a looser schema makes the whole looser; under the others, it may
+make the whole stricter."""
 
 Schema: TypeAlias = dict[str, Any]
 _Target: TypeAlias = tuple[str | int, ...]
@@ -78,10 +70,10 @@ def has_id(schema: Any) -> bool:
     for keyword, value in schema.items():
         parts = (
             value.values()
-            if keyword in (*_NAMED, *_DEFINITIONS) and isinstance(value, dict)
+            if keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict)
             else [value]
         )
-        if keyword not in _VALUES and any(map(has_id, parts)):
+        if keyword not in VALUES and any(map(has_id, parts)):
             return True
     return False
 
@@ -148,11 +140,11 @@ class _Document:
 def _list_children(schema: Schema, path: _Target) -> Iterator[tuple[Any, _Target]]:
     """Yield the direct subschemas of a schema with their paths, without its definitions."""
     for keyword, value in schema.items():
-        if keyword in _NAMED and isinstance(value, dict):
+        if keyword in NAMED and isinstance(value, dict):
             yield from ((child, (*path, keyword, name)) for name, child in value.items())
-        elif keyword in _LISTS and isinstance(value, list):
+        elif keyword in LISTS and isinstance(value, list):
             yield from ((child, (*path, keyword, n)) for n, child in enumerate(value))
-        elif keyword in _SINGLE or keyword in _STRICT:
+        elif keyword in SINGLE:
             yield value, (*path, keyword)
 
 
@@ -163,7 +155,7 @@ def _list_all(schema: Schema) -> Iterator[tuple[Schema, _Target]]:
         if isinstance(item, dict):
             yield item, path
             waiting += _list_children(item, path)
-            for keyword in _DEFINITIONS:
+            for keyword in DEFINITIONS:
                 named = item.get(keyword)
                 if isinstance(named, dict):
                     waiting += ((child, (*path, keyword, name)) for name, child in named.items())
@@ -234,7 +226,7 @@ class _Unrolling:
         copies: Schema = {}
         for target, level in self._waiting:
             copied = self._write(self._document.get(target), _Place(target, level))[0]
-            for keyword in (*_DEFINITIONS, *_ANCHORS, "$id", "$schema"):
+            for keyword in (*DEFINITIONS, *_ANCHORS, "$id", "$schema"):
                 copied.pop(keyword, None)
             copies[self._names[target, level]] = copied
         if copies:
@@ -246,7 +238,7 @@ class _Unrolling:
         used = {target[:2] for target in _Document(schema).list_references(("$ref",))}
         written = {target[:2] for target in self._cycles.by_target}
         written |= {("$defs", name) for name in self._names.values()}
-        for keyword in schema.keys() & {*_DEFINITIONS}:
+        for keyword in schema.keys() & {*DEFINITIONS}:
             schema[keyword] = {
                 name: part
                 for name, part in schema[keyword].items()
@@ -278,22 +270,22 @@ class _Unrolling:
     def _write_keyword(self, keyword: str, value: Any, place: _Place, written: Schema) -> bool:
         """Write one keyword, and return whether the schema now allows more values."""
         cuts = self._cuts
-        if keyword in _DEFINITIONS and isinstance(value, dict):
+        if keyword in DEFINITIONS and isinstance(value, dict):
             place = _Place(
                 place.path, place.level
             )  # these apply only where something refers to them
-        if keyword in (*_NAMED, *_DEFINITIONS) and isinstance(value, dict):
+        if keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
             written[keyword] = {
                 name: self._write(child, place.enter(keyword, name))[0]
                 for name, child in value.items()
             }
-        elif keyword in _LISTS and isinstance(value, list):
+        elif keyword in LISTS and isinstance(value, list):
             parts = [self._write(child, place.enter(keyword, n)) for n, child in enumerate(value)]
             written[keyword] = [part for part, _ in parts]
             return keyword != "prefixItems" and any(is_looser for _, is_looser in parts)
-        elif keyword in _SINGLE or keyword in _STRICT:
+        elif keyword in SINGLE:
             part = self._write(value, place.enter(keyword))[0]
-            if keyword in _SINGLE or cuts == self._cuts:
+            if keyword in _MONOTONE or cuts == self._cuts:
                 written[keyword] = part
         else:
             written[keyword] = value

@@ -15,16 +15,13 @@ from urllib.parse import quote, quote_plus
 from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
 from pydantic import TypeAdapter
 
+from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 
 _MIN_LENGTH = 4
 """Characters of the shortest secret that is removed: a shorter one is in any text by chance."""
 _MIN_LINE = 16
 """Characters of the shortest line of a multi-line secret that is removed by itself."""
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
-"""Keywords that hold schemas by name."""
-_VALUES = frozenset({"default", "examples", "enum", "const"})
-"""Keywords that hold values, not schemas."""
 
 
 def mark_secret(core: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
@@ -65,9 +62,9 @@ def drop_secret_defaults(root: dict[str, Any]) -> None:
             if "default" in item and has_secrets(item, root):
                 del item["default"]
             for key, part in item.items():
-                if key in _MAPS and isinstance(part, dict):
+                if key in (*NAMED, *DEFINITIONS) and isinstance(part, dict):
                     waiting += part.values()
-                elif key not in _VALUES:
+                elif key not in VALUES:
                     waiting.append(part)
 
 

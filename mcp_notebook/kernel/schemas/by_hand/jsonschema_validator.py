@@ -23,6 +23,7 @@ from pydantic_core import SchemaValidator, core_schema
 from referencing import Registry
 
 from mcp_notebook.kernel.schemas.comparison_limit import count_keyword
+from mcp_notebook.kernel.schemas.schema_keywords import VALUES
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 
 REFERENCES = ("$ref", "$dynamicRef")
@@ -53,7 +54,7 @@ def drop_unusable_patterns(schema: Any) -> Any:
         usable = value
         if key == "patternProperties" and isinstance(value, dict):
             usable = {pattern: item for pattern, item in value.items() if _is_usable(pattern)}
-        is_value = key in ("const", "enum", "default", "examples")
+        is_value = key in VALUES
         copy[key] = value if is_value else drop_unusable_patterns(usable)
     return copy
 

@@ -45,6 +45,7 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
     read_return_annotation,
 )
 from mcp_notebook.kernel.schemas.recursion import has_id
+from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.tables.columns import find_columns
 from mcp_notebook.kernel.schemas.validation_messages import (
@@ -392,13 +393,6 @@ def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
 
 
 _REFERENCES = ("$ref", "$dynamicRef")
-_DEFINITIONS = ("$defs", "definitions")
-_VALUES = frozenset({"const", "enum", "default", "examples"})
-"""Keywords that hold values, not schemas."""
-_MAPPING_KEYWORDS = frozenset(
-    {"properties", "patternProperties", "dependentSchemas", *_DEFINITIONS}
-)
-"""Keywords that hold schemas by name; a name may be the same as a keyword."""
 
 
 def make_object_root(schema: Schema) -> tuple[Schema, bool]:
@@ -409,13 +403,13 @@ def make_object_root(schema: Schema) -> tuple[Schema, bool]:
     schema = _inline_reference(schema)
     if schema.get("type") == "object":
         return schema, False
-    content = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    content = {key: value for key, value in schema.items() if key not in DEFINITIONS}
     root: Schema = {
         "type": "object",
         "properties": {WRAP: _move_references(content)},
         "required": [WRAP],
     }
-    for key in _DEFINITIONS:
+    for key in DEFINITIONS:
         if key in schema:
             root[key] = {name: _move_references(item) for name, item in schema[key].items()}
     return root, True
@@ -443,15 +437,15 @@ def _move_references(schema: Any) -> Any:
     for keyword, value in schema.items():
         if keyword in _REFERENCES and isinstance(value, str):
             copy[keyword] = _move_reference(value)
-        elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
+        elif keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
             copy[keyword] = {name: _move_references(item) for name, item in value.items()}
         else:
-            copy[keyword] = value if keyword in _VALUES else _move_references(value)
+            copy[keyword] = value if keyword in VALUES else _move_references(value)
     return copy
 
 
 def _move_reference(reference: str) -> str:
-    if reference.startswith(tuple(f"#/{key}/" for key in _DEFINITIONS)):
+    if reference.startswith(tuple(f"#/{key}/" for key in DEFINITIONS)):
         return reference  # these stay at the root
     if reference == "#" or reference.startswith("#/"):
         return f"#/properties/{WRAP}{reference[1:]}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.text.redaction import has_secrets
 
@@ -87,16 +88,6 @@ def is_hidden(hint: Any) -> bool:
 
 # -- headers ---------------------------------------------------------------------------------------
 
-_SCHEMA_KEYWORDS = frozenset(
-    {
-        *("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames"),
-        *("unevaluatedProperties", "not", "if", "then", "else", "contentSchema"),
-    }
-)
-"""Keywords that hold a schema."""
-_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_MAPPING_KEYWORDS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
-
 
 def find_header_problem(schema: Mapping[str, Any]) -> str | None:
     """Return what is wrong with the ``x-mcp-header`` keywords of a schema; None if nothing is.
@@ -162,9 +153,9 @@ def _walk_positions(
                     (None if path is None else (*path, name), item)
                     for name, item in reversed(value.items())
                 ]
-            elif keyword in _SCHEMA_KEYWORDS:
+            elif keyword in SINGLE or keyword == "contentSchema":
                 stack.append((None, value))
-            elif keyword in _LIST_KEYWORDS and isinstance(value, list):
+            elif keyword in LISTS and isinstance(value, list):
                 stack += [(None, item) for item in value]
-            elif keyword in _MAPPING_KEYWORDS and isinstance(value, dict):
+            elif keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
                 stack += [(None, item) for item in value.values()]
