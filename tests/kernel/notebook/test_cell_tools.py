@@ -233,7 +233,7 @@ def test_a_name_that_another_cell_has_declared_is_told_and_a_cell_that_runs_agai
     assert output.stderr.startswith("`f` replaces the tool of that name from another cell")
     assert kernel.ok(cell_of("f"), cell="b").stderr == ""
     assert kernel.ok("%mcp_tool f", cell="c").stderr == ""
-    assert "`f` takes the place" in kernel.ok(FUNCTION.format("f"), cell="d").stderr
+    assert "`f` replaces the tool of that name" in kernel.ok(FUNCTION.format("f"), cell="d").stderr
     assert list(tools_of(kernel)) == ["f"]
 
 

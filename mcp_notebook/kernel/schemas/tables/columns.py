@@ -361,7 +361,7 @@ def _explain_arrow(value: Any, values_before: Sequence[Any], dtype: Any) -> str:
         return f"it is not a value of this column's dtype, {dtype}"
     types = {name_json_type(other) for other in values_before if other is not None}
     if types == {"integer"} and isinstance(value, float):
-        return f"in a column with fractions, whole numbers go from {-(2**53)} to {2**53}"
+        return f"with fractions, whole numbers go from {-(2**53)} to {2**53}"
     if types and name_json_type(value) not in types:
         return f"allowed: {' | '.join(sorted(types))}, as in the rows before"
     return "all values of a column have one type, also within arrays and objects"

@@ -491,8 +491,8 @@ def test_an_undefined_name_that_no_cell_can_define_stands_for_any_value():
     assert schema.input_schema["properties"]["size"] == {"type": "integer", "default": 1}
     assert schema.validate({"by": ["a"], "how": "x"}) == {"by": ["a"], "size": 1, "how": "x"}
     assert " ".join(schema.warnings) == (
-        "Its module does not define `Label`, `Missing`: any value is accepted where a type hint uses "
-        "them (of `by`, `how`)."
+        "Its module does not define `Label`, `Missing`: any value is accepted where a type hint "
+        "uses them (of `by`, `how`)."
     )
 
 

@@ -323,7 +323,7 @@ def test_polars_takes_what_fits_into_one_type(sent, stored):
             [2**53 + 1, 0.5],
             1,
             (
-                "got 0.5 (number); in a column with fractions, whole numbers go from -9007199254740992 to "
+                "got 0.5 (number); with fractions, whole numbers go from -9007199254740992 to "
                 "9007199254740992."
             ),
         ),
