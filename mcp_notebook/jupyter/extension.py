@@ -5,18 +5,30 @@ Runs in the process of Jupyter Server, once at its start.
 
 import os
 
+from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 
-from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.mcp_handler import McpHandler
+from mcp_notebook.jupyter.notebook_links import NotebookLinks
+from mcp_notebook.jupyter.panel_handlers import (
+    LINKS_KEY,
+    ActionHandler,
+    CallHandler,
+    ChangesHandler,
+    StateHandler,
+)
 from mcp_notebook.jupyter.stop_handler import StopHandler
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
 
-ROUTES: tuple[tuple[str, type[AuthorizedHandler]], ...] = (
+ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp/?", McpHandler),
     (r"mcp/(.+?)/?", McpHandler),
     (r"mcp-notebook/calls/stop", StopHandler),
+    (r"mcp-notebook/api/state", StateHandler),
+    (r"mcp-notebook/api/changes", ChangesHandler),
+    (r"mcp-notebook/api/actions", ActionHandler),
+    (r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(?:/pictures/(\d))?", CallHandler),
 )
 """Patterns of paths below the server's base URL, without the first slash, and their handlers. A
 group in a pattern becomes an argument of the handler's methods."""
@@ -25,8 +37,13 @@ group in a pattern becomes an argument of the handler's methods."""
 def _load_jupyter_server_extension(app: ServerApp) -> None:
     """Add the routes; Jupyter Server calls this by its name."""
     kernels = app.kernel_manager
-    bridge = BridgeProcess(kernels.list_kernel_ids, Settings.from_environment(), app.log)
+    settings = Settings.from_environment()
+    bridge = BridgeProcess(kernels.list_kernel_ids, settings, app.log)
     app.web_app.settings[SETTINGS_KEY] = bridge
+    links = NotebookLinks(
+        kernels, settings.records_folder, getattr(app, "event_logger", None), app.log
+    )
+    app.web_app.settings[LINKS_KEY] = links
     os.environ[SERVER_PATH] = app.base_url + "mcp"  # kernels get the environment of their server
     base = app.base_url.rstrip("/")
     app.web_app.add_handlers(".*$", [(f"{base}/{path}", handler) for path, handler in ROUTES])

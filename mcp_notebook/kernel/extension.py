@@ -45,6 +45,7 @@ from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
+from mcp_notebook.kernel.notebook.panel.side_panel import SidePanel
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
@@ -55,6 +56,7 @@ from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import SWITCH_ON, SWITCHED_OFF, DroppedTool
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.wire import messages
 
@@ -239,6 +241,9 @@ class Extension:
         )
         panel = LivePanel(source, LiveDisplay(self.shell))
         self._endpoint.on_clients = self._clients_changed
+        is_seen = self.settings.kernel_id is None
+        self._endpoint.view = SidePanel(source, self._prompts if is_seen else None)
+        self._prompts.on_change = self._endpoint.note_change
         return panel
 
     def _describe_notebook(self) -> dict[str, Any]:
@@ -281,11 +286,14 @@ class Extension:
 
     def _list_tools(self) -> messages.Tools:
         default = self.settings.max_result_chars
+        off = self.registry.switched_off
         tools = [
             add_result_size(tool.info, tool.options.max_result_chars or default)
             for tool in self.registry.tools
+            if tool.name not in off
         ]
-        return messages.Tools(tools=tools, missing=self.registry.dropped)
+        missing = {name: DroppedTool(SWITCHED_OFF, at, SWITCH_ON) for name, at in off.items()}
+        return messages.Tools(tools=tools, missing=missing | self.registry.dropped)
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)
@@ -293,14 +301,17 @@ class Extension:
         if not self.cell_tools.is_in_cell():  # cards follow what a cell does when it ends
             self.cards.refresh()
         self.panel.note_change()
+        self._endpoint.note_change()
 
     def _clients_changed(self) -> None:
         self.cards.set_listed_names(self._endpoint.listed_names)
         self.panel.note_change()
+        self._endpoint.note_change()
 
     def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
         self.panel.note_use()
+        self._endpoint.note_change()  # a call may wait for the cell
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
         if self.notebook_file.follow():  # it was renamed
             self._record.update()
@@ -318,6 +329,7 @@ class Extension:
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self.panel.note_use()
+        self._endpoint.note_change()
 
     def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         if event.command == "%mcp":

@@ -8,6 +8,7 @@ there some minutes ago is told by the bridge.
 ===============================  ==================================================================
 the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
 the tool was removed             by its notebook, which did not say why
+the tool was switched off        in the side panel, by the notebook's user
 the tool was renamed             by its author, or with its notebook
 another notebook has the name    both tools are listed as ``<notebook>_<tool>``
 clients know another tool by it  which was listed as ``<notebook>_<tool>``; so is this one now
@@ -39,6 +40,8 @@ READ_RESOURCE = "read_notebook_resource"
 """The name that every bridge reserves for its tool that reads what results show only a part of."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
+SWITCHED_OFF = "Its user has switched it off in the side panel."
+SWITCH_ON = "Ask the user to switch it on there."
 _RESTART = "Restart the notebook's kernel and run its cells again."
 
 
@@ -106,6 +109,11 @@ def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> Miss
     """Explain that a tool has had another name since this time."""
     reason = f"It was renamed at {format_time(at)}."
     return MissingTool(notebook, tool, reason, f"Call {listed_as!r} in its place.", listed_as)
+
+
+def explain_switched_off(tool: str) -> str:
+    """Return what the client of a call is told whose tool was switched off meanwhile."""
+    return f"The tool {tool!r} was not called. {SWITCHED_OFF} {SWITCH_ON}"
 
 
 # -- its name --------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
                              (ids from the same numbers as calls), `Clients`, `StopCall`,
                              `KeepCall`, `LeaveCall`, `FollowTask`, `AskTask`, `AnswerTask`,
-                             `CancelTask` (ids as before)
+                             `CancelTask`, `WatchNotebook`, `SwitchTool`, `AnswerConsent`,
+                             `AskCall` (ids as before)
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per `Call` and `FollowTask`,
@@ -28,8 +29,11 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              `Resources` (exactly one per `ListResources`), `Contents`
                              (exactly one per `ReadResource`), `Consent`, `CallStopped`
                              (exactly one per `StopCall`), `TaskState` (when a call has become
-                             a task, and exactly one per request about a task), `Goodbye` (the
-                             kernel ends the conversation deliberately and says why)
+                             a task, and exactly one per request about a task),
+                             `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
+                             per `SwitchTool` and `AnswerConsent`), `CallDetails` (exactly one
+                             per `AskCall`), `Goodbye` (the kernel ends the conversation
+                             deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* After a change of the tools, `Tools` follows within a moment, and always before the
@@ -71,6 +75,13 @@ under other names, after the kernel's `Welcome` and after every change, if the `
 kernel, by its number in the kernel's log, for the user. Its `CallStopped` comes when the call has
 ended for its client: at most two seconds later. Bridges send it only if the kernel's `Welcome` has
 ``stops_calls`` set.
+
+*Side panels.* After a `WatchNotebook` the kernel sends a `NotebookState` with all parts, and after
+changes another one with the parts that have changed, a few times a second at most. Progress is in
+it also if a call's client did not ask for any. A watcher can switch a tool off for all bridges and
+on again, answer the open questions of any bridge, and ask for a call's arguments and result; it
+stops calls with `StopCall`. While somebody watches, questions are not shown in the notebook's
+outputs. Bridges send these messages only if the kernel's `Welcome` has ``panel`` set.
 
 *Tasks.* A call can become a task: at once if the `Call` has ``keep`` set, or later by a `KeepCall`.
 The kernel says so with a `TaskState`. From then on it sends nothing of the call but its `Returned`

@@ -263,6 +263,8 @@ class Welcome(Message):
     """The kernel takes a `StopCall`."""
     tasks: bool = False
     """The kernel has tasks."""
+    panel: bool = False
+    """The kernel takes `WatchNotebook` and the other messages of side panels."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
     """Tools that were there some minutes ago, by name."""
 
@@ -535,6 +537,190 @@ TaskRequest: TypeAlias = AskTask | AnswerTask | CancelTask
 """What a bridge asks about a task; the kernel answers each with one `TaskState`."""
 AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
 """What bridges send about tasks."""
+# -- side panels ---------------------------------------------------------------------------------
+# Texts of clients and tools are in these messages as they came; who shows them shows them as text.
+# Times are seconds since the epoch.
+
+
+class WatchNotebook(Message):
+    """Tell the sender what there is to see, now and after each change."""
+
+    type: Literal["watch_notebook"] = "watch_notebook"
+
+
+class SwitchTool(Message):
+    """Take a tool away from clients, or give it back; its declaration stays as it is."""
+
+    type: Literal["switch_tool"] = "switch_tool"
+    id: int
+    tool: str
+    on: bool
+
+
+class AnswerConsent(Message):
+    """Answer an open question whether a call may run."""
+
+    type: Literal["answer_consent"] = "answer_consent"
+    id: int
+    number: int
+    """Of the question."""
+    decision: ConsentDecision
+
+
+class AskCall(Message):
+    """Ask for all that is known of a call."""
+
+    type: Literal["ask_call"] = "ask_call"
+    id: int
+    number: int
+    """Of the call, in the kernel's log."""
+
+
+class SeenClient(Message):
+    """The connected clients of one program."""
+
+    name: str
+    """Name and version, as the program says."""
+    number: int = 1
+    since: float
+    """When the first of them was seen."""
+
+
+class SeenTool(Message):
+    """A tool, and what became of its calls."""
+
+    name: str
+    description: str = ""
+    """Its first line."""
+    listed_as: str | None = None
+    """The name that clients see, if it is another one."""
+    on: bool = True
+    """Clients have it."""
+    effect: Literal["read-only", "destructive", ""] = ""
+    """What its author says of its effect."""
+    calls: int = 0
+    """Those that have ended since the extension was loaded."""
+    errors: int = 0
+    """Those of them that were answered with an error."""
+    cell: str | None = None
+    """The id of the cell that declares it, if the frontend gave one."""
+
+
+class OpenCall(Message):
+    """A call that waits or runs."""
+
+    number: int
+    tool: str
+    client: str
+    call: str
+    """As one would write it in Python, short and without secrets."""
+    came: float
+    began: float | None = None
+    """When its function began to run; None: it waits for its turn."""
+    waits_for: str = ""
+    """Whom it waits for; empty: it runs."""
+    is_stopping: bool = False
+    """It was asked to stop."""
+    progress: float | None = None
+    total: float | None = None
+    message: str = ""
+    """What it says of its progress."""
+
+
+class OpenQuestion(Message):
+    """A question whether a call may run."""
+
+    number: int
+    """By which it is answered."""
+    tool: str
+    """Its name, as the client sees it."""
+    text: str
+    """The call as it will run and who asks, safe to show as lines of text."""
+    asked: float
+    ends: float
+    """When the bridge stops waiting, and the answer is no."""
+    scope: str
+    """What "session" allows besides the call, in words."""
+
+
+class EndedCall(Message):
+    """A call that was answered."""
+
+    number: int
+    tool: str
+    client: str
+    call: str
+    """As in `OpenCall`."""
+    at: float
+    """When it was answered."""
+    state: str
+    """How it ended: "done", "failed", "cancelled", "timed out" or "lost"."""
+    seconds: float
+    """How long it ran."""
+    is_error: bool = False
+    result: str = ""
+    """What its client got, on one line and short."""
+    has_picture: bool = False
+
+
+class NotebookState(Message):
+    """What there is to see of a notebook; None: this part is as it was told before."""
+
+    type: Literal["notebook_state"] = "notebook_state"
+    name: str | None = None
+    """Of the notebook."""
+    kernel: str | None = None
+    """The id of the kernel's record."""
+    addresses: list[str] | None = None
+    """Where clients reach the notebook over HTTP, in words."""
+    problems: list[str] | None = None
+    """Why clients miss tools, a sentence or two each."""
+    clients: list[SeenClient] | None = None
+    tools: list[SeenTool] | None = None
+    open_calls: list[OpenCall] | None = None
+    """Oldest first."""
+    questions: list[OpenQuestion] | None = None
+    """Oldest first."""
+    ended_calls: list[EndedCall] | None = None
+    """The last ones, latest first."""
+    number_of_calls: int | None = None
+    """Calls that have ended since the extension was loaded."""
+
+
+class CallDetails(Message):
+    """All that is known of a call; its pictures are attached."""
+
+    type: Literal["call_details"] = "call_details"
+    id: int
+    is_known: bool = True
+    """False: the kernel never had the call, or has dropped it."""
+    source: str = ""
+    """A cell that makes the call again."""
+    arguments: str = ""
+    """As JSON, without secrets."""
+    result: str = ""
+    """The texts of its result, or its error."""
+    is_kept: bool = True
+    """False: the result was too large or too old to be kept."""
+    pictures: list[str] = Field(default_factory=list)
+    """The MIME types of the attached pictures."""
+
+
+class PanelAnswer(Message):
+    """What became of a `SwitchTool` or an `AnswerConsent`."""
+
+    type: Literal["panel_answer"] = "panel_answer"
+    id: int
+    message: str
+    """A sentence for the person."""
+    is_error: bool = False
+    """Nothing was done."""
+
+
+AboutPanel: TypeAlias = WatchNotebook | SwitchTool | AnswerConsent | AskCall
+"""What those who show a notebook send."""
+
+
 AnyMessage: TypeAlias = (
     Hello
     | Call
@@ -561,4 +747,8 @@ AnyMessage: TypeAlias = (
     | Goodbye
     | AboutTasks
     | TaskState
+    | AboutPanel
+    | NotebookState
+    | CallDetails
+    | PanelAnswer
 )

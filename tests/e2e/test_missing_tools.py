@@ -176,7 +176,7 @@ async def test_a_kernel_of_another_version(sales, listed):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_a_kernel_that_does_not_answer(sales, listed, monkeypatch):
-    monkeypatch.setattr("mcp_notebook.bridge.kernels.greeting.CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("mcp_notebook.discovery.greeting.CONNECT_TIMEOUT", 0.2)
     await _signal(sales, signal.SIGSTOP, psutil.STATUS_STOPPED)
     try:
         _, below = await listed()

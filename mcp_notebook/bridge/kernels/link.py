@@ -13,10 +13,10 @@ from typing import Any, TypeAlias, get_args
 
 import anyio
 
-from mcp_notebook.bridge.kernels.greeting import greet
 from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, Reply
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Result, Text
+from mcp_notebook.discovery.greeting import greet
 from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import (
     CallError,

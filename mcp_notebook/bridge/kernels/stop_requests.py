@@ -6,7 +6,7 @@ a conversation of its own with the kernel, which answers also while its main thr
 
 import asyncio
 
-from mcp_notebook.bridge.kernels.greeting import greet
+from mcp_notebook.discovery.greeting import greet
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import messages

@@ -33,6 +33,7 @@ from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import explain_switched_off
 
 RESTART_FOLLOWS = 0.5
 """Seconds that a client's answer is held back when the user interrupted the call: a restart begins
@@ -150,6 +151,9 @@ class Invoker:
 
     def start(self, call: ActiveCall) -> None:
         """Let a call that was taken begin, or wait for its turn."""
+        if call.tool in self._registry.switched_off:  # the client does not know it yet
+            call.answer(CallState.FAILED, error_result(explain_switched_off(call.tool)))
+            return
         if self._answer_from_cache(call):
             return
         lack = self._queue.add(call)

@@ -7,9 +7,10 @@ Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`
 (`resource_store`), `PublishedRecord` (`published_record`), `ShutdownHook` (`shutdown_hook`); only
 the extension builds them. `Endpoint` accepts connections, `Conversation` talks to one bridge,
 `call_notices` send what one call reports, logs and asks, `ToolChanges` tells bridges the tools when
-they have changed. `FrameSender` writes all of it to the bridge. `ResourceStore` keeps the originals
-of what results show only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be
-told of a shutdown.
+they have changed, `Watchers` tells those who show the notebook to people what there is to see.
+`FrameSender` writes all of it to the bridge. `ResourceStore` keeps the originals of what results
+show only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be told of a
+shutdown.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
 threads hand progress, log messages and questions over to it with ``call_soon_threadsafe``. A result

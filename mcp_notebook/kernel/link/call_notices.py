@@ -72,6 +72,11 @@ class ProgressNotices:
         self.last: messages.Progress | None = None
         """What was sent last."""
 
+    @property
+    def reported(self) -> Update | None:
+        """What the tool has reported until now; None if it has not."""
+        return self._newest if self.is_used else None
+
     def start(self, call: Call, describe: Callable[[Call], str]) -> None:
         """Begin to send what the call does whenever its tool reports nothing."""
         self._call = call

@@ -18,7 +18,6 @@ from typing import Any, Protocol, TypeAlias, get_args
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.link.call_notices import (
     LogNotices,
@@ -29,10 +28,11 @@ from mcp_notebook.kernel.link.call_notices import (
 from mcp_notebook.kernel.link.frame_sender import FrameSender
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
+from mcp_notebook.kernel.link.watchers import Watchers
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tasks.task_calls import TaskCalls
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.context import NO_TRACE, Client, ClientProgram, Trace
+from mcp_notebook.kernel.tools.context import NO_TRACE, Client, ClientProgram, Trace, Update
 from mcp_notebook.kernel.tools.open_questions import (
     Elicitations,
     Reply,
@@ -58,6 +58,7 @@ _FromBridge: TypeAlias = (
     | messages.ListResources
     | messages.ReadResource
     | messages.AboutTasks
+    | messages.AboutPanel
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """What bridges send once they are welcome."""
@@ -108,10 +109,10 @@ class NotebookPrompts(Protocol):
 class _OpenCall:
     """A call that the bridge has not been given the result of."""
 
-    call: Call
+    call: ActiveCall
     elicitations: Elicitations
     notices: ProgressNotices | None
-    """None: its client did not ask for progress."""
+    """None: nobody wants progress, neither its client nor those who watch the notebook."""
     logs: LogNotices | None
     """None: its client did not ask for log messages."""
 
@@ -150,6 +151,7 @@ class Conversation:
         reader: Lists and reads resources.
         connection: To the bridge.
         changes: Tells all bridges the tools if they have changed.
+        watchers: Those who show the notebook to people.
         tasks: Has the calls that outlive the conversation.
         prompts: Asks in the notebook whether calls may run; None if nobody sees it.
     """
@@ -161,6 +163,7 @@ class Conversation:
         connection: FrameProtocol,
         changes: ToolChanges,
         *,
+        watchers: Watchers | None = None,
         tasks: TaskStore,
         prompts: NotebookPrompts | None = None,
     ) -> None:
@@ -169,6 +172,7 @@ class Conversation:
         self._connection = connection
         self._sender = FrameSender(connection.transport)
         self._changes = changes
+        self._watchers = watchers
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
         self._due_results: set[int] = set()
@@ -183,6 +187,15 @@ class Conversation:
         self.listed_names: tuple[messages.ListedName, ...] = ()
         self.last_tools: messages.Tools | None = None
         """The tools as the bridge knows them; None: it was not welcomed."""
+
+    @property
+    def progress(self) -> dict[int, Update]:
+        """What open calls have reported of their progress, by their numbers in the log."""
+        return {
+            open_call.call.number: open_call.notices.reported
+            for open_call in tuple(self._open.values())
+            if open_call.notices is not None and open_call.notices.reported is not None
+        }
 
     @property
     def sockets(self) -> Sequence[Any]:
@@ -221,6 +234,8 @@ class Conversation:
         """End the conversation; what was written still goes out."""
         if last_message is not None:
             self.send(last_message)
+        if self._watchers is not None:
+            self._watchers.remove(self.send)
         self._tasks.close()
         for open_call in tuple(self._open.values()):  # other threads answer calls meanwhile
             open_call.close()
@@ -236,8 +251,13 @@ class Conversation:
         return self._sender.backlog > MAX_BACKLOG
 
     def _send_progress(self, progress: messages.Progress) -> None:
+        self._show_progress(progress)
         if not self._tasks.take(progress) and not self._is_behind:
             self.send(progress)
+
+    def _show_progress(self, _progress: messages.Progress) -> None:
+        if self._watchers is not None:
+            self._watchers.note_change()
 
     def _send_logs(self, logs: Sequence[messages.Log]) -> bool:
         """Send log messages in one write; return whether they were sent."""
@@ -276,6 +296,14 @@ class Conversation:
                 self.on_clients()
             case messages.StopCall():
                 self._stops.stop(message)
+            case (
+                messages.WatchNotebook()
+                | messages.SwitchTool()
+                | messages.AnswerConsent()
+                | messages.AskCall()
+            ):
+                if self._watchers is not None:
+                    self._watchers.take(message, self.send)
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))
@@ -315,6 +343,8 @@ class Conversation:
         notices = None
         if message.progress:
             notices = ProgressNotices(message.id, self._loop, self._send_progress)
+        elif self._watchers is not None and self._watchers.are_there:
+            notices = ProgressNotices(message.id, self._loop, self._show_progress)
         logs = None
         if message.log_level is not None:
             logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
@@ -402,18 +432,23 @@ class Conversation:
 
 def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage | None:
     """Return the answer to a message, no call, that could not be handled; None: there is none."""
+    answer: messages.AnyMessage | None = None
     match message:
         case messages.ListResources():
-            return messages.Resources(id=message.id, resources=[])
+            answer = messages.Resources(id=message.id, resources=[])
         case messages.ReadResource():
-            return messages.Contents(id=message.id, error=text)
+            answer = messages.Contents(id=message.id, error=text)
         case messages.AskConsent():
-            return messages.Consent(id=message.id, decision="deny")
+            answer = messages.Consent(id=message.id, decision="deny")
         case messages.StopCall():
-            return messages.CallStopped(id=message.id)
+            answer = messages.CallStopped(id=message.id)
         case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
-            return messages.TaskState(id=message.id)
-    return None
+            answer = messages.TaskState(id=message.id)
+        case messages.SwitchTool() | messages.AnswerConsent():
+            answer = messages.PanelAnswer(id=message.id, message=text, is_error=True)
+        case messages.AskCall():
+            answer = messages.CallDetails(id=message.id, is_known=False)
+    return answer
 
 
 class CallStops:

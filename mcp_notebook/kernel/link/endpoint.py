@@ -26,8 +26,9 @@ from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation, NotebookPrompts
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
+from mcp_notebook.kernel.link.watchers import NotebookView, Watchers
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.context import describe_program
+from mcp_notebook.kernel.tools.context import Update, describe_program
 from mcp_notebook.settings.private_files import make_private_folder
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
@@ -84,6 +85,9 @@ class Endpoint:
         self._tasks = tasks
         self._path = path
         self._prompts = prompts
+        self.view: NotebookView | None = None
+        """What those see who show the notebook to people; for bridges to come. None: nothing."""
+        self._watchers: Watchers | None = None
         self.on_clients: Callable[[], None] = lambda: None
         """Called on the endpoint's thread when `clients` or `listed_names` has changed; for bridges
         to come."""
@@ -159,6 +163,11 @@ class Endpoint:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to tell
                 self._changes.announce(self._loop)
 
+    def note_change(self) -> None:
+        """Tell those who watch the notebook soon what there is to see now; any thread."""
+        if self._watchers is not None:
+            self._watchers.note_change()
+
     def abandon_in_child(self) -> None:
         """In a forked child: let go of the sockets, so that the kernel's death can be seen.
 
@@ -216,11 +225,14 @@ class Endpoint:
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
 
     async def _converse(self, connection: FrameProtocol) -> None:
+        if self.view is not None and self._watchers is None:
+            self._watchers = Watchers(self.view, self._read_progress)
         conversation = Conversation(
             self._calls,
             self._reader,
             connection,
             self._changes,
+            watchers=self._watchers,
             tasks=self._tasks,
             prompts=self._prompts,
         )
@@ -286,8 +298,16 @@ class Endpoint:
             clients=True,
             stops_calls=True,
             tasks=True,
+            panel=self.view is not None,
             missing=tools.missing,
         )
+
+    def _read_progress(self) -> dict[int, Update]:
+        return {
+            number: progress
+            for conversation in self._conversations
+            for number, progress in conversation.progress.items()
+        }
 
     def _send_tools(self) -> None:
         message = self._tools()

@@ -1,9 +1,10 @@
 """Asks the notebook's user whether a client's call may run.
 
-A question is shown below the running cell, or the cell that ran last, and answered with
-``%mcp allow`` or ``%mcp deny``: without an extension, no frontend passes a click to the kernel, but
-every frontend runs cells. Runs in the user's kernel: the link's thread shows and withdraws
-questions, also while a cell runs; answers come on the main thread.
+A side panel shows the questions where a frontend has one. Elsewhere a question is shown below the
+running cell, or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp deny``: without
+an extension, no frontend passes a click to the kernel, but every frontend runs cells. Runs in the
+user's kernel: the link's thread shows and withdraws questions, also while a cell runs; answers come
+on the main thread, or from a side panel on the link's.
 """
 
 import itertools
@@ -57,25 +58,45 @@ class ConsentPrompts:
         self._shell = shell
         self._numbers = itertools.count(1)
         self._open: dict[int, Prompt] = {}
+        self._shown: set[int] = set()
+        """The numbers of those that are in the notebook's outputs."""
+        self._is_watched = False
         self._lock = threading.Lock()
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a question was asked or is closed, on any thread."""
+
+    @property
+    def open_prompts(self) -> tuple[Prompt, ...]:
+        """The open questions, oldest first; on any thread."""
+        with self._lock:
+            return tuple(self._open.values())
+
+    def set_watched(self, *, is_watched: bool) -> None:
+        """Note whether a side panel has the questions; while none has, the outputs have them."""
+        self._is_watched = is_watched
+        if not is_watched:
+            for prompt in self.open_prompts:
+                self._show(prompt)
 
     def ask(
         self, question: messages.AskConsent, answer: Callable[[messages.ConsentDecision], None]
     ) -> int:
-        """Show a question, and return its number; `answer` is called once, on the main thread."""
+        """Show a question, and return its number; `answer` is called once, on any thread."""
         display = LiveDisplay(self._shell)
         with self._lock:
             number = next(self._numbers)
             prompt = Prompt(number, question, answer, display, time.monotonic())
             self._open[number] = prompt
-        display.show(_render(prompt, _explain_answers(prompt)))
+        if not self._is_watched:
+            self._show(prompt)
+        self.on_change()
         return number
 
     def withdraw(self, number: int) -> None:
         """Close a question that no longer needs an answer; does nothing if it is answered."""
         prompt = self._take(number)
         if prompt is not None:
-            prompt.display.update(_render(prompt, _CLOSED))
+            self._close(prompt, _CLOSED)
 
     def decide(self, number: int, decision: messages.ConsentDecision) -> str:
         """Answer a question, and return a sentence about it.
@@ -88,7 +109,7 @@ class ConsentPrompts:
             raise NoSuchQuestion(number, tuple(self._open))
         outcome = _OUTCOMES[decision].format(scope=prompt.question.scope)
         prompt.answer(decision)
-        prompt.display.update(_render(prompt, outcome))
+        self._close(prompt, outcome)
         return f"{prompt.question.tool}: {outcome}"
 
     def describe(self) -> list[str]:
@@ -104,6 +125,21 @@ class ConsentPrompts:
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the open questions."""
         return tuple(self._open)
+
+    def _show(self, prompt: Prompt) -> None:
+        """Show a question below the cell that ran last, once."""
+        with self._lock:
+            if prompt.number not in self._open or prompt.number in self._shown:
+                return
+            self._shown.add(prompt.number)
+        prompt.display.show(_render(prompt, _explain_answers(prompt)))
+
+    def _close(self, prompt: Prompt, outcome: str) -> None:
+        """Say what became of a question."""
+        if prompt.number in self._shown:
+            self._shown.discard(prompt.number)
+            prompt.display.update(_render(prompt, outcome))
+        self.on_change()
 
     def _take(self, number: int) -> Prompt | None:
         with self._lock:

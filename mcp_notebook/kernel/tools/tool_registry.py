@@ -131,6 +131,7 @@ class ToolRegistry:
         self.unsettled: frozenset[DeclaredTool] = frozenset()
         """Those whose cell has not ended, so that their variable is a guess."""
         self._dropped = DroppedTools()
+        self._switched_off: Mapping[str, float] = {}
         self._sources = _list_sources(())
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
@@ -148,6 +149,24 @@ class ToolRegistry:
         It is kept for some minutes, or until there is a tool of that name again.
         """
         return self._dropped.read()
+
+    @property
+    def switched_off(self) -> Mapping[str, float]:
+        """The names that clients do not get, although there are such tools, and since when."""
+        return self._switched_off
+
+    def switch(self, name: str, *, on: bool) -> bool:
+        """Take a tool away from clients, or give it back; return False if there is no such tool.
+
+        The name stays switched off when its cell runs again.
+        """
+        if self.get(name) is None:
+            return False
+        with Shield(), self._lock:
+            off = {other: at for other, at in self._switched_off.items() if other != name}
+            self._switched_off = off if on else {**off, name: time.time()}
+        self._on_change()
+        return True
 
     def find_new_name(self, dropped: DroppedTool) -> str | None:
         """Return the name of the tool that came in the place of another, if it is there."""
@@ -176,6 +195,7 @@ class ToolRegistry:
 
     def take_over(self, previous: "ToolRegistry") -> None:
         """Add all tools of the registry that this one replaces, as that knows them."""
+        self._switched_off = previous.switched_off
         self.add(*previous.tools)
         with Shield(), self._lock:
             self.unsettled &= previous.unsettled

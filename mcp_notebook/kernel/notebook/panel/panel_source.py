@@ -93,7 +93,7 @@ class PanelSource:
         """Return the current state."""
         logged = [call for call in self.invoker.log.list_calls() if call.state in ENDED]
         counts = self.invoker.log.count_calls()
-        bridge, names = find_bridge(self.settings), self.get_listed_names()
+        names = self.get_listed_names()
         last = {call.tool: call for call in logged}
         latest = logged[: -LAST_CALLS - 1 : -1]
         for number in self._thumbnails.keys() - {call.number for call in latest}:
@@ -101,10 +101,8 @@ class PanelSource:
         return PanelState(
             notebook=self.get_name(),
             kernel=self.kernel,
-            addresses=tuple(
-                filter(None, [f"`{bridge.url}`" if bridge else None, self.server_address])
-            ),
-            clients=_join_clients(self.list_clients()),
+            addresses=self.find_addresses(),
+            clients=join_clients(self.list_clients()),
             tools=tuple(
                 ToolLine(
                     name=tool.name,
@@ -121,6 +119,11 @@ class PanelSource:
             more_calls=max(counts.calls - len(latest), 0),
         )
 
+    def find_addresses(self) -> tuple[str, ...]:
+        """Return where clients reach the notebook over HTTP, in words."""
+        bridge = find_bridge(self.settings)
+        return tuple(filter(None, [f"`{bridge.url}`" if bridge else None, self.server_address]))
+
     def _describe_open(self, call: ActiveCall) -> OpenCall:
         program = call.client.program
         return OpenCall(
@@ -135,7 +138,7 @@ class PanelSource:
     def _describe_ended(self, call: LoggedCall) -> EndedCall:
         return EndedCall(
             number=call.number,
-            at=format_time(_find_end(call)),
+            at=format_time(find_end(call)),
             text=describe_call(call.tool, call.arguments, MAX_CALL),
             client=call.client_label,
             outcome=_describe_outcome(call),
@@ -170,7 +173,7 @@ def find_server_address(env: Mapping[str, str]) -> str | None:
     return f"`{path}` on this Jupyter server"
 
 
-def _join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, ...]:
+def join_clients(counts: Iterable[messages.ClientCount]) -> tuple[ClientLine, ...]:
     """Return the clients of all bridges, grouped by program."""
     numbers: Counter[str] = Counter()
     for client in counts:
@@ -192,7 +195,7 @@ def _describe_doing(call: ActiveCall, *, runs_cell: bool) -> str:
 
 
 def _describe_last(call: LoggedCall | None) -> str:
-    return "" if call is None else f"{format_time(_find_end(call))}, {_describe_outcome(call)}"
+    return "" if call is None else f"{format_time(find_end(call))}, {_describe_outcome(call)}"
 
 
 def _describe_outcome(call: LoggedCall) -> str:
@@ -204,7 +207,8 @@ def _describe_outcome(call: LoggedCall) -> str:
     return outcome + (f", waited {format_seconds(call.queue_seconds)}" if is_long else "")
 
 
-def _find_end(call: LoggedCall) -> float:
+def find_end(call: LoggedCall) -> float:
+    """Return when a call ended, in seconds since the epoch."""
     return call.came + call.queue_seconds + call.run_seconds
 
 
@@ -213,7 +217,7 @@ def _find_end(call: LoggedCall) -> float:
 
 def make_thumbnail(result: Result) -> Thumbnail:
     """Return the thumbnail of a result."""
-    text = _summarize(result)
+    text = summarize(result)
     picture = next((block for block in result.content if isinstance(block, Image)), None)
     if picture is None or result.is_error:
         return Thumbnail(text)
@@ -221,7 +225,7 @@ def make_thumbnail(result: Result) -> Thumbnail:
     return Thumbnail(text) if data is None else Thumbnail(text, *data)
 
 
-def _summarize(result: Result) -> str:
+def summarize(result: Result) -> str:
     """Return the first line of text, and counts of the other content blocks."""
     texts = [block.text for block in result.content if isinstance(block, Text)]
     lines = (line.strip() for text in texts for line in strip_escapes(text[:2_000]).splitlines())
@@ -229,7 +233,7 @@ def _summarize(result: Result) -> str:
     others = [block for block in result.content if not isinstance(block, Text)]
     kinds = dict.fromkeys(map(_name_kind, others))
     counts = [count(sum(_name_kind(block) == kind for block in others), kind) for kind in kinds]
-    return ", ".join(filter(None, [*counts, _shorten(first)]))
+    return ", ".join(filter(None, [*counts, shorten(first)]))
 
 
 def _name_kind(block: ContentBlock) -> str:
@@ -245,7 +249,7 @@ def _name_kind(block: ContentBlock) -> str:
     return "text"
 
 
-def _shorten(text: str, limit: int = MAX_TEXT) -> str:
+def shorten(text: str, limit: int = MAX_TEXT) -> str:
     """Return a text on one line, cut to a length."""
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

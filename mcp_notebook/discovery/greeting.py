@@ -1,6 +1,6 @@
 """The beginning of each conversation with a kernel: connect, say hello, be welcomed.
 
-Runs on the bridge's event loop.
+Runs on the event loop of whoever connects: a bridge, a command, or a Jupyter server.
 """
 
 import asyncio

@@ -1,0 +1,163 @@
+/**
+ * What the server extension tells and takes: the shapes of `mcp_notebook/wire/messages.py`,
+ * and the routes of `mcp_notebook/jupyter/panel_handlers.py`.
+ *
+ * All texts come from clients, tools and their arguments. They are shown as text, never as HTML.
+ */
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+export interface IClient {
+  name: string;
+  number: number;
+  since: number;
+}
+
+export interface ITool {
+  name: string;
+  description: string;
+  listed_as?: string;
+  on: boolean;
+  effect: '' | 'read-only' | 'destructive';
+  calls: number;
+  errors: number;
+  cell?: string;
+}
+
+export interface IOpenCall {
+  number: number;
+  tool: string;
+  client: string;
+  call: string;
+  came: number;
+  began?: number;
+  waits_for: string;
+  is_stopping: boolean;
+  progress?: number;
+  total?: number;
+  message: string;
+}
+
+export interface IQuestion {
+  number: number;
+  tool: string;
+  text: string;
+  asked: number;
+  ends: number;
+  scope: string;
+}
+
+export interface IEndedCall {
+  number: number;
+  tool: string;
+  client: string;
+  call: string;
+  at: number;
+  state: string;
+  seconds: number;
+  is_error: boolean;
+  result: string;
+  has_picture: boolean;
+}
+
+/** What there is to see of one notebook; `trouble` alone if its kernel cannot tell. */
+export interface INotebookState {
+  name: string;
+  trouble?: string;
+  kernel: string;
+  addresses: string[];
+  problems: string[];
+  clients: IClient[];
+  tools: ITool[];
+  open_calls: IOpenCall[];
+  questions: IQuestion[];
+  ended_calls: IEndedCall[];
+  number_of_calls: number;
+}
+
+export interface ICallDetails {
+  source: string;
+  arguments: string;
+  result: string;
+  is_kept: boolean;
+  pictures: string[];
+}
+
+export type Decision = 'once' | 'session' | 'deny';
+
+export type Action =
+  | { action: 'stop'; call: number }
+  | { action: 'answer'; question: number; decision: Decision }
+  | { action: 'switch'; tool: string; on: boolean };
+
+/** One message of the stream. */
+export type Change =
+  | { kernel: string; changes: Partial<INotebookState> | null }
+  | { ready: true };
+
+const BASE = 'mcp-notebook/api';
+
+/** Do something in a notebook, and return a sentence about what became of it. */
+export async function act(
+  settings: ServerConnection.ISettings,
+  kernel: string,
+  action: Action
+): Promise<string> {
+  const answer = await request<{ message: string }>(settings, 'actions', {
+    method: 'POST',
+    body: JSON.stringify({ kernel, ...action })
+  });
+  return answer.message;
+}
+
+/** Return all that is known of a call. */
+export function findCall(
+  settings: ServerConnection.ISettings,
+  kernel: string,
+  number: number
+): Promise<ICallDetails> {
+  return request<ICallDetails>(settings, `calls/${encodeURIComponent(kernel)}/${number}`);
+}
+
+/** Return the address of a picture in a call's result. */
+export function pictureUrl(
+  settings: ServerConnection.ISettings,
+  kernel: string,
+  number: number,
+  index: number
+): string {
+  const path = `calls/${encodeURIComponent(kernel)}/${number}/pictures/${index}`;
+  return URLExt.join(settings.baseUrl, BASE, path);
+}
+
+/** Open the stream of changes. */
+export function openChanges(settings: ServerConnection.ISettings): WebSocket {
+  let url = URLExt.join(settings.wsUrl, BASE, 'changes');
+  if (settings.appendToken && settings.token) {
+    url += `?token=${encodeURIComponent(settings.token)}`;
+  }
+  return new settings.WebSocket(url);
+}
+
+/** Return whether the server has the extension at all. */
+export async function hasServerExtension(
+  settings: ServerConnection.ISettings
+): Promise<boolean> {
+  const url = URLExt.join(settings.baseUrl, BASE, 'state');
+  const response = await ServerConnection.makeRequest(url, {}, settings);
+  return response.status !== 404;
+}
+
+async function request<T>(
+  settings: ServerConnection.ISettings,
+  path: string,
+  init: RequestInit = {}
+): Promise<T> {
+  const url = URLExt.join(settings.baseUrl, BASE, path);
+  const response = await ServerConnection.makeRequest(url, init, settings);
+  const body = await response.json();
+  if (!response.ok) {
+    throw new Error(body.message ?? response.statusText);
+  }
+  return body;
+}

@@ -1,0 +1,141 @@
+/** The plugin: puts the panel beside the notebook, its item into the status bar, and its commands. */
+import {
+  ILayoutRestorer,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
+
+import { followFront, makeActions } from './front';
+import { IPanelContext } from './hooks';
+import { SidePanel } from './panel';
+import { StatusItem } from './status';
+import { PanelStore } from './store';
+
+const OPEN = 'mcp-notebook:open-panel';
+const STOP = 'mcp-notebook:stop-calls';
+const DENY = 'mcp-notebook:deny-calls';
+/** Among the widgets of the right sidebar: after the property inspector and the debugger. */
+const RANK = 600;
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: 'mcp-notebook:panel',
+  description: 'Shows the tools of notebooks and the calls of their clients.',
+  autoStart: true,
+  optional: [INotebookTracker, ITranslator, ICommandPalette, ILayoutRestorer, IStatusBar],
+  activate: (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker | null,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null,
+    restorer: ILayoutRestorer | null,
+    statusBar: IStatusBar | null
+  ) => {
+    const trans = (translator ?? nullTranslator).load('mcp_notebook');
+    const store = new PanelStore(app.serviceManager.serverSettings);
+    const context: IPanelContext = { store, trans, actions: makeActions(app, tracker) };
+    if (tracker) {
+      followFront(tracker, store);
+    }
+    const panel = new SidePanel(context);
+    app.shell.add(panel, 'right', { rank: RANK });
+    restorer?.add(panel, panel.id);
+    statusBar?.registerStatusItem('mcp-notebook:status', {
+      item: new StatusItem(context, () => void app.commands.execute(OPEN)),
+      align: 'left',
+      rank: 10
+    });
+    addCommands(app, store, trans, panel);
+    for (const command of [OPEN, STOP, DENY]) {
+      palette?.addItem({ command, category: trans.__('Notebook tools (MCP)') });
+    }
+    notifyOfQuestions(app, store, trans, panel);
+  }
+};
+
+function addCommands(
+  app: JupyterFrontEnd,
+  store: PanelStore,
+  trans: TranslationBundle,
+  panel: SidePanel
+): void {
+  app.commands.addCommand(OPEN, {
+    label: trans.__('Show the Tools of the Notebook'),
+    execute: () => app.shell.activateById(panel.id)
+  });
+  app.commands.addCommand(STOP, {
+    label: trans.__('Stop the Running Calls of the Notebook'),
+    isEnabled: () => (store.current?.open_calls ?? []).length > 0,
+    execute: () =>
+      Promise.all(
+        (store.current?.open_calls ?? []).map(call =>
+          store.act(store.front?.kernel ?? '', { action: 'stop', call: call.number })
+        )
+      )
+  });
+  app.commands.addCommand(DENY, {
+    label: trans.__('Deny All Calls That Ask'),
+    isEnabled: () => store.questions.length > 0,
+    execute: () =>
+      Promise.all(
+        store.questions.map(({ kernel, question }) =>
+          store.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
+        )
+      )
+  });
+  store.changed.connect(() => {
+    app.commands.notifyCommandChanged(STOP);
+    app.commands.notifyCommandChanged(DENY);
+  });
+}
+
+/** Tell of questions while the panel is closed; take that back when they are answered. */
+function notifyOfQuestions(
+  app: JupyterFrontEnd,
+  store: PanelStore,
+  trans: TranslationBundle,
+  panel: SidePanel
+): void {
+  const shown = new Map<string, string>();
+  store.changed.connect(() => {
+    const open = new Map(store.questions.map(item => [`${item.kernel}:${item.question.number}`, item]));
+    for (const [key, id] of shown) {
+      if (!open.has(key)) {
+        shown.delete(key);
+        if (id) {
+          Notification.dismiss(id);
+        }
+      }
+    }
+    for (const [key, item] of open) {
+      if (shown.has(key)) {
+        continue;
+      }
+      const name = store.notebooks.get(item.kernel)?.name ?? '';
+      const text = trans.__('%1: may %2 run?', name, item.question.tool);
+      const show = () => {
+        context(item.kernel);
+        void app.commands.execute(OPEN);
+      };
+      shown.set(
+        key,
+        panel.isVisible
+          ? ''
+          : Notification.warning(text, {
+              autoClose: false,
+              actions: [{ label: trans.__('Show'), callback: show }]
+            })
+      );
+    }
+  });
+  const context = (kernel: string) => {
+    if (kernel !== store.front?.kernel) {
+      makeActions(app, null).openNotebook(kernel);
+    }
+  };
+}
+
+export default plugin;

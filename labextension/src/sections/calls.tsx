@@ -1,0 +1,125 @@
+/** The last calls: what was asked, and what came of it; opened, all of it. */
+import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { ICallDetails, IEndedCall, findCall, pictureUrl } from '../api';
+import { formatSeconds, formatTime } from '../format';
+import { ISectionProps } from '../hooks';
+import { Section, SmallButton } from './section';
+
+export function CallsSection(props: ISectionProps): JSX.Element {
+  const { trans, notebook } = props;
+  const more = notebook.number_of_calls - notebook.ended_calls.length;
+  return (
+    <Section title={trans.__('Last calls')} count={notebook.number_of_calls}>
+      {notebook.ended_calls.length === 0 && (
+        <p className="jp-mcp-empty">{trans.__('None yet.')}</p>
+      )}
+      <ul className="jp-mcp-list">
+        {notebook.ended_calls.map(call => (
+          <EndedCall {...props} key={call.number} call={call} />
+        ))}
+      </ul>
+      {more > 0 && (
+        <p className="jp-mcp-empty">
+          {trans._n('And %1 earlier call: see %2.', 'And %1 earlier calls: see %2.', more, '%mcp log')}
+        </p>
+      )}
+    </Section>
+  );
+}
+
+function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
+  const { store, trans, kernel, call } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  const Caret = isOpen ? caretDownIcon : caretRightIcon;
+  const outcome = call.state === 'done' ? formatSeconds(call.seconds) : call.state;
+  return (
+    <li className="jp-mcp-call">
+      <button
+        className="jp-mcp-link jp-mcp-row"
+        aria-expanded={isOpen}
+        title={call.call}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Caret.react tag="span" className="jp-mcp-icon" />
+        <code className="jp-mcp-main">{call.call}</code>
+        <span className={call.is_error ? 'jp-mcp-side jp-mcp-error' : 'jp-mcp-side'}>
+          {outcome}
+        </span>
+      </button>
+      <div className="jp-mcp-row jp-mcp-small">
+        <span className="jp-mcp-main">
+          {call.client} · {formatTime(call.at)}
+        </span>
+      </div>
+      {!isOpen && (call.result || call.has_picture) && (
+        <div className="jp-mcp-row jp-mcp-small">
+          {call.has_picture && (
+            <img
+              className="jp-mcp-thumbnail"
+              loading="lazy"
+              alt={trans.__('A picture that %1 returned', call.tool)}
+              src={pictureUrl(store.settings, kernel, call.number, 0)}
+            />
+          )}
+          <span className={call.is_error ? 'jp-mcp-result jp-mcp-error' : 'jp-mcp-result'}>
+            {call.result}
+          </span>
+        </div>
+      )}
+      {isOpen && <Details {...props} />}
+    </li>
+  );
+}
+
+function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
+  const { store, trans, actions, kernel, call } = props;
+  const [details, setDetails] = React.useState<ICallDetails | null>(null);
+  const [failure, setFailure] = React.useState('');
+  React.useEffect(() => {
+    let isShown = true;
+    findCall(store.settings, kernel, call.number).then(
+      found => isShown && setDetails(found),
+      error => isShown && setFailure(error.message)
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [store, kernel, call.number]);
+  if (details === null) {
+    return <p className="jp-mcp-empty">{failure || trans.__('Loading…')}</p>;
+  }
+  const copy = () =>
+    void navigator.clipboard
+      .writeText(details.result)
+      .then(() => store.setNote(trans.__('The result was copied.')));
+  return (
+    <div className="jp-mcp-details">
+      <h4>{trans.__('Arguments')}</h4>
+      <pre tabIndex={0}>{details.arguments}</pre>
+      <h4>{call.is_error ? trans.__('Error') : trans.__('Result')}</h4>
+      {details.pictures.map((_, index) => (
+        <img
+          key={index}
+          alt={trans.__('Picture %1 of the result', index + 1)}
+          src={pictureUrl(store.settings, kernel, call.number, index)}
+        />
+      ))}
+      {details.result && <pre tabIndex={0}>{details.result}</pre>}
+      {!details.is_kept && <p className="jp-mcp-empty">{trans.__('It was not kept.')}</p>}
+      <div className="jp-mcp-buttons">
+        <SmallButton label={trans.__('Copy')} title={trans.__('Copy the result')} onClick={copy} />
+        <SmallButton
+          label={trans.__('Insert as cell')}
+          onClick={() => actions.insertCell(details.source)}
+        />
+        <SmallButton
+          label={trans.__('Run again')}
+          title={trans.__('Insert the call as a cell, and run it')}
+          onClick={() => actions.insertCell(details.source, { run: true })}
+        />
+      </div>
+    </div>
+  );
+}

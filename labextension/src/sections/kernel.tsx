@@ -1,0 +1,103 @@
+/** The kernel of the notebook in front and how clients reach it. */
+import { URLExt } from '@jupyterlab/coreutils';
+import * as React from 'react';
+
+import { INotebookState } from '../api';
+import { stripBackticks } from '../format';
+import { IPanelContext, ISectionProps } from '../hooks';
+import { Copyable, Section, SmallButton } from './section';
+
+const LOAD = '%load_ext mcp_notebook';
+
+/** Say in a word whether clients can call, and what there is to do if not. */
+export function KernelState(
+  props: IPanelContext & { notebook: INotebookState | undefined }
+): JSX.Element {
+  const { store, trans, actions, notebook } = props;
+  const front = store.front;
+  if (store.stream === 'missing') {
+    return (
+      <Status kind="off" word={trans.__('not available')}>
+        {trans.__('mcp-notebook is not installed where this Jupyter server runs.')}
+      </Status>
+    );
+  }
+  if (store.stream !== 'open') {
+    return (
+      <Status kind="off" word={trans.__('disconnected')}>
+        {trans.__('The Jupyter server does not answer. What is shown here may be old.')}{' '}
+        <SmallButton label={trans.__('Try again')} onClick={() => store.reconnect()} />
+      </Status>
+    );
+  }
+  if (!front) {
+    return <Status kind="off" word={trans.__('no notebook is open')} />;
+  }
+  if (notebook?.trouble) {
+    return (
+      <Status kind="off" word={trans.__('too old')}>
+        {notebook.trouble}
+      </Status>
+    );
+  }
+  if (notebook) {
+    return <Status kind="live" word={trans.__('live')} name={notebook.name} />;
+  }
+  if (['starting', 'restarting', 'autorestarting', 'connecting'].includes(front.status)) {
+    return <Status kind="wait" word={trans.__('the kernel is starting')} />;
+  }
+  if (!front.kernel || ['dead', 'terminating', 'unknown'].includes(front.status)) {
+    return <Status kind="off" word={trans.__('gone: the notebook has no running kernel')} />;
+  }
+  return (
+    <Status kind="off" word={trans.__('not loaded')}>
+      {trans.__('This notebook offers no tools yet.')}{' '}
+      <SmallButton
+        label={trans.__('Load mcp_notebook')}
+        title={LOAD}
+        onClick={() => actions.insertCell(LOAD, { run: true })}
+      />
+    </Status>
+  );
+}
+
+function Status(props: {
+  kind: 'live' | 'wait' | 'off';
+  word: string;
+  name?: string;
+  children?: React.ReactNode;
+}): JSX.Element {
+  return (
+    <div className="jp-mcp-status">
+      <div>
+        {props.name && <strong className="jp-mcp-name">{props.name}</strong>}
+        <span className={`jp-mcp-word jp-mcp-${props.kind}`}>{props.word}</span>
+      </div>
+      {props.children && <div className="jp-mcp-explanation">{props.children}</div>}
+    </div>
+  );
+}
+
+export function ConnectionSection(props: ISectionProps): JSX.Element {
+  const { store, trans, notebook } = props;
+  const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
+  const own = URLExt.join(store.settings.baseUrl, 'mcp');
+  const all = [...new Set([own, ...addresses])];
+  return (
+    <Section title={trans.__('Connection')}>
+      {all.map(address => (
+        <Copyable
+          key={address}
+          text={address}
+          copy={trans.__('Copy')}
+          onCopied={() => store.setNote(trans.__('The address was copied.'))}
+        />
+      ))}
+      {notebook.problems.map(problem => (
+        <p className="jp-mcp-problem" key={problem}>
+          {problem}
+        </p>
+      ))}
+    </Section>
+  );
+}

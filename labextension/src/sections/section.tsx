@@ -1,0 +1,62 @@
+/** A part of the panel with a heading that opens and closes it. */
+import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+export function Section(props: {
+  title: string;
+  /** How many things are in it; none if that says nothing. */
+  count?: number;
+  children: React.ReactNode;
+}): JSX.Element {
+  const [isOpen, setOpen] = React.useState(true);
+  const id = React.useId();
+  const Caret = isOpen ? caretDownIcon : caretRightIcon;
+  return (
+    <section className="jp-mcp-section" aria-labelledby={id}>
+      <h3 className="jp-mcp-heading" id={id}>
+        <button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <Caret.react tag="span" className="jp-mcp-icon" />
+          <span>{props.title}</span>
+          {props.count !== undefined && <span className="jp-mcp-count">{props.count}</span>}
+        </button>
+      </h3>
+      {isOpen && <div className="jp-mcp-body">{props.children}</div>}
+    </section>
+  );
+}
+
+/** A small button with an icon, or with a word. */
+export function SmallButton(props: {
+  label: string;
+  title?: string;
+  kind?: 'accept' | 'warn';
+  disabled?: boolean;
+  onClick: () => void;
+  children?: React.ReactNode;
+}): JSX.Element {
+  const kind = props.kind ? ` jp-mcp-button-${props.kind}` : '';
+  return (
+    <button
+      className={`jp-mcp-button${kind}`}
+      aria-label={props.label}
+      title={props.title ?? props.label}
+      disabled={props.disabled}
+      onClick={props.onClick}
+    >
+      {props.children ?? props.label}
+    </button>
+  );
+}
+
+/** A text with a button that copies it. */
+export function Copyable(props: { text: string; copy: string; onCopied: () => void }): JSX.Element {
+  return (
+    <div className="jp-mcp-copyable">
+      <code title={props.text}>{props.text}</code>
+      <SmallButton
+        label={props.copy}
+        onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+/** The item of the status bar: always seen, and never in the file. */
+import { ReactWidget, stopIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { countTools, formatClock } from './format';
+import { IPanelContext, useClock, useStore } from './hooks';
+
+export class StatusItem extends ReactWidget {
+  constructor(
+    private readonly _context: IPanelContext,
+    private readonly _open: () => void
+  ) {
+    super();
+    this.addClass('jp-mcp-status-item');
+  }
+
+  protected render(): JSX.Element {
+    return <Item {...this._context} open={this._open} />;
+  }
+}
+
+function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
+  const { store, trans } = props;
+  useStore(store);
+  const notebook = store.current;
+  const call = notebook?.open_calls?.[0];
+  const now = useClock(call !== undefined);
+  if (!notebook || notebook.trouble || !store.front) {
+    return null;
+  }
+  const kernel = store.front.kernel;
+  const parts = [countTools(trans, notebook.tools.length)];
+  if (notebook.clients.length > 0) {
+    parts.push(notebook.clients[0].name);
+  }
+  if (notebook.questions.length > 0) {
+    parts.push(trans._n('%1 question', '%1 questions', notebook.questions.length));
+  }
+  if (call) {
+    parts.push(`${call.tool} ${formatClock(now - (call.began ?? call.came))}`);
+  }
+  return (
+    <>
+      <button
+        className="jp-mcp-link"
+        title={trans.__('Show the tools of the notebook')}
+        onClick={props.open}
+      >
+        {parts.join(' · ')}
+      </button>
+      {call && (
+        <button
+          className="jp-mcp-link"
+          aria-label={trans.__('Stop %1', call.tool)}
+          title={trans.__('Stop %1', call.tool)}
+          disabled={call.is_stopping}
+          onClick={() => void store.act(kernel, { action: 'stop', call: call.number })}
+        >
+          <stopIcon.react tag="span" className="jp-mcp-icon" />
+        </button>
+      )}
+    </>
+  );
+}

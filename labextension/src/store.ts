@@ -1,0 +1,143 @@
+/** All that the panel, the status bar and the commands know: one store for each page. */
+import { ServerConnection } from '@jupyterlab/services';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import {
+  Action,
+  Change,
+  INotebookState,
+  IQuestion,
+  act,
+  hasServerExtension,
+  openChanges
+} from './api';
+
+/** Milliseconds until a lost stream is opened again, at first and at most. */
+const RETRY = 500;
+const LONGEST_RETRY = 30_000;
+
+/** The stream: being opened, open, lost and to be opened again, or not on this server. */
+export type Stream = 'opening' | 'open' | 'lost' | 'missing';
+
+/** The notebook in front, as the application knows it. */
+export interface IFront {
+  path: string;
+  /** The id of its kernel; empty if it has none. */
+  kernel: string;
+  /** JupyterLab's word for what the kernel does. */
+  status: string;
+}
+
+/** A question, and the notebook that it is about. */
+export interface IAsked {
+  kernel: string;
+  question: IQuestion;
+}
+
+export class PanelStore {
+  constructor(readonly settings: ServerConnection.ISettings) {
+    this._open();
+  }
+
+  /** By the ids of their kernels. */
+  readonly notebooks = new Map<string, INotebookState>();
+
+  stream: Stream = 'opening';
+
+  front: IFront | null = null;
+
+  /** What became of the last thing that the user did here; also read out. */
+  note = '';
+
+  /** Emitted after each change of the above. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The notebook in front, if its kernel has told anything. */
+  get current(): INotebookState | undefined {
+    return this.front ? this.notebooks.get(this.front.kernel) : undefined;
+  }
+
+  /** The open questions of all notebooks, oldest first. */
+  get questions(): IAsked[] {
+    const asked: IAsked[] = [];
+    this.notebooks.forEach((notebook, kernel) => {
+      (notebook.questions ?? []).forEach(question => asked.push({ kernel, question }));
+    });
+    return asked.sort((a, b) => a.question.asked - b.question.asked);
+  }
+
+  setFront(front: IFront | null): void {
+    if (JSON.stringify(front) !== JSON.stringify(this.front)) {
+      this.front = front;
+      this._changed.emit();
+    }
+  }
+
+  setNote(note: string): void {
+    this.note = note;
+    this._changed.emit();
+  }
+
+  /** Do something in a notebook; what became of it is in `note`. */
+  async act(kernel: string, action: Action): Promise<void> {
+    try {
+      this.setNote(await act(this.settings, kernel, action));
+    } catch (error) {
+      this.setNote(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Open the stream now, if it is lost. */
+  reconnect(): void {
+    if (this.stream === 'lost' || this.stream === 'missing') {
+      window.clearTimeout(this._timer);
+      this._open();
+    }
+  }
+
+  private _open(): void {
+    this._setStream('opening');
+    const socket = openChanges(this.settings);
+    const seen = new Set<string>();
+    socket.onmessage = event => this._take(JSON.parse(event.data), seen);
+    socket.onclose = () => void this._lose();
+  }
+
+  private _take(change: Change, seen: Set<string>): void {
+    if ('ready' in change) {
+      // What an earlier stream told of and this one does not is gone.
+      for (const kernel of [...this.notebooks.keys()].filter(known => !seen.has(known))) {
+        this.notebooks.delete(kernel);
+      }
+      this._retry = RETRY;
+      this.stream = 'open';
+    } else if (change.changes === null) {
+      this.notebooks.delete(change.kernel);
+    } else {
+      const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
+      seen.add(change.kernel);
+      this.notebooks.set(change.kernel, { ...known, ...change.changes } as INotebookState);
+    }
+    this._changed.emit();
+  }
+
+  private async _lose(): Promise<void> {
+    const isThere = await hasServerExtension(this.settings).catch(() => true);
+    this._setStream(isThere ? 'lost' : 'missing');
+    if (isThere) {
+      this._timer = window.setTimeout(() => this._open(), this._retry);
+      this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
+    }
+  }
+
+  private _setStream(stream: Stream): void {
+    this.stream = stream;
+    this._changed.emit();
+  }
+
+  private _changed = new Signal<this, void>(this);
+  private _retry = RETRY;
+  private _timer = 0;
+}

@@ -1,0 +1,216 @@
+"""``/mcp-notebook/api/...``: what the side panel of a page asks for, and what it is told.
+
+Runs on the event loop of Jupyter Server. A page has one WebSocket for all that changes; what its
+user does is a POST. The page's cookie opens both: the POST together with the XSRF token that only
+pages of this server can read, the WebSocket with an Origin that Jupyter Server allows.
+"""
+
+import json
+from http import HTTPStatus
+from typing import Any, Literal, TypeAlias, cast
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from mcp_notebook.errors import LinkError
+from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
+from mcp_notebook.jupyter.notebook_links import NotebookLinks, State
+from mcp_notebook.wire import messages
+
+LINKS_KEY = "mcp_notebook_links"
+"""Where the server's application has its `NotebookLinks`."""
+STOPPED = "The user stopped the call in the side panel."
+"""What the client of a stopped call is told."""
+_NO_CALL = "The call has ended already."
+_NO_DETAILS = "The notebook no longer has this call."
+
+
+class _Action(BaseModel):
+    """What a user does in a panel."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kernel: str
+    """The Jupyter id of the notebook's kernel."""
+
+
+class _Stop(_Action):
+    action: Literal["stop"]
+    call: int = Field(ge=1)
+
+
+class _Answer(_Action):
+    action: Literal["answer"]
+    question: int
+    decision: messages.ConsentDecision
+
+
+class _Switch(_Action):
+    action: Literal["switch"]
+    tool: str
+    on: bool
+
+
+_ANY_ACTION: TypeAdapter[_Stop | _Answer | _Switch] = TypeAdapter(_Stop | _Answer | _Switch)
+_Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
+
+
+class StateHandler(AuthorizedHandler):
+    """``GET api/state``: all that there is to see now."""
+
+    async def get(self) -> None:
+        """Answer with the state of each notebook, by the ids of their kernels."""
+        links = _find_links(self)
+        async with links.opened():
+            self.finish({"notebooks": links.read()})
+
+
+class ActionHandler(AuthorizedHandler):
+    """``POST api/actions``: stop a call, answer a question, switch a tool on or off."""
+
+    async def post(self) -> None:
+        """Do it, and say what became of it.
+
+        Raises:
+            HTTPError: 400 if the body says nothing that can be done, 409 if it cannot be done now.
+        """
+        try:
+            action = _ANY_ACTION.validate_json(self.request.body)
+        except ValidationError as error:
+            raise HTTPError(HTTPStatus.BAD_REQUEST, _describe(error)) from None
+        links = _find_links(self)
+        try:
+            async with links.opened():
+                answer, _ = await links.ask(action.kernel, lambda number: _write(action, number))
+        except LinkError as error:
+            raise HTTPError(HTTPStatus.CONFLICT, _escape(str(error))) from None
+        text, is_error = _read(answer)
+        if is_error:
+            raise HTTPError(HTTPStatus.CONFLICT, _escape(text))
+        self.finish({"message": text})
+
+
+class CallHandler(AuthorizedHandler):
+    """``GET api/calls/KERNEL/NUMBER``: a call whole; with ``/pictures/INDEX``: a picture."""
+
+    async def get(self, kernel: str, number: str, picture: str | None = None) -> None:
+        """Answer with a call's arguments and result, or with a picture of it.
+
+        Raises:
+            HTTPError: 404 if the notebook no longer has it.
+        """
+        links = _find_links(self)
+
+        def make(request: int) -> messages.AskCall:
+            return messages.AskCall(id=request, number=int(number))
+
+        try:
+            async with links.opened():
+                details, pictures = await links.ask(kernel, make)
+        except LinkError as error:
+            raise HTTPError(HTTPStatus.CONFLICT, _escape(str(error))) from None
+        if not details.is_known or (picture is not None and int(picture) >= len(pictures)):
+            raise HTTPError(HTTPStatus.NOT_FOUND, _NO_DETAILS)
+        if picture is None:
+            self.finish(details.model_dump(exclude={"type", "id"}))
+        else:
+            self._send_picture(details.pictures[int(picture)], pictures[int(picture)])
+
+    def _send_picture(self, mime_type: str, data: bytes) -> None:
+        # The kernel sends types of raster pictures only; no browser may take it for anything else.
+        self.set_header("Content-Type", mime_type)
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "private, max-age=86400, immutable")
+        self.finish(data)
+
+    def finish(self, *args: Any, **kwargs: Any) -> Any:
+        """End the answer; `APIHandler` would make each one JSON."""
+        return JupyterHandler.finish(self, *args, **kwargs)
+
+
+class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """``api/changes``: a WebSocket that tells a page what changes, and first of all what there is.
+
+    Each message is ``{"kernel": id, "changes": parts}``; the changes are null when the notebook is
+    gone. ``{"ready": true}`` follows what there is at first.
+    """
+
+    auth_resource = "kernels"
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Let the page in, or refuse it.
+
+        Raises:
+            HTTPError: 403.
+        """
+        user = self.current_user
+        if user is None or not await ensure_async(
+            self.authorizer.is_authorized(self, user, "execute", self.auth_resource)
+        ):
+            raise HTTPError(HTTPStatus.FORBIDDEN)
+        await super().get(*args, **kwargs)
+
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Tell the page all changes until it closes the WebSocket."""
+        super().open(*args, **kwargs)
+        await _find_links(self).add(self._tell)
+        self._send({"ready": True})
+
+    def on_message(self, message: str | bytes) -> None:
+        """Ignore what the page says: nothing is asked for here."""
+
+    def on_close(self) -> None:
+        """End the watch."""
+        super().on_close()
+        _find_links(self).remove(self._tell)
+
+    def _tell(self, kernel: str, changes: State | None) -> None:
+        self._send({"kernel": kernel, "changes": changes})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self.write_message(json.dumps(message))
+        except WebSocketClosedError:  # `on_close` follows, or was before the watch began
+            _find_links(self).remove(self._tell)
+
+
+def _find_links(handler: JupyterHandler) -> NotebookLinks:
+    return cast("NotebookLinks", handler.settings[LINKS_KEY])
+
+
+def _write(action: _Stop | _Answer | _Switch, number: int) -> messages.AnyMessage:
+    match action:
+        case _Stop():
+            return messages.StopCall(id=number, number=action.call, reason=STOPPED)
+        case _Answer():
+            return messages.AnswerConsent(
+                id=number, number=action.question, decision=action.decision
+            )
+        case _Switch():
+            return messages.SwitchTool(id=number, tool=action.tool, on=action.on)
+
+
+def _read(answer: _Outcome) -> tuple[str, bool]:
+    """Return a sentence about what became of an action, and whether it failed."""
+    if isinstance(answer, messages.PanelAnswer):
+        return answer.message, answer.is_error
+    if answer.tool is None:
+        return _NO_CALL, True
+    if answer.is_stopping:
+        return f"{answer.tool}: the client has its answer, and the code is still stopping.", False
+    return f"{answer.tool}: {answer.state}.", False
+
+
+def _describe(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return _escape(f"This is no action of a panel: {place}: {first['msg']}.")
+
+
+def _escape(text: str) -> str:
+    """Return a text for `HTTPError`, which takes it for a format."""
+    return text.replace("%", "%%")

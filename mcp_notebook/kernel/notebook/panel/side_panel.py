@@ -1,0 +1,236 @@
+"""What the side panel of JupyterLab and Notebook 7 shows of a notebook, and what it may change.
+
+Runs on the endpoint's thread, but for `SidePanel.describe_call`, which comes on one of its workers.
+Nothing here waits for the main thread: the panel goes on while a cell or a call holds that. Who is
+told, and when, is the business of `kernel.link.watchers`.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from time import monotonic
+
+from mcp_notebook.call_cells import describe_call, format_call
+from mcp_notebook.content import Image, Text
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.call import ENDED, CallState
+from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.notebook.cards.tool_state import explain_missing_tools
+from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
+from mcp_notebook.kernel.notebook.panel.panel_source import (
+    PanelSource,
+    find_end,
+    join_clients,
+    shorten,
+    summarize,
+)
+from mcp_notebook.kernel.tools.context import Update, describe_program
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.text.wording import make_printable, strip_escapes
+from mcp_notebook.wire import messages
+
+LAST_CALLS = 25
+"""Calls that have ended, in the panel."""
+MAX_CALL = 300
+"""Characters of a call on one line; the panel cuts it where its column ends."""
+MAX_LINE = 200
+"""Characters of any other line."""
+MAX_TEXT = 200_000
+"""Characters of the texts of one result."""
+MAX_PICTURES = 8
+"""Pictures of one result."""
+MAX_PICTURE = 8 * 2**20
+"""Bytes of one of them."""
+_RASTER = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Pictures that a page can show without running anything in them."""
+
+
+class SidePanel:
+    """The view that watchers have of one notebook (`kernel.link.watchers.NotebookView`).
+
+    Args:
+        source: The parts of the notebook.
+        prompts: Its open questions; None if nobody can be asked.
+    """
+
+    def __init__(self, source: PanelSource, prompts: ConsentPrompts | None) -> None:
+        self._source = source
+        self._prompts = prompts
+        self._clients: dict[str, float] = {}
+        """When each connected program was first seen."""
+
+    @property
+    def log(self) -> CallLog:
+        """Tells of the calls."""
+        return self._source.log
+
+    def read(self, progress: Mapping[int, Update]) -> messages.NotebookState:
+        """Return all that there is to see now.
+
+        Args:
+            progress: What open calls have reported, by their numbers in the log.
+        """
+        source = self._source
+        ended = [call for call in self.log.list_calls() if call.state in ENDED]
+        counts = self.log.count_calls()
+        names = source.get_listed_names()
+        prompts = () if self._prompts is None else self._prompts.open_prompts
+        return messages.NotebookState(
+            name=source.get_name(),
+            kernel=source.kernel,
+            addresses=list(source.find_addresses()),
+            problems=list(explain_missing_tools(source.registry, source.get_refusal())),
+            clients=self._list_clients(),
+            tools=[
+                messages.SeenTool(
+                    name=tool.name,
+                    description=_make_line(tool.info.description.strip().partition("\n")[0]),
+                    listed_as=names[tool.name].name if tool.name in names else None,
+                    on=tool.name not in source.registry.switched_off,
+                    effect=_find_effect(tool),
+                    calls=counts.tools[tool.name],
+                    errors=counts.tool_failures[tool.name],
+                    cell=tool.cell,
+                )
+                for tool in source.registry.tools
+            ],
+            open_calls=[
+                self._show_open(call, progress.get(call.number)) for call in source.invoker.calls
+            ],
+            questions=list(map(_show_question, prompts)),
+            ended_calls=list(map(self._show_ended, ended[: -LAST_CALLS - 1 : -1])),
+            number_of_calls=counts.calls,
+        )
+
+    def describe_call(
+        self, request: messages.AskCall
+    ) -> tuple[messages.CallDetails, Sequence[bytes]]:
+        """Return all that is known of a call, and its pictures; on any thread."""
+        call = self.log.find(request.number)
+        if call is None:
+            return messages.CallDetails(id=request.id, is_known=False), ()
+        result = self.log.find_result(request.number)
+        content = () if result is None else result.content
+        text = "\n".join(block.text for block in content if isinstance(block, Text))
+        if call.error is not None:  # without secrets
+            text = call.error
+        elif not text and result is not None and result.structured is not None:
+            text = json.dumps(result.structured, indent=2, ensure_ascii=False, default=str)
+        pictures = [
+            block
+            for block in content
+            if isinstance(block, Image)
+            and block.mime_type in _RASTER
+            and isinstance(block.data, bytes)
+            and len(block.data) <= MAX_PICTURE
+        ][:MAX_PICTURES]
+        details = messages.CallDetails(
+            id=request.id,
+            source=format_call(call.tool, call.arguments, call.function_schema),
+            arguments=json.dumps(call.arguments, indent=2, ensure_ascii=False, default=str),
+            result=strip_escapes(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""),
+            is_kept=result is not None or call.error is not None,
+            pictures=[picture.mime_type for picture in pictures],
+        )
+        return details, [picture.data for picture in pictures]
+
+    def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
+        """Answer an open question, and return a sentence about it.
+
+        Raises:
+            NoSuchQuestion: It is not open.
+        """
+        assert self._prompts is not None
+        return self._prompts.decide(number, decision)
+
+    def switch_tool(self, name: str, *, on: bool) -> str | None:
+        """Take a tool from clients or give it back, and return a sentence; None: no such tool."""
+        if not self._source.registry.switch(name, on=on):
+            return None
+        return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
+
+    def set_watched(self, *, is_watched: bool) -> None:
+        """Hear that somebody watches now, or nobody any more."""
+        if self._prompts is not None:
+            self._prompts.set_watched(is_watched=is_watched)
+
+    def _list_clients(self) -> list[messages.SeenClient]:
+        clients = join_clients(self._source.list_clients())
+        now = time.time()
+        self._clients = {client.name: self._clients.get(client.name, now) for client in clients}
+        return [
+            messages.SeenClient(
+                name=_make_line(client.name),
+                number=client.number,
+                since=self._clients[client.name],
+            )
+            for client in clients
+        ]
+
+    def _show_open(self, call: ActiveCall, progress: Update | None) -> messages.OpenCall:
+        offset = time.time() - monotonic()
+        progress = progress or Update()
+        waits_for = ""
+        if call.state is CallState.QUEUED:
+            is_held = self._source.invoker.runs_cell and call.run == "main"
+            waits_for = "the end of the cell" if is_held else "its turn"
+        elif call.state is CallState.WAITING:
+            waits_for = call.waits_for
+        return messages.OpenCall(
+            number=call.number,
+            tool=call.tool,
+            client=_make_line(describe_program(call.client.program)),
+            call=describe_call(call.tool, call.shown_arguments, MAX_CALL),
+            # Rounded, so that the same call is told once.
+            came=round(call.arrived + offset, 1),
+            began=None if call.began is None else round(call.began + offset, 1),
+            waits_for=waits_for,
+            is_stopping=call.is_stopping or call.stop_request is not None,
+            progress=progress.done,
+            total=progress.total,
+            message=_make_line(progress.message or ""),
+        )
+
+    def _show_ended(self, call: LoggedCall) -> messages.EndedCall:
+        return messages.EndedCall(
+            number=call.number,
+            tool=call.tool,
+            client=_make_line(call.client_label),
+            call=describe_call(call.tool, call.arguments, MAX_CALL),
+            at=find_end(call),
+            state=str(call.state),
+            seconds=call.run_seconds,
+            is_error=call.has_failed,
+            result=self._summarize(call),
+            has_picture=not _RASTER.isdisjoint(call.kinds),
+        )
+
+    def _summarize(self, call: LoggedCall) -> str:
+        if call.error is not None:
+            return _make_line(call.error)
+        result = self.log.find_result(call.number)
+        return ", ".join(call.kinds) if result is None else make_printable(summarize(result))
+
+
+def _show_question(prompt: Prompt) -> messages.OpenQuestion:
+    asked = round(time.time() - monotonic() + prompt.since, 1)
+    return messages.OpenQuestion(
+        number=prompt.number,
+        tool=prompt.question.tool,
+        text=prompt.question.text,
+        asked=asked,
+        ends=asked + prompt.question.seconds,
+        scope=prompt.question.scope,
+    )
+
+
+def _find_effect(tool: DeclaredTool) -> str:
+    hints = tool.info.annotations or {}
+    if hints.get("readOnlyHint") is True:
+        return "read-only"
+    return "destructive" if hints.get("destructiveHint") is True else ""
+
+
+def _make_line(text: str) -> str:
+    """Return a text on one line that shows all of its characters."""
+    return make_printable(shorten(strip_escapes(text[: 10 * MAX_LINE]), MAX_LINE))
