@@ -75,22 +75,27 @@ class ActionHandler(AuthorizedHandler):
     async def post(self) -> None:
         """Do it, and say what became of it.
 
-        Raises:
-            HTTPError: 400 if the body says nothing that can be done, 409 if it cannot be done now.
+        400 is the answer if the body says nothing that can be done, 409 if it cannot be done now.
         """
         try:
             action = _ANY_ACTION.validate_json(self.request.body)
         except ValidationError as error:
-            raise HTTPError(HTTPStatus.BAD_REQUEST, _describe(error)) from None
+            return self._refuse(HTTPStatus.BAD_REQUEST, _describe(error))
         links = _find_links(self)
         try:
             async with links.opened():
                 answer, _ = await links.ask(action.kernel, lambda number: _write(action, number))
         except LinkError as error:
-            raise HTTPError(HTTPStatus.CONFLICT, _escape(str(error))) from None
+            return self._refuse(HTTPStatus.CONFLICT, str(error))
         text, is_error = _read(answer)
         if is_error:
-            raise HTTPError(HTTPStatus.CONFLICT, _escape(text))
+            return self._refuse(HTTPStatus.CONFLICT, text)
+        self.finish({"message": text})
+        return None
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        # Not by an `HTTPError`, which takes a text for a format.
+        self.set_status(status)
         self.finish({"message": text})
 
 
@@ -112,7 +117,7 @@ class CallHandler(AuthorizedHandler):
             async with links.opened():
                 details, pictures = await links.ask(kernel, make)
         except LinkError as error:
-            raise HTTPError(HTTPStatus.CONFLICT, _escape(str(error))) from None
+            raise HTTPError(HTTPStatus.CONFLICT, str(error)) from None
         if not details.is_known or (picture is not None and int(picture) >= len(pictures)):
             raise HTTPError(HTTPStatus.NOT_FOUND, _NO_DETAILS)
         if picture is None:
@@ -200,17 +205,13 @@ def _read(answer: _Outcome) -> tuple[str, bool]:
         return answer.message, answer.is_error
     if answer.tool is None:
         return _NO_CALL, True
-    if answer.is_stopping:
-        return f"{answer.tool}: the client has its answer, and the code is still stopping.", False
-    return f"{answer.tool}: {answer.state}.", False
+    if answer.state != "cancelled":
+        return f"{answer.tool} had ended before: {answer.state}.", False
+    rest = " Its code has not reacted yet." if answer.is_stopping else ""
+    return f"Stopped {answer.tool}.{rest}", False
 
 
 def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
-    return _escape(f"This is no action of a panel: {place}: {first['msg']}.")
-
-
-def _escape(text: str) -> str:
-    """Return a text for `HTTPError`, which takes it for a format."""
-    return text.replace("%", "%%")
+    return f"This is no action of a panel: {place}: {first['msg']}."

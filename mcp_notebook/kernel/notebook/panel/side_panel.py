@@ -207,7 +207,7 @@ class SidePanel:
 
     def _summarize(self, call: LoggedCall) -> str:
         if call.error is not None:
-            return _make_line(call.error)
+            return _make_line(call.error.strip().partition("\n")[0])
         result = self.log.find_result(call.number)
         return ", ".join(call.kinds) if result is None else make_printable(summarize(result))
 

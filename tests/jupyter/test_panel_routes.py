@@ -1,0 +1,329 @@
+"""The routes of the side panel: what a page sees of a real server's notebooks, and what it does."""
+
+import json
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.to_thread
+import httpx2
+import pytest
+from clients import over_http, text_of
+from jupyter_servers import HEADERS, TOKEN, wait_for
+from live import TIMEOUT
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
+
+pytestmark = pytest.mark.anyio
+
+API = "mcp-notebook/api"
+TOOLS = """%load_ext mcp_notebook
+import pathlib, time
+from mcp_notebook import Context, mcp_tool
+
+@mcp_tool(run="thread")
+def count_for_ever(began: str, ctx: Context) -> None:
+    "Count."
+    pathlib.Path(began).touch()
+    for i in range(1_000_000):
+        ctx.progress(i, 1_000_000, "counting")
+        time.sleep(0.01)
+
+@mcp_tool(confirm=True, run="thread")
+def delete_all(path: str) -> str:
+    "Delete all."
+    return f"deleted {path}"
+
+@mcp_tool(run="thread")
+def add(a: int) -> int:
+    "Add one."
+    return a + 1
+
+@mcp_tool(run="thread")
+def draw():
+    "A picture."
+    from PIL import Image
+    return Image.new("RGB", (30, 20), "red")
+"""
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"  # tornado's client
+
+
+class Changes:
+    """The stream of a page, and what it has told, put together."""
+
+    def __init__(self, socket):
+        self._socket = socket
+        self.notebooks = {}
+        self.is_ready = False
+
+    async def until(self, is_so):
+        """Read on until the function of the notebooks returns something, and return that."""
+        with anyio.fail_after(TIMEOUT):
+            while not (found := self.is_ready and is_so(self.notebooks)):
+                self._take(json.loads(await self._socket.read_message()))
+        return found
+
+    def _take(self, message):
+        if message.get("ready"):
+            self.is_ready = True
+        elif message["changes"] is None:
+            self.notebooks.pop(message["kernel"], None)
+        else:
+            self.notebooks.setdefault(message["kernel"], {}).update(message["changes"])
+
+
+@asynccontextmanager
+async def watch(server, **headers):
+    url = server.url.replace("http", "ws", 1) + f"{API}/changes"
+    socket = await websocket_connect(HTTPRequest(url, headers=HEADERS | headers))
+    try:
+        yield Changes(socket)
+    finally:
+        await close(socket)
+
+
+async def close(socket):
+    """Close a WebSocket, and wait until the server has."""
+    socket.close()
+    with anyio.fail_after(TIMEOUT), anyio.CancelScope(shield=True):
+        while await socket.read_message() is not None:
+            pass
+
+
+@pytest.fixture(scope="module")
+def kernel(server):
+    """The id of a kernel with the tools."""
+    return server.start_kernel(TOOLS, path="panel.ipynb")
+
+
+@pytest.fixture
+def page(server):
+    """A page of the server: it has the cookies, and no token."""
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
+        page.get("api/status", headers=HEADERS)
+        page.get("login", follow_redirects=True)
+        page.headers["X-XSRFToken"] = page.cookies.get("_xsrf")
+        yield page
+
+
+async def act(page, kernel, **action):
+    body = {"kernel": kernel} | action
+    return await anyio.to_thread.run_sync(lambda: page.post(f"{API}/actions", json=body))
+
+
+@asynccontextmanager
+async def busy(server, kernel, folder):
+    """Keep the kernel's main thread for the length of the block, as `time.sleep(60)` does."""
+    release, began = folder / "release", folder / "busy"
+    cell = (
+        f"pathlib.Path({str(began)!r}).touch()\n"
+        f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, server.run, kernel, cell)
+        await anyio.to_thread.run_sync(wait_for, began.exists)
+        try:
+            yield
+        finally:
+            release.touch()
+
+
+def connect(server):
+    return over_http(f"{server.url}mcp/panel", "legacy", token=TOKEN)
+
+
+def find_call(kernel, tool):
+    def find(notebooks):
+        calls = notebooks.get(kernel, {}).get("open_calls", ())
+        return next((call for call in calls if call["tool"] == tool), None)
+
+    return find
+
+
+@pytest.mark.smoke
+async def test_a_call_is_seen_with_its_progress_and_stopped_while_a_cell_runs(
+    server, kernel, page, tmp_path
+):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        assert changes.notebooks[kernel]["name"] == "panel"
+        async with busy(server, kernel, tmp_path), anyio.create_task_group() as tasks:
+            results = []
+
+            async def call():
+                # It asks for no progress.
+                began = str(tmp_path / "began")
+                results.append(await client.call_tool("count_for_ever", {"began": began}))
+
+            tasks.start_soon(call)
+
+            def has_progress(notebooks):
+                call = find_call(kernel, "count_for_ever")(notebooks)
+                return call if call and call.get("progress", 0) > 1 else None
+
+            seen = await changes.until(has_progress)
+            assert (seen["total"], seen["message"]) == (1_000_000, "counting")
+            assert seen["call"].startswith("count_for_ever(began='")
+            answer = await act(page, kernel, action="stop", call=seen["number"])
+            assert answer.json()["message"].startswith("Stopped count_for_ever.")
+        assert "stopped the call in the side panel" in text_of(results[0])
+        await changes.until(lambda notebooks: not notebooks[kernel]["open_calls"])
+        assert changes.notebooks[kernel]["ended_calls"][0]["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"), [("once", "deleted /x"), ("deny", "did not allow it")]
+)
+async def test_a_question_is_answered_in_the_panel_while_a_cell_runs(
+    server, kernel, page, tmp_path, decision, expected
+):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        async with busy(server, kernel, tmp_path), anyio.create_task_group() as tasks:
+            results = []
+
+            async def call():
+                results.append(await client.call_tool("delete_all", {"path": "/x"}))
+
+            tasks.start_soon(call)
+            (question,) = await changes.until(lambda notebooks: notebooks[kernel]["questions"])
+            assert 'path = "/x"' in question["text"]
+            answer = await act(
+                page, kernel, action="answer", question=question["number"], decision=decision
+            )
+            assert answer.status_code == 200
+            again = await act(
+                page, kernel, action="answer", question=question["number"], decision="once"
+            )
+            assert again.status_code == 409
+        assert expected in text_of(results[0])
+        await changes.until(lambda notebooks: not notebooks[kernel]["questions"])
+
+
+async def test_a_tool_that_is_switched_off_is_gone_for_clients_and_comes_back(server, kernel, page):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        answer = await act(page, kernel, action="switch", tool="add", on=False)
+        assert answer.json()["message"] == "Clients no longer see add."
+
+        def find_add(notebooks):
+            return next(tool for tool in notebooks[kernel]["tools"] if tool["name"] == "add")
+
+        await changes.until(lambda notebooks: not find_add(notebooks)["on"])
+        with anyio.fail_after(TIMEOUT):
+            while "add" in {tool.name for tool in (await client.list_tools()).tools}:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        refused = await client.call_tool("add", {"a": 1})
+        assert refused.is_error
+        assert "switched it off" in text_of(refused)
+        await act(page, kernel, action="switch", tool="add", on=True)
+        await changes.until(lambda notebooks: find_add(notebooks)["on"])
+        with anyio.fail_after(TIMEOUT):
+            while "add" not in {tool.name for tool in (await client.list_tools()).tools}:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+
+
+async def test_the_arguments_and_the_picture_of_a_call_can_be_asked_for(server, kernel, page):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        await client.call_tool("draw", {})
+        call = await changes.until(
+            lambda notebooks: [
+                call for call in notebooks[kernel]["ended_calls"] if call["tool"] == "draw"
+            ]
+        )
+    assert call[0]["has_picture"]
+    path = f"{API}/calls/{kernel}/{call[0]['number']}"
+    details = page.get(path).json()
+    assert details["source"] == "draw(\n)"
+    assert details["pictures"] == ["image/png"]
+    picture = page.get(f"{path}/pictures/0")
+    assert picture.headers["Content-Type"] == "image/png"
+    assert picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert picture.content.startswith(b"\x89PNG")
+    assert page.get(f"{path}/pictures/1").status_code == 404
+    assert page.get(f"{API}/calls/{kernel}/999999").status_code == 404
+
+
+async def test_a_restart_takes_a_notebook_away_at_once_and_loading_brings_it_back(server):
+    kernel = server.start_kernel("%load_ext mcp_notebook", path="again.ipynb")
+    async with watch(server) as changes:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        await anyio.to_thread.run_sync(server.http.post, f"api/kernels/{kernel}/restart")
+        await changes.until(lambda notebooks: kernel not in notebooks)
+        await anyio.to_thread.run_sync(server.run, kernel, "%load_ext mcp_notebook")
+        await changes.until(lambda notebooks: kernel in notebooks)
+        await anyio.to_thread.run_sync(server.http.delete, f"api/kernels/{kernel}")
+        await changes.until(lambda notebooks: kernel not in notebooks)
+
+
+async def test_a_notebook_that_is_opened_later_is_seen(server):
+    async with watch(server) as changes:
+        await changes.until(lambda _: True)
+        kernel = await anyio.to_thread.run_sync(
+            lambda: server.start_kernel("%load_ext mcp_notebook", path="later.ipynb")
+        )
+        await changes.until(lambda notebooks: notebooks.get(kernel, {}).get("name") == "later")
+    await anyio.to_thread.run_sync(server.http.delete, f"api/kernels/{kernel}")
+
+
+def test_the_state_can_be_asked_for_without_a_stream(kernel, page):
+    notebooks = page.get(f"{API}/state").json()["notebooks"]
+    assert {"add", "draw"} <= {tool["name"] for tool in notebooks[kernel]["tools"]}
+
+
+# -- who is let in ---------------------------------------------------------------------------------
+
+
+def test_only_pages_of_the_server_may_ask(kernel, page, server):
+    body = {"kernel": kernel, "action": "switch", "tool": "add", "on": False}
+    del page.headers["X-XSRFToken"]
+    assert page.post(f"{API}/actions", json=body).status_code == 403, "without the XSRF token"
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as stranger:
+        assert stranger.post(f"{API}/actions", json=body).status_code in (401, 403)
+        for path in (f"{API}/state", f"{API}/calls/{kernel}/1"):
+            assert stranger.get(path).status_code == 401
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", None])
+async def test_the_stream_wants_a_login_and_refuses_pages_of_other_origins(server, page, origin):
+    cookies = "; ".join(f"{name}={value}" for name, value in page.cookies.items())
+    url = server.url.replace("http", "ws", 1) + f"{API}/changes"
+    headers = {"Cookie": cookies, "Origin": origin} if origin else {"Authorization": "token wrong"}
+    with pytest.raises(HTTPClientError) as refusal:
+        await websocket_connect(HTTPRequest(url, headers=headers))
+    assert refusal.value.code == 403
+    own = server.url.removesuffix("/base/")
+    socket = await websocket_connect(HTTPRequest(url, headers={"Cookie": cookies, "Origin": own}))
+    await close(socket)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {},
+        {"action": "stop"},
+        {"action": "stop", "call": 0},
+        {"action": "stop", "call": "1; rm"},
+        {"action": "answer", "question": 1, "decision": "always"},
+        {"action": "switch", "tool": "add", "on": None},
+        {"action": "run", "code": "1"},
+    ],
+)
+async def test_what_is_no_action_is_refused(kernel, page, action):
+    answer = await act(page, kernel, **action)
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("This is no action of a panel")
+
+
+async def test_what_cannot_be_done_is_a_conflict_that_says_why(kernel, page):
+    answer = await act(page, "no-such-kernel", action="stop", call=1)
+    assert answer.status_code == 409
+    assert "%load_ext mcp_notebook" in answer.json()["message"]
+    answer = await act(page, kernel, action="switch", tool="100%", on=True)
+    assert answer.status_code == 409
+    assert answer.json()["message"] == "There is no tool '100%' any more."
