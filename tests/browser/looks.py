@@ -18,21 +18,22 @@ _CUT_OFF = """output => {
 
 
 def find_flaws(output: Locator) -> list[str]:
-    """Return what is wrong with a cell's output: contrast, names, keyboard, text that is cut off.
+    """Return what is wrong with a cell's output: what Axe finds, and text that is cut off."""
+    return find_violations(output) + [f"cut off: {text}" for text in output.evaluate(_CUT_OFF)]
 
-    Axe knows what the guidelines for accessibility (WCAG) ask for, in the page's theme.
-    """
+
+def find_violations(output: Locator) -> list[str]:
+    """Return what Axe finds: contrast, names, keyboard, by the guidelines (WCAG) and this theme."""
     output.evaluate(f"output => output.setAttribute({MARK!r}, '')")
     # Of headings, landmarks and the like, the page around it decides.
     options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
     found = Axe().run(output.page, f"[{MARK}]", options).response["violations"]
     output.evaluate(f"output => output.removeAttribute({MARK!r})")
-    flaws = [
+    return [
         f"{flaw['help']}: {node['html']}: {node['failureSummary']}"
         for flaw in found
         for node in flaw["nodes"]
     ]
-    return flaws + [f"cut off: {text}" for text in output.evaluate(_CUT_OFF)]
 
 
 def look_at(name: str, notebook: NotebookPage, shown: Locator) -> None:

@@ -177,7 +177,7 @@ async def test_a_call_is_seen_with_its_progress_and_stopped_while_a_cell_runs(
 @pytest.mark.parametrize(
     ("decision", "expected"), [("once", "deleted /x"), ("deny", "did not allow it")]
 )
-async def test_a_question_is_answered_in_the_panel_while_a_cell_runs(
+async def test_a_question_is_answered_in_the_panel_while_a_cell_runs(  # noqa: PLR0913, PLR0917
     server, kernel, page, tmp_path, decision, expected
 ):
     async with watch(server) as changes, connect(server) as client:

@@ -35,7 +35,7 @@ export function ToolsSection(props: ISectionProps): JSX.Element {
       {tools.length === 0 && notebook.tools.length > 0 && (
         <p className="jp-mcp-empty">{trans.__('No tool has this in its name or description.')}</p>
       )}
-      <ul className="jp-mcp-list">
+      <ul className="jp-mcp-list jp-mcp-tools">
         {tools.map(tool => (
           <ToolRow {...props} key={tool.name} tool={tool} />
         ))}

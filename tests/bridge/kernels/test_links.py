@@ -9,10 +9,10 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of, text_of
 from watched_catalog import WatchedCatalog
 
-from mcp_notebook.discovery import greeting
 from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery import greeting
 from mcp_notebook.errors import KernelGone, ToolGone, UnknownResource
 from mcp_notebook.wire import messages
 
