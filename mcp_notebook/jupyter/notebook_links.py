@@ -274,6 +274,7 @@ class _NotebookLink:
             LinkError: There is none.
         """
         request = self._next_id()
+        answer: asyncio.Future[tuple[_Answer, Sequence[bytes]]]
         answer = self._asked[request] = asyncio.get_running_loop().create_future()
         try:
             self.send(make(request))

@@ -113,7 +113,7 @@ class Watchers:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody watches
             loop.call_soon_threadsafe(self._schedule)
 
-    def take(self, message: messages.FromBridge, send: Send) -> None:
+    def take(self, message: messages.AboutPanel, send: Send) -> None:
         """Do what a watcher asks for, and answer it."""
         match message:
             case messages.WatchNotebook():

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
-from mcp_notebook.call_cells import describe_call, format_call
 from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
@@ -24,6 +23,7 @@ from mcp_notebook.kernel.notebook.panel.panel_source import (
     shorten,
     summarize,
 )
+from mcp_notebook.kernel.notebook.recording.call_cells import describe_call, format_call
 from mcp_notebook.kernel.tools.context import Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.wording import make_printable, strip_escapes
