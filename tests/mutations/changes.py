@@ -995,7 +995,7 @@ CHANGES = (
     # -- stopping calls, and what their threads share ----------------------------------------------
     Change(
         "kernel/calls/execution.py",
-        "                _raise_if_stopped(call)  # it came before the gate took interrupts\n",
+        "                _raise_if_stopped(call)  # before the gate was open\n",
         "",
         "kernel/calls/test_runners_in_process.py",
     ),
@@ -1630,8 +1630,8 @@ CHANGES = (
     ),
     Change(
         "kernel/fork/forked_child.py",
-        "    signal.pthread_sigmask(signal.SIG_SETMASK, mask)\n    let_go",
-        "    let_go",
+        "    signal.pthread_sigmask(signal.SIG_SETMASK, mask)\n    detach",
+        "    detach",
         _COPY,
     ),
     Change(

@@ -1,25 +1,25 @@
 """One call from its arrival to its answer: queue, run, stop, capture.
 
-The path of a call: `invoker` takes it, `call_queue` says when it may begin, one of `runners` runs
-its code by `execution` (on the main thread, in a thread, or inside the cell of ``%mcp call``), and
-`outcome` makes the result. `stopping` stops it, by the gates of `interrupts`. Around the code
-stands its `environment`: prints, displays, log messages and those of the threads that it starts go
-to its `capture` (by `patches`; by `descriptors` from the programs that it starts), and it has
-pyplot's figures (`pyplot`) and progress bars (`progress_bars`) to itself. `call` holds the table of
-a call's states, `active_call` a call with everything it needs. All calls are in the `call_log`,
-which also tells whoever shows or records them.
+The path of a call: `invoker` accepts it, `call_queue` decides when it may begin, one of `runners`
+runs its code through `execution` (on the main thread, in a thread, or inside the cell of
+``%mcp call``), and `outcome` creates the result. `stopping` stops it, through the gates of
+`interrupts`. The `environment` routes its printed text, displays and log messages, including those
+of its threads, to its `capture` (through `patches`, and through `descriptors` for child processes)
+and gives it its own pyplot figures (`pyplot`) and progress bars (`progress_bars`). `call` holds the
+table of a call's states, `active_call` a call with everything needed to run it. The `call_log`
+records all calls, and notifies the observers that show or record them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
 with its observers and `LoggedCall`, `result_cache.ResultCache`, `kernel_activity.KernelActivity`,
-which shows in Jupyter that a called kernel is in use, and `capture`, whose `current_capture` says
-whether code runs in a call. For the room `fork`, whose runner is one more: `runners`, `interrupts`
-and `outcome`.
+which shows Jupyter that a called kernel is in use, and `capture.current_capture`, which tells
+whether code runs in a call. For `fork`, which has another runner: `runners`, `interrupts` and
+`outcome`.
 
-Threads: calls come on the endpoint's thread, and may be cancelled from there. Their code runs on
-the main thread, between cells, or in a thread of each call. Time limits are timers, which are
-threads. Calls share one lock, the queue's; a result is handed out on whichever thread has it.
+Threads: calls arrive and are cancelled on the endpoint's thread. Their code runs on the main
+thread, between cells, or in a thread for each call. Time limits are timer threads. Calls share the
+queue's lock; the thread that has a result sends it.
 
-Left to others: what a value becomes (`results`), what a tool is and what it may ask (`tools`), how
-an exception is raised in a thread (`safe.interrupter`), talking to bridges (`link`), what runs on
-an executor's worker (`executors`) or in a copy of the kernel (`fork`).
+Left to others: converting values (`results`), tools and their questions (`tools`), raising an
+exception in a thread (`safe.interrupter`), talking to bridges (`link`), and running functions on an
+executor's worker (`executors`) or in a copy of the kernel (`fork`).
 """

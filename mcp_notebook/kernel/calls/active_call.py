@@ -1,7 +1,7 @@
-"""A call together with what handling it needs: its client, its outputs, what stops it.
+"""A call with everything needed to run it: its client, its outputs, and how to stop it.
 
-Runs in the user's kernel, on any thread. All calls of a notebook share one lock, the queue's; a
-call's state and whatever else several threads change is written under it, by the methods here.
+Runs in the user's kernel, on any thread. All calls of a notebook share the queue's lock: the
+methods here hold it to change a call's state and whatever else several threads change.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ class StopRequest:
     state: CallState
     """The state that it ends in."""
     error: CallError
-    """What its client is told."""
+    """The error for its client."""
 
 
 class CallFollower(Protocol):
-    """Is told what becomes of a call, and raises nothing."""
+    """Is notified of a call's progress through its states; raises nothing."""
 
     def note_move(self, call: "ActiveCall") -> None:
-        """The call runs now, or waits; on the thread where that happens."""
+        """The call now runs or waits; called on the thread where that happens."""
 
     def end(self, call: "ActiveCall", result: Result) -> Callable[[], None]:
-        """The call has ended; returns what is to be done once its client has the result."""
+        """The call has ended; returns a function to be called once the client has the result."""
 
 
 @dataclass(eq=False)
@@ -54,48 +54,48 @@ class ActiveCall(Call):
     """A call and its runtime state; guarded by the queue's lock."""
 
     reply: Callable[[Result], None] = field(kw_only=True, repr=False)
-    """Takes the result; called once, on any thread."""
+    """Receives the result; called once, on any thread."""
     lock: threading.Lock = field(kw_only=True, default_factory=threading.Lock, repr=False)
     """Shared by all calls of the notebook."""
     client: Client = field(kw_only=True, default=NO_CLIENT, repr=False)
-    """Who gets progress, log messages and questions."""
+    """Receives progress, log messages and questions."""
     declared: DeclaredTool | None = field(kw_only=True, default=None, repr=False)
-    """The tool as it was when the call came; it runs as it is when its turn comes."""
+    """The tool at the call's arrival; the call runs the tool as declared when its turn comes."""
     capture: Capture = field(kw_only=True, default_factory=Capture, repr=False)
-    """What it printed and displayed."""
+    """Its printed text and displays."""
     elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
-    """What it asks its client's user."""
+    """Its questions to the client's user."""
     open_span: OpenSpan = field(kw_only=True, default=lambda *_: None, repr=False)
     """Opens its span when it begins."""
     restart_delay: float = field(kw_only=True, default=0.0, repr=False)
-    """Seconds that the answer is held back if the user interrupted the call."""
+    """Seconds by which the answer is delayed if the user interrupted the call."""
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
-    """Where its result is stored for equal calls; None: nowhere."""
+    """Its place in the result cache; None: its result is not cached."""
     output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
-    """That of the tool that runs."""
+    """Of the tool that runs."""
     is_started: bool = field(default=False, init=False)
-    """It was handed to its runner."""
+    """Whether it was handed to its runner."""
     has_run: bool = field(default=False, init=False)
-    """The tool's function began: its arguments were right, and nobody had stopped the call."""
+    """Whether the tool's function started: the arguments were valid, and nobody had stopped it."""
     interrupt: Callable[[], object] | None = field(default=None, init=False, repr=False)
-    """Asks its code to stop, from any thread; None while there is no code to stop."""
+    """Asks its code to stop, from any thread; None while no code runs."""
     stop_request: StopRequest | None = field(default=None, init=False, repr=False)
     """The first request to stop it."""
     is_interrupted: bool = field(default=False, init=False)
-    """The user asked it to stop."""
+    """Whether the user asked it to stop."""
     timers: list[threading.Timer] = field(default_factory=list, init=False, repr=False)
-    """To be cancelled when its code has ended."""
+    """Cancelled when its code has ended."""
 
     number: int = field(default=0, init=False)
-    """Its number in this kernel, from 1; 0: nobody has given it one."""
+    """Its number in this kernel, from 1; 0 before the log has seen it."""
     follower: CallFollower | None = field(default=None, init=False, repr=False)
-    """Is told what becomes of it."""
+    """Is notified of its changes."""
     target: DeclaredTool | None = field(default=None, init=False, repr=False)
     """The tool that runs, or would run now."""
     shown_arguments: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """The arguments without secrets; those of an unknown tool may all be some."""
+    """The arguments without secrets; all are masked if the tool is unknown."""
     span: CallSpan | None = field(default=None, init=False, repr=False)
-    """Its span, once it has begun; None where nothing is traced."""
+    """Its span, once it has begun; None if nothing is traced."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,7 +106,7 @@ class ActiveCall(Call):
     # -- its state ---------------------------------------------------------------------------------
 
     def begin(self, interrupt: Callable[[], object]) -> bool:
-        """Start to run in the current context, unless the call was answered while it waited.
+        """Begin to run in the current context, unless the call was answered while it waited.
 
         Args:
             interrupt: Asks its code to stop.
@@ -125,12 +125,12 @@ class ActiveCall(Call):
         return True
 
     def set_interrupt(self, interrupt: Callable[[], object]) -> None:
-        """Replace what asks its code to stop."""
+        """Replace the function that asks its code to stop."""
         with self.lock:
             self.interrupt = interrupt
 
     def wait_for(self, whom: str) -> None:
-        """Count as waiting for somebody else from now on, if it does not already."""
+        """Change the state to waiting, or what it waits for."""
         with self.lock:
             if self.state is CallState.WAITING:
                 self.waits_for = whom
@@ -141,7 +141,7 @@ class ActiveCall(Call):
         self._tell_move()
 
     def resume(self) -> None:
-        """Count as running again."""
+        """Change the state back to running."""
         with self.lock:
             if self.state is not CallState.WAITING:
                 return
@@ -156,10 +156,10 @@ class ActiveCall(Call):
         """Note that the call has to stop.
 
         Args:
-            request: Why.
+            request: The reason.
 
         Returns:
-            What asks its code to stop; None if it has ended, or has to stop already.
+            The function that asks its code to stop; None if it has ended or is stopping already.
         """
         with self.lock:
             if self.has_ended or self.stop_request is not None:
@@ -170,7 +170,7 @@ class ActiveCall(Call):
     # -- its answer --------------------------------------------------------------------------------
 
     def answer(self, state: CallState, result: Result) -> None:
-        """End the call with a result; nothing happens if it has been answered.
+        """End the call with a result; does nothing if it was answered.
 
         Args:
             state: The state that it ends in.
@@ -185,7 +185,7 @@ class ActiveCall(Call):
         self.hand_out(result)
 
     def hand_out(self, result: Result) -> None:
-        """Give the caller the result; whoever ends the call does so once."""
+        """Send the result to the caller; to be called once, when the call ends."""
         finish = None if self.follower is None else self.follower.end(self, result)
         if self.is_interrupted and self.restart_delay:
             timer = threading.Timer(self.restart_delay, self._send, (result,))
@@ -197,7 +197,7 @@ class ActiveCall(Call):
             finish()
 
     def _send(self, result: Result) -> None:
-        # Forgotten, or who replies and the call would keep each other alive.
+        # Dropped, because the callback and the call refer to each other.
         reply, self.reply = self.reply, _drop_result
         try:
             reply(result)
@@ -208,7 +208,7 @@ class ActiveCall(Call):
     # -- what its code sees ------------------------------------------------------------------------
 
     def make_context(self) -> Context:
-        """Return the `Context` that the tool's function gets."""
+        """Return the `Context` for the tool's function."""
         return Context(
             self.tool,
             report=self.capture.report,
@@ -219,10 +219,10 @@ class ActiveCall(Call):
         )
 
     def set_target(self, tool: DeclaredTool) -> None:
-        """Let the call be one of this tool: its secrets are in nothing that is shown of the call.
+        """Set the tool, whose secrets are masked wherever the call is shown.
 
         Args:
-            tool: The one that is to run.
+            tool: The tool to run.
         """
         if self.target is None:
             self.shown_arguments = self.arguments
@@ -233,14 +233,14 @@ class ActiveCall(Call):
             self.capture.secrets = list_secrets(schema, self.arguments)
 
     def get_stop_reason(self) -> str | None:
-        """Return why the call has to stop, None if it may go on."""
+        """Return why the call has to stop; None if it may continue."""
         return None if self.stop_request is None else str(self.stop_request.error)
 
     def find_cause(self, error: BaseException, *, by_user: bool) -> BaseException:
-        """Return what really ended the call's code, for what it raised.
+        """Return the error behind an exception: an interrupt stands for the request to stop.
 
         Args:
-            error: What it raised: an interrupt or a cancellation stands for who asked for it.
+            error: The exception that the call's code raised.
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
         if not isinstance(error, KeyboardInterrupt | asyncio.CancelledError | Cancelled):

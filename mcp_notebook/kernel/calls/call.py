@@ -1,11 +1,11 @@
-"""The states of a call, and the sentence that describes a call that runs or waits.
+"""The states of a call, and a sentence that describes a running or waiting call.
 
 Runs in the user's kernel; pure, no I/O, no threads. The picture of the states in the contributors'
 guide is drawn from `MOVES` by ``docs/make_pictures.py``.
 
-A call has ended for its client once its state is one of `ENDED`. Its code may still be running
-then: C code that does not look at signals, a thread that does not come back to Python. Such a call
-is *still stopping* (`Call.is_stopping`), and `describe` tells those who wait behind it.
+A call has ended for its client once its state is one of `ENDED`. Its code may still be running:
+C code that does not check for signals, or a thread that does not return to Python. Such a call is
+*still stopping* (`Call.is_stopping`), and `describe` mentions it to the calls that wait behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,22 +21,22 @@ class CallState(StrEnum):
     """Where a call is between its arrival and its answer."""
 
     QUEUED = "queued"
-    """Its turn has not come: a cell or other calls are before it."""
+    """Waits for its turn, behind a cell or other calls."""
     RUNNING = "running"
     """Its function runs."""
     WAITING = "waiting"
-    """It has begun, and waits for somebody else: a free worker of its executor, the result of
-    one that does not say when it begins, the user's answer."""
+    """Has begun, and waits for a free worker of its executor, for the executor's result, or for the
+    user's answer."""
     DONE = "done"
-    """Answered with what the function returned."""
+    """Answered with the function's value."""
     FAILED = "failed"
-    """Answered with an error: of its arguments, of the function or of its result."""
+    """Answered with an error in its arguments, its function or its result."""
     CANCELLED = "cancelled"
     """Stopped by the client or the user."""
     TIMED_OUT = "timed out"
     """Stopped by its time limit."""
     LOST = "lost"
-    """The kernel left before the call had ended."""
+    """The kernel ended, or the extension was unloaded, before the call did."""
 
 
 _STOPPED = frozenset({CallState.CANCELLED, CallState.TIMED_OUT, CallState.LOST})
@@ -56,11 +56,11 @@ ENDED = frozenset(state for state, following in MOVES.items() if not following)
 
 
 class IllegalMove(RuntimeError):
-    """A call cannot go from its state to that one; a bug in mcp-notebook.
+    """A transition that the table of states does not have; a bug in mcp-notebook.
 
     Args:
         call: The call, unchanged.
-        to: The state that it cannot go to.
+        to: The state that it cannot enter.
     """
 
     def __init__(self, call: "Call", to: CallState) -> None:
@@ -71,7 +71,7 @@ class IllegalMove(RuntimeError):
 class Call:
     """A call from its arrival until its code has ended.
 
-    Not safe by itself: who moves it holds a lock.
+    Not thread-safe: callers of `move` hold a lock.
     """
 
     tool: str
@@ -81,17 +81,17 @@ class Call:
     run: RunMode = "main"
     """Where it runs, or will."""
     arrived: float = field(default_factory=monotonic)
-    """When it came, on the monotonic clock, in seconds."""
+    """When it arrived, on the monotonic clock, in seconds."""
     since: float = field(init=False)
-    """When it came into its state."""
+    """When it entered its state."""
     began: float | None = field(default=None, init=False)
-    """When its function began to run; None: it has not, or never did."""
+    """When its function started; None if it has not."""
     waits_for: str = field(default="a free worker", init=False)
-    """Whom it waits for while it is waiting."""
+    """What it waits for while it is waiting."""
     missing_capability: str | None = field(default=None, init=False)
-    """A capability, one of MCP's, that its client would have needed."""
+    """The MCP capability that its client lacked."""
     task_id: str | None = field(default=None, init=False)
-    """The id of the task that it has become; None: its client waits for it."""
+    """The id of its task; None if its client waits for the call itself."""
     is_stopping: bool = field(default=False, init=False)
     """It is answered, and its code has not ended."""
     _state: CallState = field(default=CallState.QUEUED, init=False)
@@ -101,34 +101,34 @@ class Call:
 
     @property
     def state(self) -> CallState:
-        """Where it is now."""
+        """Its current state."""
         return self._state
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is answered, or about to be."""
+        """Whether it was answered, or is about to be."""
         return self._state in ENDED
 
     @property
     def runs_code(self) -> bool:
-        """Whether its function has begun and has not ended, whether it is answered or not."""
+        """Whether its function is running, even if the call was answered."""
         return self._state is not CallState.QUEUED and (not self.has_ended or self.is_stopping)
 
     @property
     def queue_seconds(self) -> float:
-        """How long a call that has ended waited for its turn."""
+        """How long an ended call waited for its turn."""
         return (self.since if self.began is None else self.began) - self.arrived
 
     @property
     def run_seconds(self) -> float:
-        """How long a call that has ended ran, or waited for somebody else after it had begun."""
+        """How long an ended call took after it began."""
         return 0.0 if self.began is None else self.since - self.began
 
     def move(self, to: CallState) -> None:
-        """Go to another state.
+        """Enter another state.
 
         Raises:
-            IllegalMove: The table has no such move; nothing is changed.
+            IllegalMove: The table has no such transition; nothing is changed.
         """
         if to not in MOVES[self._state]:
             raise IllegalMove(self, to)
@@ -148,7 +148,7 @@ class Call:
         }
 
     def copy_without_arguments(self) -> "Call":
-        """Return where it is now, without what it was given and what its run has made."""
+        """Return its current state and times, without its arguments and outputs."""
         copy = Call(self.tool, run=self.run, arrived=self.arrived)
         copy.since, copy.began = self.since, self.began
         copy.missing_capability, copy.task_id = self.missing_capability, self.task_id
@@ -159,12 +159,12 @@ class Call:
 def describe(
     call: Call, others: Sequence[Call], *, cell_since: float | None, now: float | None = None
 ) -> str:
-    """Say in a few words what a call does, or what it waits for.
+    """Describe in a few words what a call does, or what it waits for.
 
     Args:
         call: The call.
         others: All calls of the kernel that have not ended or are still stopping, oldest first.
-        cell_since: Since when a cell of the user's has been running, if one is.
+        cell_since: When the user's running cell started; None if no cell runs.
         now: The monotonic clock's time, in seconds.
     """
     now = monotonic() if now is None else now

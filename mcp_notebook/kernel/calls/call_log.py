@@ -1,10 +1,10 @@
-"""The log of a kernel's calls: who called what, when, and what came of it.
+"""The log of a kernel's calls: who called what, when, and how it ended.
 
-Runs in the user's kernel, on any thread: an `ActiveCall` tells the log of each step on the thread
-where it happens. The log belongs to the extension, and ``%reload_ext`` keeps it. It is bounded:
-of calls that have ended, it has the last ones, and the results of those as far as `MAX_BYTES` go.
-Secrets are not in it. Calls that a bridge refuses, because nobody agreed to them for instance,
-never come to a kernel; the bridge's audit log has those.
+Runs in the user's kernel, on any thread: an `ActiveCall` notifies the log of each change on the
+thread where it happens. The log belongs to the extension, and survives ``%reload_ext``. It is
+bounded: it keeps the latest ended calls, and up to `MAX_BYTES` of their results. It contains no
+secrets. Calls that a bridge refuses, for lack of consent for instance, never reach a kernel; they
+are in the bridge's audit log.
 """
 
 import logging
@@ -31,17 +31,17 @@ from mcp_notebook.meta_keys import CACHED
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 2**20
-"""Of the results that are kept, together; of one, a quarter."""
+"""Bytes of all stored results together; a single result may take a quarter."""
 MAX_COUNTED = 200
-"""Tools and clients that are counted by name: both names come from clients."""
+"""Tools and clients that are counted by name; clients choose both names."""
 OTHERS = "others"
-"""Under this name come those beyond."""
+"""The name under which all further ones are counted."""
 MAX_ARGUMENTS = 10_000
-"""About how many bytes of arguments an entry keeps; larger ones are named, not kept."""
+"""Approximate bytes of arguments that an entry keeps; larger ones are replaced by their kind."""
 MAX_ERROR = 2_000
 """Characters of an error."""
 _OVERHEAD = 50
-"""Bytes that stand for each JSON value, besides its characters."""
+"""Bytes counted for each JSON value, in addition to its characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,61 +51,61 @@ class LoggedCall:
     number: int
     """Its number in this kernel, from 1."""
     came: float
-    """When it came, in seconds since the epoch."""
+    """When it arrived, in seconds since the epoch."""
     client: ClientProgram | None
-    """The program that called, as it says itself; None: the notebook, by ``%mcp call``."""
+    """The calling program, by its own account; None: the notebook, by ``%mcp call``."""
     tool: str
     """The tool's name in this kernel."""
     source_hash: str | None
-    """SHA-256 of the source of the tool that ran, or would have; None if it has none."""
+    """SHA-256 of the source of the tool that ran, or would have run; None if it has none."""
     function_schema: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The tool's, as `DeclaredTool.function_schema` was when it was called."""
+    """`DeclaredTool.function_schema` at the time of the call."""
     arguments: Mapping[str, Any]
     """As the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
-    """Whether the arguments are all there; large ones are left out when the call has ended."""
+    """Whether all arguments are present; large ones are left out when the call has ended."""
     state: CallState
-    """Where it is, or how it ended."""
+    """Its current or final state."""
     never_ran: bool = False
-    """It was refused or stopped before the tool's function began."""
+    """Whether it was refused or stopped before the tool's function started."""
     task_id: str | None = None
-    """The id of the task that it has become; None: its client waits for it."""
+    """The id of its task; None if its client waits for the call itself."""
     is_cached: bool = False
-    """It was answered with the result of an equal call, and nothing ran."""
+    """Whether it was answered with the stored result of an equal call."""
     queue_seconds: float
     """How long it waited for its turn."""
     run_seconds: float
-    """How long it ran then, or has been running."""
+    """How long it ran, or has been running."""
     size: int = 0
     """Bytes and characters of the result's content."""
     kinds: tuple[str, ...] = ()
-    """What the content is, each kind once: "text", "structured", "link" or a MIME type."""
+    """The kinds of content, each once: "text", "structured", "link" or a MIME type."""
     error: str | None = None
-    """What the client was told if the call failed or was stopped, without secrets."""
+    """The error for the client if the call failed or was stopped, without secrets."""
 
     @property
     def client_label(self) -> str:
-        """Who called, for people."""
+        """The caller's name, for display."""
         return describe_program(self.client)
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended in any other way than with a value."""
+        """Whether it ended without a value."""
         return self.error is not None
 
 
 class CallLogObserver(Protocol):
-    """Hears of all calls, those of ``%mcp call`` too, on any thread.
+    """Is notified of all calls, including those of ``%mcp call``, on any thread.
 
-    What it raises is logged, and nothing else comes of it. It hears of an end when the client has
-    its answer; a move that is told on another thread may come after that.
+    Its exceptions are logged and otherwise ignored. It is notified of an end once the client has
+    the answer; the notification of an earlier change may arrive later, from another thread.
     """
 
     def call_came(self, call: LoggedCall) -> None:
-        """A call came; it waits."""
+        """A call arrived, and waits."""
 
     def call_moved(self, call: LoggedCall) -> None:
-        """A call runs now, or waits for somebody."""
+        """A call now runs, or waits."""
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:
         """A call was answered with this result; its entry has all arguments, even large ones."""
@@ -116,13 +116,13 @@ class CallLog:
 
     def __init__(self) -> None:
         self.most = 0
-        """How many calls that have ended are kept."""
+        """How many ended calls are kept."""
         self._lock = threading.Lock()
         self._last = 0
         self._open: dict[int, tuple[ActiveCall, float]] = {}
-        """Calls that have not ended, and when they came."""
+        """Calls that have not ended, and when they arrived."""
         self._large: set[int] = set()
-        """Those of them with large arguments."""
+        """The numbers of open calls with large arguments."""
         self._ended: OrderedDict[int, LoggedCall] = OrderedDict()
         self._results: OrderedDict[int, tuple[Result, int]] = OrderedDict()
         """Results and their bytes, the oldest first."""
@@ -130,10 +130,10 @@ class CallLog:
         self._counts = CallCounts()
         self._observers: tuple[CallLogObserver, ...] = ()
 
-    # -- for who shows the calls -------------------------------------------------------------------
+    # -- for those that show the calls -------------------------------------------------------------
 
     def list_calls(self) -> list[LoggedCall]:
-        """Return all calls that the log has, in the order in which they came."""
+        """Return all logged calls, in the order of their arrival."""
         with self._lock:
             ended, opened = list(self._ended.values()), list(self._open.values())
         calls = {call.number: call for call in ended}
@@ -141,13 +141,13 @@ class CallLog:
         return [calls[number] for number in sorted(calls)]
 
     def find(self, number: int) -> LoggedCall | None:
-        """Return a call by its number; None if the log never had it, or has dropped it."""
+        """Return a call by its number; None if it is unknown or was dropped."""
         with self._lock:
             ended, opened = self._ended.get(number), self._open.get(number)
         return ended if opened is None else make_entry(*opened)
 
     def find_result(self, number: int) -> Result | None:
-        """Return a call's result, its texts without secrets; None if it is not kept."""
+        """Return a call's result, without secrets; None if it is not stored."""
         with self._lock:
             result, _ = self._results.get(number, (None, 0))
             return result
@@ -158,20 +158,20 @@ class CallLog:
             return deepcopy(self._counts)
 
     def subscribe(self, observer: CallLogObserver) -> None:
-        """Tell an observer of what happens to calls from now on."""
+        """Notify an observer from now on."""
         with self._lock:
             if observer not in self._observers:
                 self._observers = (*self._observers, observer)
 
     def unsubscribe(self, observer: CallLogObserver) -> None:
-        """Tell an observer nothing more; harmless if it is told nothing."""
+        """Stop notifying an observer; harmless if it is not subscribed."""
         with self._lock:
             self._observers = tuple(other for other in self._observers if other != observer)
 
     # -- for the calls -----------------------------------------------------------------------------
 
     def add(self, call: ActiveCall) -> None:
-        """Note that a call came, and give it its number."""
+        """Add a new call, and give it its number."""
         came, arguments = time.time(), copy_small(call.shown_arguments)
         if arguments is not None:
             call.shown_arguments = arguments
@@ -186,7 +186,7 @@ class CallLog:
             _tell(self._observers, "call_came", make_entry(call, came))
 
     def note_move(self, call: ActiveCall) -> None:
-        """Hear that a call runs now, or waits."""
+        """Notify the observers that a call now runs or waits."""
         if not self._observers:
             return
         with self._lock:
@@ -195,10 +195,11 @@ class CallLog:
             _tell(self._observers, "call_moved", make_entry(*opened))
 
     def end(self, call: ActiveCall, result: Result) -> Callable[[], None]:
-        """Note what became of a call, before its client has the result.
+        """Note how a call ended, before its client has the result.
 
         Returns:
-            What keeps the result and tells the observers, to be called when the client has it.
+            A function that stores the result and notifies the observers, to be called once the
+            client has the result.
         """
         with self._lock:
             opened = self._open.get(call.number)
@@ -232,13 +233,13 @@ class CallLog:
 
 
 class CallCounts:
-    """Counts of calls that have ended, by tool and client, and of those that failed."""
+    """Counts of ended and failed calls, by tool and client."""
 
     def __init__(self) -> None:
         self.calls = 0
         """All calls."""
         self.failures = 0
-        """Those that failed or were stopped."""
+        """Calls that failed or were stopped."""
         self.tools: Counter[str] = Counter()
         """Calls by the tool's name."""
         self.tool_failures: Counter[str] = Counter()
@@ -269,11 +270,11 @@ def _tell(observers: Iterable[CallLogObserver], method: str, *news: object) -> N
 
 
 def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> LoggedCall:
-    """Return a call as it is now.
+    """Return a snapshot of a call.
 
     Args:
         call: The call.
-        came: When it came, in seconds since the epoch.
+        came: When it arrived, in seconds since the epoch.
         result: Its result, if it has one.
     """
     with call.lock:
@@ -307,7 +308,7 @@ def _find_error(call: ActiveCall, result: Result) -> str:
 
 
 def _list_kinds(result: Result) -> tuple[str, ...]:
-    """Return what the content of a result is, each kind once."""
+    """Return the kinds of a result's content, each once."""
     kinds: dict[str, None] = {}
     for block in result.content:
         match block:
@@ -334,17 +335,17 @@ def _measure(block: ContentBlock) -> int:
 
 
 def measure_result(result: Result) -> int:
-    """Return about how many bytes a result takes."""
+    """Return the approximate bytes of a result."""
     return sum(map(_measure, result.content)) + measure_structured(result, sys.maxsize)
 
 
 def measure_structured(result: Result, most: int) -> int:
-    """Return about how many bytes structured content takes; any number above `most` if more."""
+    """Return the approximate bytes of structured content; any number above `most` if larger."""
     return 0 if result.structured is None else _measure_value(result.structured, most)
 
 
 def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Return arguments that a tool cannot change; None if they are so large that none are kept."""
+    """Return a copy of the arguments, which the tool cannot change; None if they are large."""
     try:
         copy: dict[str, Any] = _copy(arguments, [MAX_ARGUMENTS])
     except (_TooLargeError, RecursionError):
@@ -357,7 +358,7 @@ class _TooLargeError(Exception):
 
 
 def _copy(value: Any, room: list[int]) -> Any:
-    """Return a copy of a JSON value, and take its bytes from the room that is left."""
+    """Return a copy of a JSON value, and subtract its bytes from the remaining room."""
     room[0] -= _OVERHEAD
     if isinstance(value, str):
         room[0] -= len(value)
@@ -372,7 +373,7 @@ def _copy(value: Any, room: list[int]) -> Any:
 
 
 def leave_out_large(call: LoggedCall) -> LoggedCall:
-    """Return a call with the large ones among its arguments named only."""
+    """Return a call with its large arguments replaced by their kind."""
     most = MAX_ARGUMENTS // max(len(call.arguments), 10)
     arguments = {
         name[:100]: value if _measure_value(value, most) <= most else f"<large {_name(value)}>"
@@ -393,7 +394,7 @@ def _name(value: Any) -> str:
 
 
 def _measure_value(value: Any, most: int) -> int:
-    """Return about how many bytes a JSON value takes; any number above `most` if it is more."""
+    """Return the approximate bytes of a JSON value; any number above `most` if larger."""
     size, waiting = 0, [value]
     while waiting and size <= most:
         item = waiting.pop()

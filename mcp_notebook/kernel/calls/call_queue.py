@@ -1,9 +1,8 @@
-"""The calls of one notebook that wait, run or are still stopping.
+"""The queue of a notebook's calls: those that wait, run or are still stopping.
 
-Runs in the user's kernel, on any thread; its lock is also that of its calls. Only here is decided
-which call may begin. There is a bounded number of places. A guest, who is a caller other than the
-user, may have half of them, and all guests three quarters: the user's calls find a place, whatever
-the others do.
+Runs in the user's kernel, on any thread; its lock also guards its calls. Only the queue decides
+which call may begin. It has a bounded number of places: one guest (a caller other than the user)
+may take half of them, and all guests together three quarters, so the user's calls always find one.
 """
 
 import threading
@@ -14,11 +13,11 @@ from mcp_notebook.kernel.calls.call import CallState
 
 
 class CallQueue:
-    """Calls in the order in which they came.
+    """Calls in the order of their arrival.
 
     Args:
-        max_calls: How many may wait or run at once.
-        run: Hands a call whose turn has come to where it runs.
+        max_calls: How many may wait or run at the same time.
+        run: Starts a call whose turn has come.
     """
 
     def __init__(
@@ -34,15 +33,15 @@ class CallQueue:
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
-        """The calls that wait, run or are still stopping now, oldest first."""
+        """The calls that wait, run or are still stopping, oldest first."""
         with self.lock:
             return tuple(self._calls)
 
     def add(self, call: ActiveCall) -> str | None:
-        """Let a call wait for its turn.
+        """Add a call, which waits for its turn.
 
         Returns:
-            None, or a sentence that says why there is no room for it.
+            None, or a sentence that explains why there is no room for it.
         """
         with self.lock:
             lack = self._find_lack(call.client.guest)
@@ -66,21 +65,21 @@ class CallQueue:
         return None
 
     def add_started(self, call: ActiveCall) -> None:
-        """Add a call that is run at once, also beyond the limit."""
+        """Add a call that runs at once, even beyond the limit."""
         with self.lock:
             call.is_started = True
             self._calls.append(call)
 
     def start_waiting(self, tool: str) -> None:
-        """Hand calls of a tool to where they run, as many as may run at once."""
+        """Start waiting calls of a tool, as many as may run at the same time."""
         while (call := self.start_next(tool)) is not None:
             self._run(call)
 
     def start_next(self, tool: str) -> ActiveCall | None:
-        """Mark the oldest waiting call of a tool as started, if one more may run.
+        """Mark the oldest waiting call of a tool as started, if another may run.
 
         Returns:
-            The call; None if none waits, or as many run as may.
+            The call; None if none waits, or the limit is reached.
         """
         with self.lock:
             call, running = None, 0
@@ -103,8 +102,8 @@ class CallQueue:
         """End a call that has not begun; the caller sends the result.
 
         Args:
-            call: Any call; one that has begun stays as it is.
-            request: Why.
+            call: Any call; one that has begun is left alone.
+            request: The reason.
 
         Returns:
             Whether it was ended.
@@ -118,7 +117,7 @@ class CallQueue:
             return True
 
     def finish(self, call: ActiveCall) -> None:
-        """Forget a call whose code has ended: nothing is left to stop."""
+        """Remove a call whose code has ended."""
         with self.lock:
             if call in self._calls:
                 self._calls.remove(call)

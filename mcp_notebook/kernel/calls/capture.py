@@ -1,8 +1,7 @@
-"""What one call prints, displays and logs, within bounds and without its secrets.
+"""Captures what one call prints, displays and logs, within bounds and without its secrets.
 
-Runs in the user's kernel, on the threads of the calls. A ContextVar says which call an output
-belongs to, so calls that overlap never see each other's output. `environment` sends the outputs
-here.
+Runs in the user's kernel, on the threads of the calls. A ContextVar holds the call that an output
+belongs to, so overlapping calls never see each other's output. `environment` routes outputs here.
 """
 
 from collections import deque
@@ -27,19 +26,19 @@ from mcp_notebook.kernel.tools.context import (
 from mcp_notebook.kernel.tools.reporting import LogLevel
 
 MAX_PRINTED = 1_000_000
-"""Characters that are kept from the start of what a call prints; then only the last ones are."""
+"""Characters of printed text that are kept from the start; after that, only the last ones are."""
 _MAX_TAIL = 100_000
 MAX_DISPLAYS = 200
-"""Displays that are kept of one call."""
+"""Displays that are kept for one call."""
 _MAX_LINE = 200
-"""Characters of a printed line that are reported while the call runs."""
+"""Characters of a printed line that are reported as progress."""
 
 CURRENT: ContextVar["Capture | None"] = ContextVar("mcp_notebook_capture", default=None)
 """The capture of the call that code belongs to; `environment` sets it."""
 
 
 class Capture:
-    """What one call has printed, displayed and logged; written by the thread that runs the call.
+    """The outputs of one call; written by the thread that runs it.
 
     Args:
         client: Gets log messages, and printed lines as progress, while the call runs.
@@ -50,25 +49,25 @@ class Capture:
         self._client = client
         self._log_level = log_level
         self.secrets: tuple[str, ...] = ()
-        """What nobody is shown of what the call prints, logs and reports."""
+        """Texts to remove from everything that the call prints, logs and reports."""
         self.report = None if client.report is None else self._report
-        """Takes progress; None: the client does not want it."""
+        """Receives progress; None: the client does not want it."""
         self._line = ""
-        """What was printed after the last end of a line."""
+        """The text printed after the last newline."""
         self.bars = ProgressBars(self.report or _ignore)
         """The call's progress bars."""
         self.steps = Steps()
         """The steps of the call's tasks."""
         self.max_chars: int | None = None
-        """Characters of the call's result, if its tool sets a limit; None: as the settings say."""
+        """The tool's own limit on the characters of a result; None: that of the settings."""
         self.printed_chars = 0
-        """Characters that were printed, also those that were dropped since."""
+        """Characters that were printed, including dropped ones."""
         self._reset()
 
     def send_by(
         self, report: Callable[[Update], None], send_log: Callable[[LogMessage], None]
     ) -> None:
-        """Send progress and log messages another way, where the client wants them."""
+        """Send progress and log messages through other functions, if the client wants them."""
         client = self._client
         self._client = replace(
             client,
@@ -82,7 +81,7 @@ class Capture:
         self._printed = 0
         self._displays = 0
         self._canvases: list[Any] = []
-        """The figures whose canvases were displayed: they need no picture at the end."""
+        """Figures whose canvases were displayed; they are not drawn again at the end."""
         self._tail: deque[str] = deque()
         self._tail_size = 0
         self._dropped = 0
@@ -90,7 +89,7 @@ class Capture:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """All outputs in order; neighbouring prints are joined only where there are secrets."""
+        """All outputs in order; adjacent prints are joined if secrets have to be removed."""
         tail: tuple[Output, ...] = ()
         if self._tail:
             note = f"\n[... {self._dropped:,} characters dropped ...]\n" if self._dropped else ""
@@ -99,7 +98,7 @@ class Capture:
         return tuple(self._scrub_prints(outputs)) if self.secrets else outputs
 
     def _scrub_prints(self, outputs: Iterable[Output]) -> Iterator[Output]:
-        """Yield outputs, neighbouring prints as one: a secret may be printed piece by piece."""
+        """Yield outputs with adjacent prints joined: a secret may be printed in pieces."""
         for is_print, group in groupby(outputs, lambda output: isinstance(output, Printed)):
             if is_print:
                 text = "".join(output.text for output in group if isinstance(output, Printed))
@@ -108,7 +107,7 @@ class Capture:
                 yield from group
 
     def write(self, text: str) -> None:
-        """Take a print, within bounds: a tool may print for ever."""
+        """Take printed text, within bounds: a tool may print forever."""
         if not text:
             return
         self._clear_if_due()
@@ -120,7 +119,7 @@ class Capture:
         if room > 0:
             self._printed += len(text)
             self._outputs.append(Printed(text[:room]))
-        # Not ``text[room:]``: what is dropped of a long print is not copied.
+        # Not ``text[room:]``, which would copy the dropped part of a long print.
         start = max(room, len(text) - _MAX_TAIL, 0)
         if start >= len(text):
             return
@@ -148,7 +147,7 @@ class Capture:
 
     @property
     def wants_logs(self) -> bool:
-        """Whether anybody reads what is logged."""
+        """Whether anybody receives log messages."""
         return self._client.send_log is not None or self._log_level is not None
 
     def log(self, message: LogMessage, *, is_printed: bool = False) -> None:
@@ -156,7 +155,7 @@ class Capture:
 
         Args:
             message: Of any level.
-            is_printed: Whether a logging handler has printed it to the output already.
+            is_printed: Whether a logging handler has already printed it.
         """
         message = replace(message, text=scrub(message.text, self.secrets))
         if self._client.send_log is not None:
@@ -166,7 +165,7 @@ class Capture:
             self.write(f"{message.level}: {message.text}\n")
 
     def add_canvas(self, figure: Any) -> None:
-        """Note that the canvas of a figure is displayed."""
+        """Note that the canvas of a figure was displayed."""
         self._canvases.append(figure)
 
     def has_canvas(self, figure: Any) -> bool:
@@ -190,7 +189,7 @@ class Capture:
         self._outputs.append(displayed)
 
     def clear(self, *, wait: bool) -> None:
-        """Forget everything so far, at once or when the next output comes."""
+        """Clear the outputs, at once or when the next one comes."""
         self._clear_at_next = True
         if not wait:
             self._clear_if_due()
@@ -201,7 +200,7 @@ class Capture:
 
 
 def _ignore(_update: Update) -> None:
-    """Take progress that nobody asked for."""
+    """Drop progress that nobody asked for."""
 
 
 def current_capture() -> Capture | None:

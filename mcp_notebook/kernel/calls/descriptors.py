@@ -1,9 +1,9 @@
-"""Sends to a call what the programs that it starts write to the kernel's descriptors 1 and 2.
+"""Routes to a call what its child processes write to the kernel's file descriptors 1 and 2.
 
-Runs in the user's kernel. ipykernel reads both descriptors in threads of its own, which write to
-``sys.stdout`` and ``sys.stderr`` what they read, for whichever cell ran last: they cannot know who
-wrote it. While a call holds the main thread, no cell does, so what comes then is the call's. What
-comes from programs that calls on other threads start is not routed: a cell may run beside them.
+Runs in the user's kernel. ipykernel reads both descriptors in its own threads, and writes the text
+to ``sys.stdout`` and ``sys.stderr`` on behalf of the cell that ran last. While a call holds the
+main thread, no cell runs, so text that arrives then belongs to the call. The child processes of
+calls on other threads are not routed: a cell may run at the same time.
 """
 
 import os
@@ -19,24 +19,24 @@ from typing import Any, Self
 Write = Callable[[str], None]
 
 SETTLE_LIMIT = 0.1
-"""Seconds to wait at the end of a call until all is read that programs have written."""
+"""Seconds to wait at the end of a call until everything that child processes wrote is read."""
 _LOOK = 0.002
-"""Seconds between two looks: enough for ipykernel's thread, once it runs, to pass on its text."""
+"""Seconds between two checks: enough for ipykernel's thread, once it runs, to pass on its text."""
 
 _MAX_WRITTEN = 1_000_000
-"""Bytes that are read at a time of what programs of a copy of the kernel have written."""
+"""Bytes that are read at a time from the child processes of a copy of the kernel."""
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """Who had what is written before a call had it."""
+    """The receiver before a call took over."""
 
     write: Write | None
     children: int
 
 
 class Descriptors:
-    """Has the call on the main thread take what is written to descriptors 1 and 2."""
+    """Routes descriptors 1 and 2 to the call on the main thread."""
 
     def __init__(self) -> None:
         self._write: Write | None = None
@@ -49,7 +49,7 @@ class Descriptors:
         self._main_thread = threading.main_thread().ident
 
     def watch(self, stream: Any) -> None:
-        """Look out for what comes from a stream's descriptor, if ipykernel reads it."""
+        """Watch a stream's descriptor, if ipykernel reads it."""
         thread, pipe = getattr(stream, "watch_fd_thread", None), getattr(stream, "_fid", None)
         if isinstance(thread, threading.Thread) and isinstance(pipe, int) and thread.ident:
             self._threads |= {thread.ident}
@@ -58,13 +58,13 @@ class Descriptors:
             self._pipes.register(pipe, select.POLLIN)
 
     def find_writer(self) -> Write | None:
-        """Return what takes the text of the calling thread; None if it is not ipykernel's."""
+        """Return the receiver of the calling thread's text; None if ipykernel does not own it."""
         if self._write is None or threading.get_ident() not in self._threads:
             return None
         return self._write
 
     def claim(self, write: Write) -> "_Claim | None":
-        """Hand what is written from now on to a call; None beside the main thread: nothing is."""
+        """Route text to a call from now on; does nothing and returns None off the main thread."""
         if self._pipes is None or threading.get_ident() != self._main_thread:
             return None
         claim = _Claim(self._write, self._children)
@@ -73,17 +73,17 @@ class Descriptors:
         return claim
 
     def release(self, claim: "_Claim | None") -> None:
-        """Hand it to whoever had it before."""
+        """Restore the previous receiver."""
         if claim is None:
             return
         try:
             if not self._is_settled:
                 self.settle()
-        finally:  # an interrupt may come while it waits
+        finally:  # an interrupt may arrive during the wait
             self._write, self._children = claim.write, claim.children
 
     def settle(self) -> None:
-        """Wait until ipykernel has read what the programs of the call wrote, within bounds."""
+        """Wait, within bounds, until ipykernel has read what the call's child processes wrote."""
         if self._write is None or threading.get_ident() != self._main_thread:
             return
         self._is_settled = True
@@ -96,17 +96,17 @@ class Descriptors:
             sleep(_LOOK)
 
     def _is_reading(self) -> bool:
-        """Return whether something is to be read, or has been and may not be passed on yet."""
+        """Return whether text is waiting to be read, or was read and may not be passed on yet."""
         return bool(self._pipes.poll(0)) or any(map(_wants_to_run, self._native_threads))
 
 
 class OwnDescriptors(Descriptors):
     """Descriptors 1 and 2 of a process that runs one call and nothing else.
 
-    A file takes what is written: a pipe would have to be read beside code in C that holds Python.
+    They write to a file: a pipe could not be read while C code holds the GIL.
 
     Args:
-        write: Takes the text.
+        write: Receives the text.
     """
 
     def __init__(self, write: Write) -> None:
@@ -115,7 +115,7 @@ class OwnDescriptors(Descriptors):
         self._read = 0
         try:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `__exit__`
-        except OSError:  # the disk is full or read-only: what programs write is lost
+        except OSError:  # the disk is full or read-only: child processes' output is lost
             self._file = Path(os.devnull).open("r+b")  # noqa: SIM115
         for number in (1, 2):
             os.dup2(self._file.fileno(), number)
@@ -127,25 +127,25 @@ class OwnDescriptors(Descriptors):
         self._file.close()
 
     def watch(self, stream: Any) -> None:
-        """Do nothing: ipykernel's threads, which read descriptors, are not in this process."""
+        """Do nothing: this process lacks ipykernel's threads."""
 
     def settle(self) -> None:
-        """Hand over what was written since the last time, up to a bound."""
-        # Programs write where the file's position is: it is read without moving that.
+        """Pass on what was written since the last call, up to a bound."""
+        # `pread` leaves the file's position alone, which is where child processes write.
         data = os.pread(self._file.fileno(), _MAX_WRITTEN, self._read)
         self._read += len(data)
         self._take(data.decode("utf-8", "replace"))
 
     def release(self, claim: "_Claim | None") -> None:  # noqa: ARG002
-        """Hand over the rest."""
+        """Pass on the rest."""
         self.settle()
 
 
 def _wants_to_run(thread: int | None) -> bool:
-    """Return whether a thread has something to do, as it may have for long on a busy machine.
+    """Return whether a thread is runnable, as it may be for a long time on a busy machine.
 
     Returns:
-        False also where the system does not say it.
+        False if the system does not tell.
     """
     try:
         status = Path(f"/proc/self/task/{thread}/stat").read_bytes()
@@ -155,7 +155,7 @@ def _wants_to_run(thread: int | None) -> bool:
 
 
 def _count_children() -> int:
-    """Return a number that grows when the process has waited for a child."""
+    """Return a number that grows whenever the process has reaped a child."""
     import resource  # noqa: PLC0415 - not on Windows, where ipykernel reads no descriptors
 
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt

@@ -1,11 +1,10 @@
-"""What is changed in the process so that each call has its outputs and figures to itself.
+"""Patches the process so that each call has its own outputs and figures.
 
-Runs in the user's kernel, on the threads of the calls. What is changed for a call lets everything
-outside of calls pass; `CallEnvironment.close` puts all of it back. What a call prints and shows
-goes to its `capture`. stdout and stderr are routed from the first call until the extension is
-unloaded; displays, ``input`` and what would end the kernel (``exit``, the loop's ``stop``) for as
-long as any call is active (counted). `pyplot`, `progress_bars` and `descriptors` have patches of
-their own.
+Runs in the user's kernel, on the threads of the calls. The patches do nothing outside of calls, and
+`CallEnvironment.close` undoes them. A call's outputs go to its `capture`. stdout and stderr are
+routed from the first call until the extension is unloaded; displays, ``input`` and functions that
+would end the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted).
+`pyplot`, `progress_bars` and `descriptors` have their own patches.
 """
 
 import asyncio
@@ -41,17 +40,17 @@ from mcp_notebook.kernel.tools.reporting import LogLevel
 
 _START = threading.Thread.start
 _NOTEBOOK = "__main__"
-_FORMATTER = logging.Formatter("%(message)s")  # with the traceback, where there is one
+_FORMATTER = logging.Formatter("%(message)s")  # adds the traceback, if there is one
 
 
 class CallEnvironment:
-    """Surrounds the code of calls, and lets all else pass.
+    """Isolates the outputs of calls, and leaves all other code alone.
 
     Args:
         shell: The notebook's IPython.
         loop: The main thread's event loop.
-        format_display: Does for a call, given its capture, what ``shell.display_formatter.format``
-            does for cells.
+        format_display: Replaces ``shell.display_formatter.format`` in calls; its first argument is
+            the call's capture.
     """
 
     def __init__(
@@ -68,9 +67,9 @@ class CallEnvironment:
         self._bars = ProgressBarPatcher(_current_bars)
         self._logging = _LoggingPatcher()
         self.main_thread = threading.main_thread().ident
-        """The one that cells run on."""
+        """The thread that cells run on."""
         self.descriptors: Descriptors = Descriptors()
-        """Sends to the call on the main thread what the programs that it starts print."""
+        """Routes the output of child processes to the call on the main thread."""
         self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
@@ -78,10 +77,10 @@ class CallEnvironment:
         self._patches = FunctionPatches(self._calls)
 
     def surround(self, capture: Capture) -> AbstractContextManager[None]:
-        """Run the code of a call in a block, apart from cells and from other calls.
+        """Isolate the code of a call within a block.
 
         Args:
-            capture: Takes what the code prints, displays and logs.
+            capture: Receives its outputs.
         """
         return _Surroundings(self, capture)
 
@@ -97,7 +96,7 @@ class CallEnvironment:
             self._logging.install()
 
     def close(self) -> None:
-        """Put everything back as it was before the first call; on the main thread."""
+        """Undo all patches; on the main thread."""
         with self._lock:
             while self._streams:
                 leave_stream(self._streams.pop())
@@ -106,7 +105,7 @@ class CallEnvironment:
         self._logging.uninstall()
 
     def acquire(self) -> None:
-        """Start routing if nobody does."""
+        """Install the patches for the first active call."""
         with self._lock:
             self._depth += 1
             for stream in (sys.stdout, sys.stderr):
@@ -117,9 +116,9 @@ class CallEnvironment:
                 self._patches.install(
                     (builtins, "input", _refuse_input),
                     (getpass, "getpass", _refuse_input),
-                    # IPython shows here what an object's failing display method raised.
+                    # IPython shows the exception of a failing display method here.
                     (self._shell, "showtraceback", _show_nothing),
-                    # Not ipykernel's hooks: they are of one thread, and a tool may use another one.
+                    # Not ipykernel's hooks, which are thread-local: a tool may use another thread.
                     (self._shell.display_pub, "publish", _publish),
                     (self._shell.display_formatter, "format", self._format_display),
                     (self._shell.display_pub, "clear_output", _clear_output),
@@ -130,17 +129,17 @@ class CallEnvironment:
                 )
 
     def release(self) -> None:
-        """Stop routing when the last one stops."""
+        """Remove the patches after the last active call."""
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
                 self._patches.remove()
 
     def start_over(self, capture: Capture) -> None:
-        """In a copy of the kernel: whatever other threads were at when it began, all is one call's.
+        """In a copy of the kernel: forget other threads, and route everything to one call.
 
         Args:
-            capture: The call's.
+            capture: Of the call.
         """
         self._lock, self._depth = threading.Lock(), 0
         self._calls = _OneCall(capture)
@@ -148,12 +147,12 @@ class CallEnvironment:
 
     @contextmanager
     def read_descriptors(self, capture: Capture) -> Iterator[None]:
-        """In a copy of the kernel: what is written to descriptors 1 and 2 is the call's alone."""
+        """In a copy of the kernel: route descriptors 1 and 2 to the call."""
         with OwnDescriptors(capture.write) as self.descriptors:
             yield
 
     def _find_writer(self) -> Callable[[str], None] | None:
-        """Return what takes the prints of the caller's call."""
+        """Return the receiver of what the caller prints; None outside of calls."""
         capture = self._calls.get()
         return self.descriptors.find_writer() if capture is None else capture.write
 
@@ -178,15 +177,15 @@ class _Routing(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         CURRENT.reset(self._token)
-        # What a tool left in their place would swallow the prints of the user's cells. Beside
-        # a thread a cell may run, and have put something there for a while.
+        # A stream that a tool left there would swallow the prints of the user's cells. Only on the
+        # main thread: a cell that runs at the same time may have replaced them for a while.
         if threading.get_ident() == self._environment.main_thread:
             sys.stdout, sys.stderr = self._streams
         self._environment.release()
 
 
 class _Surroundings(_Routing):
-    """What surrounds the code of a call."""
+    """Isolates the code of a call within a block."""
 
     def __enter__(self) -> None:
         self._environment.install(self._capture)
@@ -206,7 +205,7 @@ class _Surroundings(_Routing):
 
 
 class _OneCall:
-    """The only call of a copy of the kernel: all code there belongs to it, even threads of pools.
+    """The only call in a copy of the kernel: all code there belongs to it, even pool threads.
 
     Args:
         capture: Of the call that the copy runs.
@@ -252,7 +251,7 @@ def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
 
 
 def _show_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
-    """Keep out of the user's cells what `results.converter` tells the client in its own way."""
+    """Show nothing: `results.converter` reports the exception to the client."""
 
 
 def _current_bars() -> ProgressBars | None:
@@ -266,20 +265,19 @@ def _current_bars() -> ProgressBars | None:
 def _start_in_context(
     thread: threading.Thread, *, acquire: Callable[[], None], release: Callable[[], None]
 ) -> None:
-    """Start a thread, in the context of the caller if it runs a function of the notebook.
+    """Start a thread; in the caller's context if it runs a function of the notebook.
 
-    Python's threads begin without the context of whoever starts them, so that what they print, and
-    the traceback of one that fails, would appear below the user's last cell. The threads of
-    libraries (the workers of a pool, a monitor of progress bars) are left alone: they outlive the
-    call and serve the user's cells as well.
+    Python's threads do not inherit the caller's context, so their printed text and tracebacks would
+    appear below the user's last cell. The threads of libraries (the workers of a pool, a monitor of
+    progress bars) are left alone: they outlive the call and also serve the user's cells.
 
     Args:
-        thread: To be started.
-        acquire: Keeps what the thread displays away from the user's cells, also after the call.
-        release: Undoes that, when the thread ends.
+        thread: Not started yet.
+        acquire: Keeps the thread's displays out of the user's cells, even after the call.
+        release: Undoes that when the thread ends.
     """
     if thread.ident is not None or not _runs_notebook_code(thread):
-        _START(thread)  # which refuses to start a thread twice
+        _START(thread)  # raises if the thread was started before
         return
     context = contextvars.copy_context()
     patched_run = vars(thread).get("run")  # by a debugger or profiler, say
@@ -307,7 +305,7 @@ def _start_in_context(
         thread.run = run  # type: ignore[method-assign]
         try:
             _START(thread)
-        except RuntimeError:  # the system gives no more threads
+        except RuntimeError:  # the system has no more threads
             restore_run()
             release()
             raise
@@ -327,19 +325,18 @@ def _runs_notebook_code(thread: threading.Thread) -> bool:
 
 
 class _LoggingPatcher:
-    """Lets calls hear what is logged in them, from `install` to `uninstall`.
+    """Passes log records to the calls that they are logged in, from `install` to `uninstall`.
 
-    It looks on while loggers hand records to their handlers, and leaves those alone: a handler of
-    our own on the root logger would keep ``logging.basicConfig`` and the last resort from working
-    in the user's cells. Whether a record is logged at all is the user's configuration; who gets it
-    is the capture's decision.
+    It patches the method that calls a logger's handlers. A handler on the root logger would keep
+    ``logging.basicConfig`` and the last-resort handler from working in the user's cells. The user's
+    configuration decides whether a record is logged; the capture decides who receives it.
     """
 
     def __init__(self) -> None:
         self._original: Callable[[logging.Logger, logging.LogRecord], None] | None = None
 
     def install(self) -> None:
-        """Start to look on; idempotent."""
+        """Install the patch; idempotent."""
         if self._original is not None:
             return
         self._original = original = logging.Logger.callHandlers
@@ -365,7 +362,7 @@ class _LoggingPatcher:
 
 
 def level_of(number: int) -> LogLevel:
-    """Return MCP's level for one of Python's."""
+    """Return the MCP level for a number of Python's ``logging``."""
     closest: LogLevel = "debug"
     for level, least in LEVELS.items():
         if number >= least:
@@ -376,6 +373,6 @@ def level_of(number: int) -> LogLevel:
 def _read_record(record: logging.LogRecord) -> LogMessage:
     try:
         text = _FORMATTER.format(record)
-    except Exception:  # noqa: BLE001 - arguments that do not fit the format; logging tells of it
+    except Exception:  # noqa: BLE001 - arguments that do not fit the format; logging reports that
         text = str(record.msg)
     return LogMessage(level_of(record.levelno), text, record.name)

@@ -1,7 +1,7 @@
-"""The code of one call: check its arguments, run the function, convert what it returns.
+"""Executes one call: checks its arguments, runs the function, converts its value.
 
-Runs in the user's kernel, on the thread that a runner chose. Whatever the code raises becomes a
-result: an exception that escaped into the event loop would end the kernel.
+Runs in the user's kernel, on the thread that a runner chose. Every exception becomes a result: one
+that escaped into the event loop could end the kernel.
 """
 
 import inspect
@@ -28,13 +28,13 @@ _Wait = TypeVar("_Wait")
 
 
 class Execution:
-    """Runs the code of calls; what all runners share.
+    """Executes calls; shared by all runners.
 
     Args:
-        registry: Where the tools are.
-        cache: Of results of read-only tools.
-        environment: Surrounds the code.
-        converter: Makes the results.
+        registry: Holds the tools.
+        cache: Stores results of read-only tools.
+        environment: Isolates the outputs of calls.
+        converter: Creates the results.
         stopper: Limits the time of calls.
     """
 
@@ -54,14 +54,14 @@ class Execution:
         self._engines = EngineFinder()
 
     def begin(self, call: ActiveCall, interrupt: Callable[[], object]) -> bool:
-        """Let a call begin, unless it was stopped while it waited.
+        """Begin a call, unless it was stopped while it waited.
 
         Args:
             call: The call.
             interrupt: Asks its code to stop, from any thread.
 
         Returns:
-            Whether it has begun; `run` it then.
+            Whether it has begun; if so, `run` it.
         """
         if not call.begin(interrupt):
             return False
@@ -80,11 +80,11 @@ class Execution:
         Args:
             call: The call.
             gate: Interrupts the code; not entered yet.
-            wait: Waits for a coroutine that gives the function's value, or has somebody else wait
-                for it, and returns the result or who waits. The gate is closed meanwhile.
+            wait: Awaits a coroutine that returns the function's value, and returns the result; or
+                schedules that, and returns the task. The gate is closed meanwhile.
 
         Returns:
-            The call's result, or what `wait` returned.
+            The call's result, or the value of `wait`.
         """
         try:
             with self.environment.surround(call.capture), gate:
@@ -93,7 +93,7 @@ class Execution:
             return self.convert_error(call, error, by_user=gate.interrupted)
 
     def convert_in_gate(self, call: ActiveCall, gate: Gate, value: Any) -> Result:
-        """Return the result of a call whose value had to be awaited while the gate was closed.
+        """Return the result of a call whose value was awaited while the gate was closed.
 
         Raises:
             BaseException: The call was stopped, or a figure's own code failed.
@@ -110,11 +110,11 @@ class Execution:
 
         Args:
             call: The call.
-            error: What it raised.
+            error: The exception.
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
         cause = call.find_cause(error, by_user=by_user)
-        # What figures print or warn of while they are drawn also belongs to the call.
+        # Text that figures print while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
 
@@ -128,7 +128,7 @@ class Execution:
         try:
             try:
                 gate.open()
-                _raise_if_stopped(call)  # it came before the gate took interrupts
+                _raise_if_stopped(call)  # before the gate was open
                 function = self._bind_function(call)
                 call.has_run = True
                 is_coroutine = inspect.iscoroutinefunction(function)
@@ -140,7 +140,7 @@ class Execution:
             finally:
                 gate.close()
             if is_coroutine:
-                value = function()  # in the gate, an interrupt just then would lose the coroutine
+                value = function()  # with the gate open, an interrupt could lose the coroutine
             return self._pass_on(call, value, wait)
         except BaseException:
             _close_coroutine(value)
@@ -152,7 +152,7 @@ class Execution:
         value: Any,
         wait: Callable[[ActiveCall, Coroutine[Any, Any, Any]], _Wait],
     ) -> _Wait:
-        """Have what a function returned awaited, unless the call has to stop already."""
+        """Have a function's value awaited, unless the call already has to stop."""
         coroutine = self.converter.await_value(call, value)
         try:
             _raise_if_stopped(call)
@@ -162,23 +162,23 @@ class Execution:
             raise
 
     def find_time_limit(self, call: ActiveCall) -> float:
-        """Return the seconds that a call may run that always has a limit."""
+        """Return the seconds that a call with `run="fork"` may run."""
         limit = self.stopper.find_limit(call)
         assert limit is not None
         return limit
 
     def find_tool(self, call: ActiveCall) -> DeclaredTool:
-        """Return the tool that a call runs, as it is declared now.
+        """Return the tool that a call runs, as currently declared.
 
         Raises:
-            CallError: It is gone, or nobody has agreed to the call.
+            CallError: The tool is gone, or nobody has approved the call.
         """
         tool = self._registry.get(call.tool)
         if tool is None:
             raise _explain_missing(call.tool, self._registry)
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
-        if tool is not call.declared:  # it was changed while the call waited
+        if tool is not call.declared:  # redeclared while the call waited
             lifetime = tool.options.cache_time
             call.ticket = None
             if lifetime is not None:
@@ -187,7 +187,7 @@ class Execution:
         return tool
 
     def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
-        """Return the tool's function with the arguments of a call, once they are checked."""
+        """Return the tool's function bound to the call's validated arguments."""
         tool = self.find_tool(call)
         arguments = tool.schema.validate(call.arguments)
         call.output_schema = tool.output
@@ -210,13 +210,13 @@ def _raise_if_stopped(call: ActiveCall) -> None:
 
 
 def _close_coroutine(value: Any) -> None:
-    """Close what may be a coroutine that nobody will await: Python would warn about it."""
+    """Close a coroutine that nobody will await, so that Python does not warn about it."""
     if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
         value.close()
 
 
 def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
-    """Return the error for a tool that was there when the bridge sent the call."""
+    """Return the error for a tool that has gone since the bridge sent the call."""
     dropped = registry.dropped.get(name)
     if dropped is None:
         return UnknownTool(name, tuple(tool.name for tool in registry.tools))
@@ -225,11 +225,11 @@ def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
 
 
 class CallElsewhere:
-    """A call whose function runs elsewhere, as `kernel.executors` sees it: on the call's thread.
+    """A call as `kernel.executors` sees it: its function runs on an executor's worker.
 
     Args:
         call: The call; its capture is active.
-        stopper: Limits the call's time, and answers it if it has to stop and the worker goes on.
+        stopper: Limits the call's time, and answers it early if the worker cannot be stopped.
     """
 
     def __init__(self, call: ActiveCall, stopper: Stopper) -> None:
@@ -243,7 +243,7 @@ class CallElsewhere:
 
     @property
     def trace(self) -> Mapping[str, str]:
-        """The trace that spans of the function belong to, as W3C's headers; empty if none is."""
+        """The trace that the function's spans belong to, as W3C headers; empty if none."""
         return {} if self._call.span is None else self._call.span.trace.headers
 
     @property
@@ -252,37 +252,37 @@ class CallElsewhere:
         return self._call.stop_request is not None
 
     def set_interrupt(self, interrupt: Callable[[], object]) -> None:
-        """Set what asks it to stop."""
+        """Set the function that asks it to stop."""
         self._call.set_interrupt(interrupt)
 
     def wait_for(self, whom: str) -> None:
-        """Count as waiting for somebody."""
+        """Change its state to waiting."""
         self._call.wait_for(whom)
 
     def resume(self) -> None:
-        """Count as running again."""
+        """Change its state back to running."""
         self._call.resume()
 
     def limit_time(self) -> None:
-        """Let its time begin."""
+        """Start its time limit."""
         self._stopper.limit_time(self._call)
 
     def answer_early(self) -> None:
-        """Answer it, as it has to stop, while its function runs on."""
+        """Answer it, because it has to stop, while its function still runs."""
         self._stopper.answer_early(self._call)
 
     def write(self, text: str) -> None:
-        """Take what the function printed."""
+        """Take printed text."""
         self._call.capture.write(text)
 
     def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Display what the function displayed, by a function of ``IPython.display``."""
+        """Call a function of ``IPython.display``, as the tool's function did."""
         from IPython import display  # noqa: PLC0415 - nearly all calls do without
 
         getattr(display, function)(*args, **options)
 
     def tell(self, kind: str, *fields: Any) -> None:
-        """Take a message of the function's context: progress, or one for the log."""
+        """Take progress or a log message from the function's context."""
         capture = self._call.capture
         if kind == "log":
             capture.log(LogMessage(*fields))

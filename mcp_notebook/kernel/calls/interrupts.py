@@ -4,14 +4,14 @@ Runs in the user's kernel: a gate is entered on the thread of its call, `interru
 any other. While a call runs on the main thread, SIGINT's handler is `InterruptGate`'s. A SIGINT
 then raises KeyboardInterrupt in the tool's code, whether the user pressed "Interrupt" or another
 thread asked for it with `InterruptGate.interrupt`. Before and after, the handler that was there
-stays in force, and no signal of ours is ever left over for the user's next cell. `ThreadGate` does
-the same for a call in its own thread, without signals. Coroutine calls are cancelled as tasks:
-a KeyboardInterrupt inside the idle event loop would end the kernel. `InterruptWatch` hears the
-user's "Interrupt" for them.
+stays in force, and no signal of ours is ever left pending for the user's next cell. `ThreadGate`
+does the same for a call in its own thread, without signals. Coroutine calls are cancelled as tasks:
+a KeyboardInterrupt inside the idle event loop would end the kernel. For them, `InterruptWatch`
+receives the user's "Interrupt".
 
-asyncio lets a SystemExit or KeyboardInterrupt that leaves a task end the loop, and with it the
-kernel: a guarded task (`guard_coroutine`) raises something else. A task that does not give way
-holds the kernel as a sync tool does, so each of its `Steps` can be interrupted.
+A SystemExit or KeyboardInterrupt that leaves a task ends asyncio's loop, and with it the kernel, so
+a guarded task (`guard_coroutine`) raises something else. A task that never awaits blocks the kernel
+as a sync tool does, so each of its `Steps` can be interrupted.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter, SignalInterru
 from mcp_notebook.kernel.safe.text import describe_error
 
 _LOOK_AGAIN, _LOOK_SELDOM = 0.001, 0.1
-"""Seconds until the watch tries again to listen, while a cell has the signal: at first, and at most
-after doubling."""
+"""Seconds until the watch tries again to listen while a cell owns the signal: first and largest
+interval (it doubles)."""
 
 
 class Gate(Protocol):
@@ -42,16 +42,16 @@ class Gate(Protocol):
         """Take interrupts from now on."""
 
     def __exit__(self, *exc: object) -> None:
-        """Stop taking interrupts; none is left over."""
+        """Stop taking interrupts; none is left pending."""
 
     def open(self) -> None:
-        """Let interrupts raise from now on; one that came early raises here."""
+        """Let interrupts raise from now on; an earlier one raises here."""
 
     def close(self) -> None:
-        """Let interrupts raise no more."""
+        """Stop interrupts from raising."""
 
     def interrupt(self) -> bool:
-        """Raise KeyboardInterrupt in the call, from another thread; return whether that is due."""
+        """Raise KeyboardInterrupt in the call, from another thread; return whether it will."""
 
 
 class InterruptGate:
@@ -60,11 +60,11 @@ class InterruptGate:
     def __init__(self) -> None:
         self._interrupter = SignalInterrupter(KeyboardInterrupt, signal.SIGINT, takes_foreign=True)
         self._signals_before = 0
-        """Signals until it was last closed: the code has met them, and may have caught them."""
+        """Number of signals when it was last closed: these have raised already."""
 
     @property
     def interrupted(self) -> bool:
-        """Whether a SIGINT came since the gate was entered."""
+        """Whether a SIGINT arrived since the gate was entered."""
         return self._interrupter.signal_count > 0
 
     def __enter__(self) -> Self:
@@ -72,14 +72,14 @@ class InterruptGate:
         return self
 
     def open(self) -> None:
-        """Let signals raise from now on; a SIGINT that came since it was closed raises here."""
+        """Let signals raise from now on; a SIGINT since the gate was closed raises here."""
         self._interrupter.open()
         if self._interrupter.signal_count > self._signals_before:
             self._interrupter.close()
             raise KeyboardInterrupt
 
     def close(self) -> None:
-        """Let signals raise no more; one that comes just now raises here."""
+        """Stop signals from raising; one that arrives right now raises here."""
         was_interrupted = self._interrupter.close()
         self._signals_before = self._interrupter.signal_count
         if was_interrupted:
@@ -96,9 +96,9 @@ class InterruptGate:
         """Raise KeyboardInterrupt in the call, from another thread.
 
         Returns:
-            Whether a signal was sent: not when the call has ended, or one is on its way; when the
-            call itself asks (it unloads the extension); when its code has restored SIGINT's
-            default, so that the signal would end the kernel.
+            Whether a signal was sent. None is sent when the call has ended; when a signal is
+            already on its way; when the call itself asks (it unloads the extension); and when its
+            code has restored SIGINT's default, so that the signal would end the kernel.
         """
         return self._interrupter.interrupt()
 
@@ -106,13 +106,12 @@ class InterruptGate:
 class ThreadGate:
     """A gate in the thread of one call.
 
-    What is raised there from outside arrives between two instructions of Python; code that does not
-    come back to Python is not reached. What comes while the gate is closed raises nothing, also
-    later.
+    An exception that is set from outside is raised between two Python instructions, so code that
+    does not return to Python is not reached. Interrupts while the gate is closed are dropped.
     """
 
     interrupted = False
-    """The user's "Interrupt" does not come here by itself."""
+    """The user's "Interrupt" does not reach other threads by itself."""
 
     def __init__(self) -> None:
         self._interrupter = AsyncInterrupter(KeyboardInterrupt)
@@ -125,7 +124,7 @@ class ThreadGate:
         self._interrupter.open()
 
     def close(self) -> None:
-        """Let interrupts raise no more; one that is on its way raises here."""
+        """Stop interrupts from raising; a pending one raises here."""
         if self._interrupter.close():
             raise KeyboardInterrupt
 
@@ -142,15 +141,15 @@ class ThreadGate:
 
 
 class InterruptWatch:
-    """Hears the user's "Interrupt" while calls run that do not hold the main thread.
+    """Receives the user's "Interrupt" while calls run off the main thread.
 
     ipykernel ignores SIGINT between cells. Used on the main thread only.
 
     Args:
         loop: The main thread's event loop.
-        on_interrupt: Called on the loop when the user asks to interrupt and no cell runs.
-        is_cell_running: Tells whether a cell runs, which is then what the user interrupts. An async
-            cell runs beside calls, under a handler of ipykernel's that looks like anybody's.
+        on_interrupt: Called on the loop when the user interrupts and no cell runs.
+        is_cell_running: Returns whether a cell runs: the user then interrupts that. An async cell
+            runs concurrently with calls, under a handler of ipykernel's that cannot be recognised.
     """
 
     def __init__(
@@ -168,22 +167,22 @@ class InterruptWatch:
         self._look_after = _LOOK_AGAIN
 
     def acquire(self) -> None:
-        """Listen, from now on or when the cell that runs has ended."""
+        """Listen, from now on or from the end of the running cell."""
         self._calls += 1
         self._refresh()
 
     def release(self) -> None:
-        """Stop listening when the last one stops."""
+        """Stop listening when the last call stops."""
         self._calls -= 1
         self._refresh()
 
     def _refresh(self) -> None:
         if threading.current_thread() is not threading.main_thread():
-            return  # the kernel runs in a thread, which gets no signals
+            return  # the kernel runs in another thread, which receives no signals
         current = signal.getsignal(signal.SIGINT)
         is_cells = current is signal.default_int_handler or self._is_cell_running()
         if self._calls and is_cells and current != self._handle:
-            # ipykernel's, for the time of a cell: that one is the user's to interrupt.
+            # ipykernel's handler, while a cell runs: the user interrupts the cell.
             if not self._due:
                 self._due = True
                 self._loop.call_later(self._look_after, self._look_again)
@@ -202,12 +201,12 @@ class InterruptWatch:
     def _handle(self, signum: int, frame: types.FrameType | None) -> None:
         if self._calls:
             self._loop.call_soon_threadsafe(self._on_interrupt)
-        elif callable(self._previous):  # it was put back by a cell that began before the last end
+        elif callable(self._previous):  # a cell that began earlier has restored this handler
             self._previous(signum, frame)
 
 
 class Steps:
-    """The steps of one call's tasks; one of them runs at a time."""
+    """The steps of one call's tasks; one runs at a time."""
 
     def __init__(self) -> None:
         self._gate: InterruptGate | None = None
@@ -215,7 +214,7 @@ class Steps:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a SIGINT came during a step, also the one that runs now."""
+        """Whether a SIGINT arrived during a step, including the current one."""
         return self._interrupted or (self._gate is not None and self._gate.interrupted)
 
     def run(self, step: Callable[..., Any], *args: Any) -> Any:
@@ -224,7 +223,7 @@ class Steps:
         Raises:
             KeyboardInterrupt: It was interrupted.
         """
-        outer, self._gate = self._gate, InterruptGate()  # a tool may run a loop within the loop
+        outer, self._gate = self._gate, InterruptGate()  # a tool may run a nested loop
         try:
             with self._gate as gate:
                 try:
@@ -237,30 +236,30 @@ class Steps:
             self._gate = outer
 
     def interrupt(self) -> bool:
-        """Raise KeyboardInterrupt in the step that runs now, from another thread.
+        """Raise KeyboardInterrupt in the current step, from another thread.
 
         Returns:
-            Whether one ran.
+            Whether a step was running.
         """
         gate = self._gate
         return gate is not None and gate.interrupt()
 
 
 def guard_coroutine(coroutine: Any, steps: Steps) -> Any:
-    """Wrap a coroutine so that it raises nothing that ends the loop.
+    """Wrap a coroutine so that it raises nothing that would end the loop.
 
     Args:
-        coroutine: What a task is made of.
-        steps: Those of its call.
+        coroutine: Of a task; anything else is returned unchanged.
+        steps: Of its call.
     """
     return _Guarded(coroutine, steps) if inspect.iscoroutine(coroutine) else coroutine
 
 
 class _Guarded(Coroutine[Any, Any, Any]):
-    """A coroutine around another one.
+    """A coroutine that wraps another.
 
-    Not an ``async def``: cancelled before its first step, that would never start the inner one, and
-    Python would warn about it.
+    Not an ``async def``: if that were cancelled before its first step, the inner coroutine would
+    never start, and Python would warn about it.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], steps: Steps) -> None:
@@ -280,7 +279,7 @@ class _Guarded(Coroutine[Any, Any, Any]):
             except KeyboardInterrupt as error:
                 if inspect.getcoroutinestate(self._coroutine) != inspect.CORO_SUSPENDED:
                     raise
-                # It came when the step had just ended, and what it waits for is lost.
+                # The interrupt came just after the step, whose result is lost.
                 return self._coroutine.throw(error)
         except (KeyboardInterrupt, SystemExit) as error:
             if isinstance(error, KeyboardInterrupt) and self._steps.interrupted:

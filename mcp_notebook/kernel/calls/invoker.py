@@ -1,8 +1,8 @@
-"""Takes calls, starts them in their order, and sees to it that each is answered exactly once.
+"""Accepts calls, starts them in order, and answers each exactly once.
 
-Runs in the user's kernel. `Invoker.take`, `start` and `cancel` are called on the endpoint's
-thread; results come on whichever thread the code ended. Whatever a tool raises, nothing leaves
-`Invoker` but a `content.Result`, handed to the call's ``reply``.
+Runs in the user's kernel. `Invoker.take`, `start` and `cancel` are called on the endpoint's thread;
+a result is sent on the thread where the code ended. Whatever a tool raises, the call's ``reply``
+receives a `content.Result`.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import explain_switched_off
 
 RESTART_FOLLOWS = 0.5
-"""Seconds that a client's answer is held back when the user interrupted the call: a restart begins
-with an interrupt, and the goodbye that follows tells the client what happened."""
+"""Seconds by which the answer to an interrupted call is delayed: a restart begins with an
+interrupt, and the goodbye that follows tells the client what happened."""
 _ENDED = "The question can no longer be answered, because the call that asked it has ended."
 
 
 class CallObserver(Protocol):
-    """Hears of the calls of clients."""
+    """Is notified of the calls of clients."""
 
     def call_submitted(self) -> None:
-        """A call came; on the thread that submitted it."""
+        """A call arrived; on the thread that submitted it."""
 
     def call_answered(self) -> None:
         """A call was answered; on any thread."""
@@ -57,12 +57,12 @@ class Invoker:
     Args:
         shell: The notebook's IPython.
         loop: The main thread's event loop.
-        registry: Where the tools are.
-        converter: Makes results of values.
-        settings: How many calls may wait or are remembered, and how long they may run.
-        cache: Of results of read-only tools.
-        log: Takes all calls down.
-        fork_runner: What runs calls in copies of the kernel.
+        registry: Holds the tools.
+        converter: Converts values to results.
+        settings: Limits on waiting calls, logged calls and run time.
+        cache: Stores results of read-only tools.
+        log: Records all calls.
+        fork_runner: Runs calls in copies of the kernel.
     """
 
     def __init__(  # noqa: PLR0913 - each is of another part
@@ -83,7 +83,7 @@ class Invoker:
         self.cache = cache
         """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
-        """Hears of the calls; to be set before the first one comes."""
+        """Is notified of calls; set it before the first one arrives."""
         self._shell = shell
         self._loop = loop
         self._registry = registry
@@ -97,10 +97,10 @@ class Invoker:
         self._spans = CallSpans(exports=settings.tracing)
         self._pid = os.getpid()
 
-    # -- what the notebook tells us (main thread) --------------------------------------------------
+    # -- called by the notebook (main thread) ------------------------------------------------------
 
     def cell_started(self) -> None:
-        """A cell of the user's begins to run."""
+        """A cell of the user's starts."""
         self._cells.begin()
 
     @property
@@ -109,23 +109,23 @@ class Invoker:
         return self._cells.is_running()
 
     def cell_ended(self) -> None:
-        """A cell of the user's ended; calls see the ContextVars that it left."""
+        """A cell of the user's has ended; calls see the ContextVars that it set."""
         self._cells.end()
 
     def abandon_in_child(self) -> None:
-        """In a forked child: end it before the kernel's loop runs in it, as a second kernel."""
-        if current_capture() is not None:  # otherwise it is not a call that forked
+        """In a forked child: end it before it runs the kernel's loop as a second kernel."""
+        if current_capture() is not None:  # otherwise no call has forked it
             self._loop.call_soon(os._exit, 0)
 
     def close(self, reason: str) -> None:
-        """End all calls, and put back what was changed in the process for them."""
+        """End all calls, and undo the patches of the process."""
         for call in self.calls:
-            if call.capture is not current_capture():  # a tool that unloads us goes on to its end
+            if call.capture is not current_capture():  # a tool that unloads us runs to its end
                 self._stopper.stop(call, StopRequest(CallState.LOST, Cancelled(reason)))
         self._environment.close()
         self._spans.close()
 
-    # -- what the endpoint asks for (its thread) ---------------------------------------------------
+    # -- called by the endpoint (its thread) -------------------------------------------------------
 
     def take(
         self,
@@ -134,13 +134,13 @@ class Invoker:
         reply: Callable[[Result], None],
         client: Client = NO_CLIENT,
     ) -> ActiveCall:
-        """Return a new call, to be started; its result goes to `reply`, exactly once.
+        """Return a new call, to be passed to `start`.
 
         Args:
             tool: Name of the tool.
             arguments: As the client gave them.
-            reply: Takes the result, on any thread.
-            client: What else the client wants to hear.
+            reply: Receives the result, exactly once, on any thread.
+            client: What else the client wants to receive.
         """
         if self.observer is not None:
             self.observer.call_submitted()
@@ -150,7 +150,7 @@ class Invoker:
         return call
 
     def start(self, call: ActiveCall) -> None:
-        """Let a call that was taken begin, or wait for its turn."""
+        """Start a new call, or let it wait for its turn."""
         if call.tool in self._registry.switched_off:  # the client does not know it yet
             call.answer(CallState.FAILED, error_result(explain_switched_off(call.tool)))
             return
@@ -164,16 +164,16 @@ class Invoker:
             call.answer(CallState.FAILED, error_result(text))
 
     def cancel(self, call: ActiveCall, reason: str) -> None:
-        """Stop a call: it is answered when its code has stopped, at once if it has not begun."""
+        """Stop a call. It is answered when its code has stopped, or at once if it has not begun."""
         self._stopper.stop(call, StopRequest(CallState.CANCELLED, Cancelled(reason)))
 
     def describe(self, call: ActiveCall) -> str:
-        """Say in a few words what a call is doing, for somebody who wants to know."""
+        """Describe in a few words what a call is doing."""
         return describe(call, self.calls, cell_since=self._cells.since)
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
-        """The calls that wait, run or are still stopping now, oldest first."""
+        """The calls that wait, run or are still stopping, oldest first."""
         return self._queue.calls
 
     def run_here(self, tool: str, arguments: dict[str, Any]) -> Result:
@@ -217,7 +217,7 @@ class Invoker:
         return call
 
     def _answer_from_cache(self, call: ActiveCall) -> bool:
-        """Answer with the result of an equal call, if one is stored: nothing of the tool runs."""
+        """Answer with the stored result of an equal call, if there is one."""
         result = self.cache.find(call.ticket) if call.ticket is not None else None
         if result is None:
             return False
@@ -233,8 +233,8 @@ class Invoker:
     def _end(self, call: ActiveCall, result: Result) -> None:
         """Answer a call whose code has ended, and let the next one begin."""
         if os.getpid() != self._pid:
-            # A child that the tool forked and that came back out of the tool's code. It is not a
-            # kernel: with its copies of the kernel's sockets it must answer nobody.
+            # A child that the tool forked has returned from the tool's code. It is not a kernel:
+            # it must not answer through its copies of the kernel's sockets.
             os._exit(0)
         call.elicitations.close(Cancelled(_ENDED))
         request = call.stop_request
@@ -250,18 +250,18 @@ class Invoker:
         self._queue.start_waiting(call.tool)
 
     def _follow_variables(self, call: ActiveCall) -> None:
-        """Bring the tools in step with what a call has rebound, before its client has the answer.
+        """Update the tools whose variables a call has rebound, before its client has the answer.
 
-        While a cell or another call runs, a variable may be between two values: the end of the cell
-        or of that call sees to it.
+        While a cell or another call runs, a variable may be between two values. The update then
+        happens when that ends.
         """
         namespace = self._shell.user_ns
         if self._registry.is_current(namespace) or self._cells.is_running():
             return
         if any(other is not call and other.runs_code for other in self.calls):
             return
-        # The variables may hold anything, which may raise anything, and the call must be answered.
-        # Why a tool was dropped is told by `%mcp status`: no call prints into the user's cells.
+        # The user's values may raise anything, and the call must be answered. `%mcp status` tells
+        # why a tool was dropped, because calls do not print into the user's cells.
         with suppress(BaseException):
             self._registry.follow(namespace)
         self.cache.keep(self._registry.tools)

@@ -1,16 +1,15 @@
-"""A kernel whose tools are called is in use: frontends and servers can see it on iopub.
+"""Publishes the kernel's status on iopub while clients call tools.
 
-Calls do not come over the kernel's shell channel, so that Jupyter would take a kernel that only
-works for clients for an idle one; JupyterHub, mybinder and Jupyter Server cull those.
-`KernelActivity` hears of calls from the `Invoker`, and publishes whether the kernel is
-busy or idle once every `EVERY` seconds while calls come in or run, and at once when a long call
-ends. What it publishes is true for the whole kernel: it is busy while a call runs that is long, or
-while the kernel itself said so last (a cell runs); so no end of a call makes a running cell look
-idle, and no end of a cell a running call.
+Calls do not use the kernel's shell channel, so Jupyter would consider a kernel that only serves
+clients idle, and JupyterHub, mybinder and Jupyter Server cull idle kernels. `KernelActivity` is
+notified of calls by the `Invoker`. It publishes busy or idle every `EVERY` seconds while calls
+arrive or run, and at once when a long call ends. The status covers the whole kernel: busy while a
+long call runs, or while ipykernel's last own status was busy (a cell runs). So the end of a call
+never makes a running cell look idle, nor the end of a cell a running call.
 
-Runs in the user's kernel: `KernelActivity` belongs to the endpoint's thread, apart from `install`,
-`remove` and the statuses that ipykernel publishes from its own threads. Those and ours may cross;
-each is therefore compared with what is true after it was sent.
+Runs in the user's kernel, on the endpoint's thread, except for `install`, `remove` and the statuses
+that ipykernel publishes from its own threads. Their messages and ours may overlap, so the status is
+checked again after each message.
 """
 
 import asyncio
@@ -26,13 +25,13 @@ from mcp_notebook.kernel.calls.invoker import Invoker
 logger = logging.getLogger(__name__)
 
 EVERY = 1.0
-"""Seconds between two notices, and from its arrival until a running call counts as long.
+"""Seconds between two statuses, and from its arrival until a running call counts as long.
 Jupyter Server cannot cull kernels that were idle for less than a second; mybinder waits for 600.
-A notice costs 0.3 ms."""
+Publishing takes 0.3 ms."""
 _PARENT = "mcp_call"
-"""Type of the request that the notices answer, as it were: Jupyter Server tells by this type
-whether a status counts as use, and some clients fail on a message that answers nothing. A frontend
-that waits for its own cell passes over it."""
+"""Message type of the parent header. Jupyter Server decides by it whether a status counts as
+activity, and some clients fail on a message without a parent. A frontend that waits for its own
+cell ignores it."""
 
 
 class KernelActivity:
@@ -40,7 +39,7 @@ class KernelActivity:
 
     Args:
         kernel: IPython's kernel.
-        invoker: Runs the calls, and tells of them.
+        invoker: Runs the calls, and notifies of them.
     """
 
     def __init__(self, kernel: Any, invoker: Invoker) -> None:
@@ -49,15 +48,15 @@ class KernelActivity:
         invoker.observer = self
         self._parent: dict[str, Any] = {}
         self._original: Callable[..., None] | None = None
-        self._is_kernel_busy = True  # the extension is being loaded by a cell
+        self._is_kernel_busy = True  # a cell is loading the extension
         self._has_long_call = False
         self._has_new_call = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        """The endpoint's."""
+        """The endpoint's loop."""
         self._timer: asyncio.Handle | None = None
 
     def install(self) -> None:
-        """Follow what the kernel publishes; nothing true could be published otherwise."""
+        """Intercept the statuses that the kernel publishes."""
         self._original = getattr(self._kernel, "_publish_status", None)  # in ipykernel 6 and 7
         if self._original is not None:
             self._parent = self._kernel.session.msg_header(_PARENT)
@@ -65,7 +64,7 @@ class KernelActivity:
 
     def remove(self) -> None:
         """Stop publishing; idempotent. The endpoint's thread has ended."""
-        if self._has_long_call:  # unloaded by a tool: nobody else would tell of the end
+        if self._has_long_call:  # a tool unloads the extension: its end would not be published
             self._has_long_call = False
             self._announce()
         if vars(self._kernel).get("_publish_status") == self._publish_status:
@@ -73,17 +72,17 @@ class KernelActivity:
             if self._kernel._publish_status != self._original:  # noqa: SLF001 - somebody's own
                 self._kernel._publish_status = self._original  # noqa: SLF001
 
-    # -- what the invoker tells us ----------------------------------------------------------------
+    # -- called by the invoker ---------------------------------------------------------------------
 
     def call_submitted(self) -> None:
-        """Count the kernel as used; on the endpoint's thread."""
+        """Note activity; on the endpoint's thread."""
         self._has_new_call = True
         self._loop = asyncio.get_running_loop()
-        if self._timer is None:  # soon: when the call is on its way
+        if self._timer is None:  # soon: once the call has been started
             self._timer = self._loop.call_soon(self._publish, self._loop)
 
     def call_answered(self) -> None:
-        """See whether that was the last long call; on any thread."""
+        """Check whether the last long call has ended; on any thread."""
         if self._has_long_call and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows
                 self._loop.call_soon_threadsafe(self._publish_end)
@@ -91,7 +90,7 @@ class KernelActivity:
     # -- what is published -------------------------------------------------------------------------
 
     def _publish(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Publish what is true now, again and again until there are no calls."""
+        """Publish the status, repeatedly until there are no calls."""
         was_long, self._has_long_call = self._has_long_call, self._runs_long_call()
         came, self._has_new_call = self._has_new_call, False
         if came or was_long or self._invoker.calls:
@@ -120,7 +119,7 @@ class KernelActivity:
         return self._is_kernel_busy or self._has_long_call
 
     def _announce(self) -> None:
-        """Publish the truth, and once more if it has changed meanwhile: the last word is right."""
+        """Publish the status, and again if it has changed meanwhile, so that the last is right."""
         try:
             while self._original is not None:
                 is_busy = self._is_busy

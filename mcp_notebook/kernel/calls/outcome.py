@@ -1,7 +1,7 @@
-"""What a call returned or raised becomes its result, together with what it printed and displayed.
+"""Creates the result of a call from its value or exception, and from its outputs.
 
-Runs in the user's kernel, on the thread of the call. Figures that the call left open in pyplot are
-displayed, as a notebook does at the end of a cell.
+Runs in the user's kernel, on the thread of the call. Figures left open in pyplot are displayed, as
+at the end of a cell.
 """
 
 from collections.abc import Coroutine, Sequence
@@ -19,10 +19,10 @@ from mcp_notebook.kernel.schemas.secrets import scrub
 
 
 class CallConverter:
-    """Makes the results of calls.
+    """Creates the results of calls.
 
     Args:
-        converter: Converts values and errors, whichever call they are of.
+        converter: Converts values and errors, independently of calls.
     """
 
     def __init__(self, converter: Converter) -> None:
@@ -33,15 +33,15 @@ class CallConverter:
         return self._converter.keep(original)
 
     def keep_by(self, sink: OriginalSink) -> None:
-        """Have originals kept by somebody else, in this process."""
+        """Pass originals to another store from now on."""
         self._converter.keep_by(sink)
 
     def is_async(self, value: Any) -> bool:
-        """Tell whether what a function returned has to be awaited."""
+        """Return whether a function's value has to be awaited."""
         return self._converter.is_async(value)
 
     def await_value(self, call: ActiveCall, value: Any) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that waits for what a function returned."""
+        """Return a coroutine that awaits a function's value."""
         return self._converter.await_value(value, call.output_schema)
 
     def convert_value(self, call: ActiveCall, value: Any) -> Result:
@@ -56,7 +56,7 @@ class CallConverter:
             for data, metadata in self._converter.format_figures(unseen, value):
                 capture.show(data, metadata, None)
         try:
-            # The outputs are read last: an object's own display method may print or display.
+            # The outputs are read last, because an object's display method may print or display.
             result = self._converter.make_result(
                 value, lambda: capture.outputs, call.output_schema, max_chars=capture.max_chars
             )
@@ -75,10 +75,10 @@ class CallConverter:
             return error_result(f"The tool {call.tool!r} failed with {type(error).__name__}.")
 
     def _show_drawn_figures(self, call: ActiveCall) -> None:
-        """Display what the call drew before it raised, and close its figures."""
+        """Display the figures that the call drew before it raised, and close them."""
         capture, figures = call.capture, open_figures()
         try:
-            if call.stop_request is None:  # else nobody wants to wait
+            if call.stop_request is None:  # otherwise nobody waits for them
                 unseen = [figure for figure in figures if not capture.has_canvas(figure)]
                 for data, metadata in self._converter.format_drawn_figures(unseen):
                     capture.show(data, metadata, None)
@@ -86,13 +86,13 @@ class CallConverter:
             close_figures(figures)
 
     def convert_stop(self, call: ActiveCall, error: CallError) -> Result:
-        """Return the result of a call that was stopped, while its code may still run."""
+        """Return the result of a stopped call, whose code may still run."""
         return self._make_failure(call, error)
 
     def format_display(
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Do for a call what ``display_formatter.format`` does for a cell."""
+        """Format a display, as ``display_formatter.format`` does for a cell."""
         for figure in self._converter.find_canvas_figures(args[0]) if args else ():
             capture.add_canvas(figure)
         return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
@@ -105,7 +105,7 @@ class CallConverter:
 
 
 def scrub_texts(result: Result, secrets: Sequence[str]) -> Result:
-    """Return a result whose texts have no secrets: errors quote what libraries were given."""
+    """Remove secrets from a result's texts: the errors of libraries quote their arguments."""
     if not secrets:
         return result
     content = [

@@ -1,12 +1,12 @@
-"""Puts other functions in place for calls, and sends elsewhere what calls print.
+"""Patches functions and output streams for calls only.
 
-Runs in the user's kernel; `environment` uses it under a lock. Outside of calls, whoever calls such
-a function gets the one that was there. What stands in its place is made once, not for each call.
+Runs in the user's kernel; `environment` uses it under a lock. Outside of calls, a patched function
+calls the original. Replacements are created once, not for each call.
 
-IPython sets ``sys.stdout.write`` at the start of each cell and puts back the old one at its end; a
-patch made the same way in between is lost. So each stream gets its own class, whose ``write`` is a
-data descriptor that cannot be pushed aside. A ``write`` that is set on the stream gets everything
-that no call takes.
+IPython sets ``sys.stdout.write`` at the start of each cell and restores the old one at its end, so
+a patch made the same way in between would be lost. Each stream therefore gets its own class, whose
+``write`` is a data descriptor that an attribute cannot override. A ``write`` that is set on the
+stream still receives everything that no call takes.
 """
 
 from collections.abc import Callable
@@ -18,42 +18,42 @@ class CurrentCall(Protocol):
     """A ContextVar, say."""
 
     def get(self) -> Any:
-        """Return what belongs to the call that the caller runs in; None outside of calls."""
+        """Return the object of the call that the caller runs in; None outside of calls."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Patch:
-    """A function, and what stands in its place."""
+    """A function and its replacement."""
 
     owner: Any
     name: str
     is_own: bool
     """Whether it is an attribute of its owner itself, not of the owner's class."""
     original: Any
-    """As it stands there; a method of a class is not bound."""
+    """The attribute as stored; a method of a class is not bound."""
     function: Callable[..., Any]
     replacement: Callable[..., Any]
 
 
 class FunctionPatches:
-    """Puts other functions in the place of those that calls must not reach, and puts them back.
+    """Replaces functions that calls must not reach, and restores them.
 
     Args:
-        current: Has what a call's function is given first; None outside of calls.
+        current: Holds the first argument of the replacements; None outside of calls.
     """
 
     def __init__(self, current: CurrentCall) -> None:
         self._current = current
         self._patches: dict[str, _Patch] = {}
-        """The last one of each name."""
+        """The latest patch of each name."""
         self._installed: list[_Patch] = []
 
     def install(self, *functions: tuple[Any, str, Callable[..., Any]]) -> None:
-        """Put other functions in the place of these.
+        """Replace functions.
 
         Args:
-            functions: Whose attribute each is, its name there, and what calls get instead: a
-                function of what is current and the arguments.
+            functions: For each: its owner, its name, and the replacement in calls, whose first
+                argument is the current call's object.
         """
         for owner, name, in_call in functions:
             patch = self._patches.get(name)
@@ -70,16 +70,16 @@ class FunctionPatches:
                 if patch is None or not is_made:
                     patch = self._make(owner, name, in_call, is_own=is_own, original=original)
             except (TypeError, AttributeError):
-                continue  # the user put something in its place that cannot be patched
+                continue  # the user has replaced it by something that cannot be patched
             setattr(owner, name, patch.replacement)
             self._installed.append(patch)
 
     def remove(self) -> None:
-        """Put back what was there."""
+        """Restore the originals."""
         while self._installed:
             patch = self._installed.pop()
-            # Who patched after us (a cell that is running, the user) keeps that: ours passes
-            # everything through once no call is active.
+            # A later patch (by a running cell, or by the user) stays: ours only calls the original
+            # once no call is active.
             if vars(patch.owner).get(patch.name) is not patch.replacement:
                 continue
             if patch.is_own:
@@ -97,24 +97,24 @@ class FunctionPatches:
             return function(*args, **kwargs) if call is None else in_call(call, *args, **kwargs)
 
         patch = _Patch(owner, name, is_own, original, function, replacement)
-        if original is not None:  # else the owner finds it in its own way, and may find another one
+        if original is not None:  # otherwise `__getattr__` may return another one next time
             self._patches[name] = patch
         return patch
 
 
 _OWN_WRITE = "_mcp_notebook_write"
-"""Attribute of a routed stream: the ``write`` that somebody set on it."""
+"""Attribute of a routed stream: the ``write`` that was set on it."""
 
 
 def route_stream(stream: Any, taker: Callable[[], Callable[[str], object] | None]) -> bool:
-    """Have a stream ask who takes a text before it writes it.
+    """Route a stream: before it writes a text, it asks for the caller's receiver.
 
     Args:
-        stream: Any stream that is written in Python; others stay as they are.
-        taker: Returns what takes the prints of the caller; None: nothing does.
+        stream: Any stream written in Python; others are left alone.
+        taker: Returns the receiver of what the caller prints; None: the stream itself.
 
     Returns:
-        Whether that was done: not if it is routed already.
+        Whether the stream was changed; False if it is routed already.
     """
     if stream is None or _is_routed(stream):
         return False
@@ -130,7 +130,7 @@ def route_stream(stream: Any, taker: Callable[[], Callable[[str], object] | None
 
 
 def leave_stream(stream: Any) -> None:
-    """Leave a stream as it would be had it never been routed."""
+    """Undo `route_stream`."""
     if _is_routed(stream):
         own_write = vars(stream).pop(_OWN_WRITE, None)
         stream.__class__ = type(stream).__mro__[1]
@@ -156,8 +156,8 @@ class _Write:
         return _BoundWrite(vars(stream).get(_OWN_WRITE), method, self._taker)
 
     def __set__(self, stream: Any, value: Any) -> None:
-        # IPython reads `write` at the start of a cell and sets that again at its end: it stands for
-        # what was set on the stream when it was read.
+        # IPython reads `write` at the start of a cell and sets that value at the cell's end: the
+        # bound object holds the attribute that was set when it was read.
         vars(stream)[_OWN_WRITE] = value.own_write if isinstance(value, _BoundWrite) else value
 
     def __delete__(self, stream: Any) -> None:

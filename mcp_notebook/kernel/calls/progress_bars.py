@@ -1,12 +1,12 @@
-"""Progress bars of tqdm and rich that are made inside a call become the call's progress.
+"""Reports progress bars of tqdm and rich that a call creates as the call's progress.
 
 Runs in the user's kernel. Neither library is imported here: their classes are patched at the start
-of the first call that finds them imported, or as soon as a tool imports them, and put back when the
-extension is unloaded. Outside of calls a patched class does what it did before.
+of the first call that finds them imported, or as soon as a tool imports them, and restored when the
+extension is unloaded. Outside of calls a patched class behaves as before.
 
-A bar that is made in a call belongs to that call, whichever thread moves it later. It draws nothing
-(its picture would be noise in the result). Of several open bars the outermost counts, which is the
-one that moved first; bars that follow each other add up.
+A bar belongs to the call that creates it, whichever thread moves it later. It draws nothing: its
+text would be noise in the result. Of several open bars the outermost counts, which is the one that
+moved first; consecutive bars add up.
 """
 
 import logging
@@ -26,28 +26,28 @@ from mcp_notebook.kernel.tools.context import Update
 logger = logging.getLogger(__name__)
 
 _INTERVAL = 0.1
-"""Seconds between two looks at a rich bar; tqdm keeps such an interval itself."""
+"""Seconds between two reports of a rich bar; tqdm has an interval of its own."""
 _OWNER = "_mcp_notebook_bars"
-"""Attribute of a bar that was made in a call: the call's `ProgressBars`."""
+"""Attribute of a bar that was created in a call: the call's `ProgressBars`."""
 _SHORT = "{desc} {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
-"""tqdm's line without the bar that is drawn in it."""
+"""tqdm's line without the drawn bar."""
 
 
 class ProgressBars:
     """The bars of one call.
 
     Args:
-        report: Takes the call's progress.
+        report: Receives the call's progress.
     """
 
     def __init__(self, report: Callable[[Update], None]) -> None:
         self._report = report
         self._outermost: Callable[[], object | None] = lambda: None
         self._is_over = True
-        """The outermost bar is full or closed: another may take its place."""
+        """Whether the outermost bar is full or closed, so that another may take its place."""
         self._done = 0.0
         self._before = 0.0
-        """What earlier outermost bars did."""
+        """Progress of earlier outermost bars."""
 
     def update(
         self, bar: object, done: float, total: float | None, text: str, *, closed: bool
@@ -55,11 +55,11 @@ class ProgressBars:
         """Report that a bar moved.
 
         Args:
-            bar: The bar; it is not kept alive.
+            bar: The bar; only a weak reference is kept.
             done: How much is done.
-            total: How much there is to do, where the bar knows.
-            text: How far it is, in words.
-            closed: Whether this was its last movement.
+            total: How much there is to do, if the bar knows.
+            text: Its progress in words.
+            closed: Whether this was its last update.
         """
         outermost = self._outermost()
         if outermost is not bar:
@@ -92,7 +92,7 @@ class ProgressBarPatcher:
         self._finder = _Finder(frozenset(self._patches), self.install)
 
     def install(self) -> None:
-        """Patch what is imported and not yet patched; cheap when there is nothing to do."""
+        """Patch the imported libraries that are not patched yet; cheap if there are none."""
         if self._finder not in sys.meta_path:
             sys.meta_path.insert(0, self._finder)
         for name, patch in self._patches.items():
@@ -101,7 +101,7 @@ class ProgressBarPatcher:
                 undos = self._patched[name] = []
                 try:
                     patch(module, undos)
-                except AttributeError:  # still being imported, or a version that we do not know
+                except AttributeError:  # still being imported, or an unknown version
                     logger.debug("bars of %s stay as they are", name, exc_info=True)
                     if find_imported(name) is None:
                         del self._patched[name]
@@ -134,7 +134,7 @@ class ProgressBarPatcher:
         undos.append(_replace(module.tqdm, "__init__", __init__))
 
     def _patch_tqdm_notebook(self, module: Any, undos: list[Callable[[], None]]) -> None:
-        """Let a bar made of widgets do without them: nobody would see them."""
+        """Let a widget bar work without widgets, which nobody would see."""
         self._patch_tqdm_notebook_start(module.tqdm_notebook, undos)
         original = module.tqdm_notebook.reset
 
@@ -173,7 +173,7 @@ class ProgressBarPatcher:
                 start(progress)
             else:
                 setattr(progress, _OWNER, bars)
-                progress.live.auto_refresh = False  # else a thread waits for the drawing to start
+                progress.live.auto_refresh = False  # otherwise a thread waits for drawing to start
 
         @wraps(stop)
         def stop_quietly(progress: Any) -> None:
@@ -190,10 +190,10 @@ class ProgressBarPatcher:
 
 
 class _Finder(MetaPathFinder):
-    """Hears of imports, which are done by those whose work it is.
+    """Notices imports, which it leaves to the other finders.
 
     Args:
-        names: Modules that matter.
+        names: The modules to notice.
         on_import: Called when one of them has been imported.
     """
 
@@ -204,7 +204,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module that matters as the others would."""
+        """Find a module by the other finders, and have its import noticed."""
         if fullname not in self._names:
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
@@ -223,7 +223,7 @@ class _Finder(MetaPathFinder):
 
 
 def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
-    """Set an attribute of a class; return what undoes that, unless somebody set it since."""
+    """Set an attribute of a class; return a function that undoes it, unless it was set again."""
     previous = vars(owner).get(name)
 
     def undo() -> None:
@@ -271,12 +271,12 @@ def _report_rich(progress: Any, *, interval: float) -> None:
 
 
 class _NullStream:
-    """A stream for the few characters that a bar writes besides itself."""
+    """A stream for the few characters that a bar writes outside of its display."""
 
     encoding = "utf-8"
 
     def write(self, text: str) -> int:
-        """Forget the text."""
+        """Drop the text."""
         return len(text)
 
     def flush(self) -> None:

@@ -1,9 +1,9 @@
-"""Each call has pyplot's figures to itself, and displays those that it left open.
+"""Gives each call its own pyplot figures, and finds those that it left open.
 
-Runs in the user's kernel, on the thread of the call. pyplot keeps its open figures in one place for
-the whole process, so that ``plt.plot`` knows where to draw. While the extension is loaded that
-place depends on the context: a call begins without figures, and neither the user's cells nor other
-calls that overlap with it see what it opens. matplotlib is never imported here.
+Runs in the user's kernel, on the thread of the call. pyplot has one registry of open figures for
+the whole process, so that ``plt.plot`` knows where to draw. While the extension is loaded, that
+registry depends on the context: a call begins without figures, and the figures that it opens are
+invisible to the user's cells and to overlapping calls. matplotlib is never imported here.
 """
 
 import sys
@@ -22,33 +22,33 @@ _of_call: ContextVar["OrderedDict[int, Any] | None"] = ContextVar(
 
 
 class PyplotPatcher:
-    """Gives calls figures of their own; `install` and `uninstall` on the main thread."""
+    """Gives calls their own figures; `install` and `uninstall` run on the main thread."""
 
     def __init__(self) -> None:
         self._installed: Any = None
 
     def install(self) -> None:
-        """Take pyplot's place for open figures over, once matplotlib has been imported."""
+        """Replace pyplot's registry of open figures, once matplotlib has been imported."""
         helpers = find_imported(_HELPERS)
         if helpers is not None and self._installed is None:
             self._installed = helpers.Gcf.figs = _ByContext(helpers.Gcf.figs)
 
     def uninstall(self) -> None:
-        """Give it back, with the figures of the user's cells."""
+        """Restore it, with the figures of the user's cells."""
         helpers = find_imported(_HELPERS)
         if helpers is not None and helpers.Gcf.figs is self._installed:
             helpers.Gcf.figs = self._installed.of_cells
         self._installed = None
 
     def begin(self) -> None:
-        """Let the context of a call, which is this one, begin without figures."""
+        """Let the current context, which is that of a call, begin without figures."""
         self.install()
-        # Before matplotlib's first import there can be no figure of the user's either.
+        # Before matplotlib is imported, the user cannot have figures either.
         _of_call.set(OrderedDict() if self._installed is not None else None)
 
 
 class _ByContext(MutableMapping[int, Any]):
-    """pyplot's figure managers by number: those of the call, or of the user's cells."""
+    """pyplot's figure managers by number: those of the current call, or of the user's cells."""
 
     def __init__(self, of_cells: "OrderedDict[int, Any]") -> None:
         self.of_cells = of_cells
@@ -78,7 +78,7 @@ class _ByContext(MutableMapping[int, Any]):
         return backwards
 
     def values(self) -> ValuesView[Any]:
-        """Return the managers; a view that can be reversed, as an OrderedDict's."""
+        """Return the managers, as a view that can be reversed like that of an OrderedDict."""
         return self._here.values()
 
     def move_to_end(self, key: int, last: bool = True) -> None:  # noqa: FBT001, FBT002 - OrderedDict's
@@ -87,7 +87,7 @@ class _ByContext(MutableMapping[int, Any]):
 
 
 def open_figures() -> list[Any]:
-    """Return the figures that are open in this context, in their order."""
+    """Return the figures that are open in this context, in order."""
     helpers = find_imported(_HELPERS)
     if helpers is None:
         return []

@@ -1,10 +1,10 @@
 """Results of read-only tools, stored for equal calls.
 
-Runs in the user's kernel; pure, for any thread. A result is looked up by its tool, as it is
-declared now, and by the arguments as the client sent them: no code of the tool's author has to run
-for that, so it is returned at once, even while a cell runs. A default that one call names and
-another leaves out makes two entries. Two equal calls at the same time both run. `invoker` decides
-what is stored: results that are not errors, of calls that were not stopped and asked nobody.
+Runs in the user's kernel; pure, for any thread. A result is looked up by the tool as currently
+declared and by the arguments as the client sent them. No code of the author's runs for that, so a
+result is returned at once, even while a cell runs. A call that passes a default explicitly has
+another entry than one that omits it. Two equal calls at the same time both run. `invoker` decides
+what is stored: results without an error, of calls that were not stopped and asked no question.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from mcp_notebook.meta_keys import CACHED
 
 MAX_ENTRIES = 1000
 MAX_BYTES = 64 * 2**20
-"""Of all results together; of one, a quarter."""
+"""Bytes of all results together; a single result may take a quarter."""
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """A place in the cache for the result of a call that begins."""
+    """A place in the cache for the result of a call."""
 
     tool: object
     key: str
@@ -49,7 +49,7 @@ class ResultCache:
 
     Args:
         clock: The time, in seconds.
-        is_whole: Tells whether all that a result links to can still be read.
+        is_whole: Returns whether everything that a result links to can still be read.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ResultCache:
         """Return where the result of a call is stored; None if its arguments cannot be a key.
 
         Args:
-            tool: Whatever stands for the tool as it is declared now; a new one has no results.
+            tool: An object for the tool as currently declared; a new object has no results.
             arguments: JSON, as the client sent them.
             lifetime: Seconds for which the result is reused.
         """
@@ -85,7 +85,7 @@ class ResultCache:
         return Ticket(tool, key, lifetime, self._generation)
 
     def find(self, ticket: Ticket) -> Result | None:
-        """Return the stored result, marked as such, if there is one that still holds."""
+        """Return the stored result, marked as cached; None if there is none or it has expired."""
         place = (id(ticket.tool), ticket.key)
         with self._lock:
             entry = self._entries.get(place)
@@ -103,7 +103,7 @@ class ResultCache:
         """Store a result, unless it is too large or the cache was cleared since its call began.
 
         Args:
-            ticket: From before the call ran.
+            ticket: Created before the call ran.
             result: Not an error.
         """
         size = _size(result)
@@ -121,14 +121,14 @@ class ResultCache:
                 self._drop(next(iter(self._entries)))
 
     def keep(self, tools: Collection[object]) -> None:
-        """Forget the results of all tools but these."""
+        """Drop the results of all other tools."""
         ids = {id(tool) for tool in tools}
         with self._lock:
             for place in [place for place in self._entries if place[0] not in ids]:
                 self._drop(place)
 
     def clear(self) -> int:
-        """Forget all results, also those of calls that run now; return how many there were."""
+        """Drop all results, and those of running calls to come; return how many there were."""
         with self._lock:
             number = len(self._entries)
             self._entries.clear()
@@ -143,7 +143,7 @@ class ResultCache:
 
 
 def _size(result: Result) -> int:
-    """Return about how many bytes a result holds."""
+    """Return the approximate bytes of a result."""
     blocks = sum(
         len(value)
         for block in result.content

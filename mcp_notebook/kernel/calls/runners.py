@@ -1,7 +1,7 @@
 """Where calls run: on the main thread between cells, in a thread each, or inside a cell.
 
-Runs in the user's kernel. Each runner takes a call from any thread, runs its code in its place, and
-hands the result to ``on_result``, exactly once, or never if the call was stopped before it began.
+Runs in the user's kernel. A runner can be started from any thread. It calls ``on_result`` exactly
+once, or never if the call was stopped before it began.
 """
 
 import asyncio
@@ -22,31 +22,31 @@ from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.tools.options import RunMode
 
 _LOOK = 0.1
-"""Seconds between two looks at whether the user has interrupted a cell."""
+"""Seconds between two checks for the user's interrupt of a cell."""
 
 
 class Cells:
-    """The user's cells: since when one runs, and the ContextVars that the last one left.
+    """The user's cells: whether one runs, and the ContextVars that the last one set.
 
     Written on the main thread, read on any.
     """
 
     def __init__(self) -> None:
         self.since: float | None = None
-        """Since when one has been running, on the monotonic clock; None: none does."""
+        """When the running cell started, on the monotonic clock; None if none runs."""
         self._context = contextvars.copy_context()
 
     def begin(self) -> None:
-        """A cell begins to run."""
+        """A cell starts."""
         self.since = monotonic()
 
     def end(self) -> None:
-        """A cell ended; calls see the ContextVars that it left."""
+        """A cell has ended; calls see the ContextVars that it set."""
         self.since = None
         self._context = contextvars.copy_context()
 
     def is_running(self) -> bool:
-        """Return whether one runs."""
+        """Return whether a cell runs."""
         return self.since is not None
 
     def copy_context(self) -> contextvars.Context:
@@ -67,12 +67,12 @@ class Runner(Protocol):
 
 
 class _OutsideCellsRunner:
-    """What the runners share whose calls run outside of cells.
+    """Base of the runners whose calls run outside of cells.
 
     Args:
         loop: The main thread's event loop.
         execution: Runs the code.
-        watch: Hears the user's "Interrupt" while calls run that do not hold the main thread.
+        watch: Receives the user's "Interrupt" while calls run off the main thread.
         copy_context: Returns the ContextVars that a cell would see.
     """
 
@@ -90,14 +90,14 @@ class _OutsideCellsRunner:
 
 
 class MainRunner(_OutsideCellsRunner):
-    """Runs calls on the main thread between cells, coroutines on its event loop, many at a time."""
+    """Runs calls on the main thread between cells; coroutines run concurrently on its loop."""
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        """Run a call when the loop comes to it."""
+        """Schedule a call on the loop."""
         self._loop.call_soon_threadsafe(self._run, call, on_result)
 
     def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        # A callback of the loop: an exception that left it could end the kernel.
+        # A callback of the loop: an exception that escaped could end the kernel.
         self._copy_context().run(self._run_in_context, call, on_result)
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
@@ -106,7 +106,7 @@ class MainRunner(_OutsideCellsRunner):
             return
         outcome = self._execution.run(call, gate, partial(self._start_task, on_result))
         if isinstance(outcome, Result):
-            on_result(outcome)  # otherwise it is a task, which does so
+            on_result(outcome)  # otherwise it is a task, which calls `on_result` later
 
     def _start_task(
         self,
@@ -117,18 +117,18 @@ class MainRunner(_OutsideCellsRunner):
         self._execution.environment.acquire()
         context = contextvars.copy_context()
         task = self._loop.create_task(self._await(call, coroutine), context=context)
-        self._loop.call_soon(self._watch.acquire)  # not within a step, which has the signal
+        self._loop.call_soon(self._watch.acquire)  # later: this step owns SIGINT
         task.add_done_callback(partial(self._finish, call, on_result), context=context)
         call.set_interrupt(partial(_cancel_task, self._loop, task))
         if call.stop_request is not None:
-            # Later: a task that has not begun would never await the coroutine.
+            # Later: a task that has not started would never await the coroutine.
             self._loop.call_soon(task.cancel)
         return task
 
     async def _await(
         self, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]
     ) -> Result | BaseException:
-        # What left a task besides Exception and CancelledError would end the kernel's loop.
+        # A BaseException that left the task could end the kernel's loop.
         try:
             return self._execution.converter.convert_value(call, await coroutine)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
@@ -140,7 +140,7 @@ class MainRunner(_OutsideCellsRunner):
         on_result: Callable[[Result], None],
         task: "asyncio.Task[Result | BaseException]",
     ) -> None:
-        # Not in the task: each of its steps can be interrupted, also while it hands out the result.
+        # Not in the task, whose steps can be interrupted, even while the result is sent.
         try:
             outcome = task.result()
         except BaseException as error:  # noqa: BLE001 - an interrupt at the end of the last step
@@ -157,9 +157,9 @@ class ThreadRunner(_OutsideCellsRunner):
     """Runs each call in a new thread, even while a cell runs."""
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        """Run a call at once; it fails if the system gives no more threads."""
+        """Run a call at once; it fails if the system has no more threads."""
         self._loop.call_soon_threadsafe(self._watch.acquire)
-        # Not a pool: its threads would be waited for when the kernel ends.
+        # Not a pool, whose threads would be joined when the kernel ends.
         thread = threading.Thread(
             target=self._run, args=(call, on_result), name=f"mcp-notebook-{call.tool}", daemon=True
         )
@@ -171,7 +171,7 @@ class ThreadRunner(_OutsideCellsRunner):
 
     def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         self._copy_context().run(self._run_in_context, call, on_result)
-        with contextlib.suppress(RuntimeError):  # the kernel ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the kernel has ended
             self._loop.call_soon_threadsafe(self._watch.release)
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
@@ -180,8 +180,8 @@ class ThreadRunner(_OutsideCellsRunner):
             on_result(self._execution.run(call, gate, partial(self._await, gate)))
 
     def _await(self, gate: Gate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]) -> Result:
-        # The gate is closed while there is a loop: an exception in the making or the closing of one
-        # would leave its sockets open. Code on the loop is cancelled as a task.
+        # The gate is closed while the loop exists: an exception while it is created or closed would
+        # leave its sockets open. Code on the loop is cancelled as a task.
         async def wait() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             assert task is not None
@@ -259,8 +259,8 @@ def _run_and_wait(
     """Run a call inside the cell that asks for it, and wait for its end.
 
     Args:
-        runner: Where it runs.
-        call: It waits in the queue.
+        runner: Runs it.
+        call: A call in the queue.
         on_result: Called once, on the thread where the code ended.
         on_interrupt: Called when the user interrupts the cell.
     """
@@ -271,29 +271,29 @@ def _run_and_wait(
         ended.set()
 
     try:
-        with InterruptGate() as gate:  # an interrupt raises only when there is a call to be stopped
+        with InterruptGate() as gate:  # an interrupt raises only once the call has started
             runner.start(call, end)
             try:
                 gate.open()
-                # A signal that comes just before a wait begins does not end it.
+                # A signal that arrives just before a wait does not end it.
                 while not ended.wait(_LOOK):
                     pass
             finally:
                 gate.close()
     except KeyboardInterrupt:
         on_interrupt()
-        if call.began is not None:  # else it never does, and has its result
+        if call.began is not None:  # otherwise it never will, and was answered
             ended.wait()
 
 
 class Runners:
-    """Starts each call where it runs.
+    """Starts each call with the runner for its tool's `run` mode.
 
     Args:
         loop: The main thread's event loop.
         execution: Runs the code.
-        cells: The user's.
-        fork_runner: What runs calls in copies of the kernel.
+        cells: Of the user.
+        fork_runner: Runs calls in copies of the kernel.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ class Runners:
         self._stopper = execution.stopper
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        """Run a call now or later, and hand its result to `on_result`, on any thread."""
+        """Run a call now or later; `on_result` is called on any thread."""
         self._runners[call.run].start(call, on_result)
 
     def run_here(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:

@@ -1,10 +1,10 @@
-"""The spans of calls, where OpenTelemetry is used; the only module of the kernel that knows it.
+"""OpenTelemetry spans of calls; the kernel's only module that uses OpenTelemetry.
 
-Runs in the user's kernel: a span is opened on the thread and in the context of its call, so that
-spans that the tool makes are its children, and ended on whichever thread answers the call. It goes
-where the notebook's author sends spans. If the author has not set OpenTelemetry up, it goes where
-the variables say (`span_export`), if tracing is on at all. OpenTelemetry is not imported unless
-somebody else has, or tracing is on.
+Runs in the user's kernel. A span is opened on the thread and in the context of its call, so the
+tool's own spans are its children, and ended on the thread that answers the call. It is exported as
+the notebook's author has configured OpenTelemetry; without a configuration, and if tracing is on,
+as the environment variables say (`span_export`). OpenTelemetry is imported only if the notebook has
+imported it, or if tracing is on.
 """
 
 import logging
@@ -31,15 +31,15 @@ _ERROR_TYPES = {
     CallState.TIMED_OUT: "timeout",
     CallState.LOST: "kernel_lost",
 }
-"""What OpenTelemetry's ``error.type`` is for each end that is an error."""
+"""OpenTelemetry's ``error.type`` for each state that is an error."""
 
 
 class CallSpan:
-    """The span of a call that runs.
+    """The span of a running call.
 
     Args:
-        span: OpenTelemetry's.
-        trace: The trace that the call's own requests belong to.
+        span: The OpenTelemetry span.
+        trace: The trace context for requests that the call makes.
     """
 
     def __init__(self, span: "Span", trace: Trace) -> None:
@@ -47,7 +47,7 @@ class CallSpan:
         self.trace = trace
 
     def end(self, state: CallState) -> None:
-        """End the span, with how the call ended but nothing of what it returned."""
+        """End the span with the call's final state; it has no data of the result."""
         from opentelemetry.trace import StatusCode  # noqa: PLC0415 - it is loaded, as there is a span
 
         try:
@@ -60,41 +60,41 @@ class CallSpan:
 
 
 OpenSpan: TypeAlias = Callable[[str, Trace], CallSpan | None]
-"""Opens the span of a call of a tool, given the trace that the client says; None for no span."""
+"""Opens the span of a call, given the tool and the client's trace; returns None for no span."""
 
 
 class CallSpans:
     """Opens the spans of a notebook's calls.
 
     Args:
-        exports: Whether they leave the process if the author has not set OpenTelemetry up.
+        exports: Whether to export them if the author has not configured OpenTelemetry.
     """
 
     def __init__(self, *, exports: bool = False) -> None:
         self._provider: TracerProvider | None = None
         if exports:
-            # If the notebook logs nowhere, Python prints what exporters log: into the user's cells.
+            # Without a logging configuration, exporters' warnings would appear in the user's cells.
             logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
             try:
                 self._provider = open_provider("mcp-notebook-kernel")
             except McpNotebookError as error:
-                logger.info("%s", error)  # the bridge says so to whoever started it
+                logger.info("%s", error)  # the bridge reports it to the user
 
     def close(self) -> None:
-        """Let the last spans leave the process, within a bounded time."""
+        """Export the last spans, within a bounded time."""
         provider, self._provider = self._provider, None
         if provider is not None:
             close_provider(provider)
 
     def open(self, tool: str, trace: Trace) -> CallSpan | None:
-        """Open the span of a call in the current context, which is that of the call alone."""
+        """Open the span of a call in the current context, which belongs to the call."""
         if find_imported(_API) is None:
             return None
         try:
             return self._open(tool, trace)
         except Exception:
             logger.debug("a span could not be opened", exc_info=True)
-            return None  # the author's set-up may be anything; the call goes on without
+            return None  # the author's configuration may raise anything
 
     def _open(self, tool: str, trace: Trace) -> CallSpan:
         from opentelemetry import context  # noqa: PLC0415 - loaded, see `open`

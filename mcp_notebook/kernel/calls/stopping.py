@@ -1,9 +1,8 @@
-"""How a call is stopped: by its client, by the user or by its time limit, always the same way.
+"""Stops calls, for their client, for the user or for their time limit.
 
-Runs in the user's kernel, on any thread. The call's code is asked to stop. The call is answered
-when its code has stopped, or after `STOP_LIMIT` if it does not react; a call that is not on the
-main thread at once, as nobody waits behind it. How code is interrupted is in `interrupts` and
-`task_guards`.
+Runs in the user's kernel, on any thread. The call's code is asked to stop. A call on the main
+thread is answered when its code has stopped, or after `STOP_LIMIT` if it does not react. Any other
+call is answered at once, because nobody waits behind it. `interrupts` interrupts the code.
 """
 
 import logging
@@ -19,19 +18,19 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 logger = logging.getLogger(__name__)
 
 STOP_LIMIT = 1.0
-"""Seconds that stopped code has until its call is answered without it."""
+"""Seconds that code has to stop before its call is answered anyway."""
 FORK_LIMIT = 600.0
 """Seconds that a call in a copy of the kernel may run if nothing else limits it: a lock that
-another thread held when the copy was made is never released in it."""
+another thread held at the fork is never released in the copy."""
 
 
 class Stopper:
     """Stops the calls of a queue.
 
     Args:
-        queue: Where the calls are.
-        converter: Makes the results of stopped calls.
-        time_limit: Seconds that calls of tools without a limit of their own may run; None: any.
+        queue: Holds the calls.
+        converter: Creates the results of stopped calls.
+        time_limit: Seconds that a call may run if its tool has no limit; None: no limit.
     """
 
     def __init__(
@@ -45,11 +44,11 @@ class Stopper:
         self._time_limit = time_limit
 
     def stop(self, call: ActiveCall, request: StopRequest) -> None:
-        """Stop a call: at once if it has not begun, else when its code reacts.
+        """Stop a call: at once if it has not begun, otherwise when its code reacts.
 
         Args:
-            call: Any call; one that has ended, or that is being stopped, stays as it is.
-            request: Why.
+            call: Any call; one that has ended or is stopping is left alone.
+            request: The reason.
         """
         if self._queue.withdraw(call, request):
             call.hand_out(self._converter.convert_stop(call, request.error))
@@ -60,25 +59,25 @@ class Stopper:
             return
         interrupt()
         if request.state is CallState.LOST:
-            return  # the conversation ends, and says why
+            return  # the conversation's goodbye gives the reason
         if call.run != "main":
             self.answer_early(call)
         else:
             self._schedule(call, STOP_LIMIT, self._interrupt_step)
 
     def interrupt(self, call: ActiveCall) -> None:
-        """Stop a call, because the user asked the notebook to."""
+        """Stop a call at the user's request."""
         call.is_interrupted = True
         self.stop(call, StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED)))
 
     def interrupt_all(self) -> None:
-        """Stop the calls that run: the user pressed "Interrupt" while no cell ran."""
+        """Stop all running calls: the user pressed "Interrupt" while no cell ran."""
         for call in self._queue.calls:
             if call.state is not CallState.QUEUED:
                 self.interrupt(call)
 
     def limit_time(self, call: ActiveCall) -> None:
-        """Stop a call when it has run for as long as it may, counted from now."""
+        """Start a call's time limit."""
         limit = self.find_limit(call)
         if limit is not None:
             error = self._make_error(call, limit)
@@ -86,7 +85,7 @@ class Stopper:
             self._schedule(call, limit, lambda call: self.stop(call, request))
 
     def find_limit(self, call: ActiveCall) -> float | None:
-        """Return how many seconds a call may run; None: any."""
+        """Return how many seconds a call may run; None: no limit."""
         own_limit = _get_own_limit(call)
         limit = self._time_limit if own_limit is None else own_limit
         return FORK_LIMIT if limit is None and call.run == "fork" else limit
@@ -106,14 +105,14 @@ class Stopper:
         call.answer(request.state, self._converter.convert_stop(call, request.error))
 
     def _interrupt_step(self, call: ActiveCall) -> None:
-        """Interrupt a coroutine that does not give way, as one does a sync tool."""
+        """Interrupt a coroutine that never awaits, like a sync tool."""
         if call.capture.steps.interrupt():
             self._schedule(call, STOP_LIMIT, self._answer_unresponsive)
         else:
             self._answer_unresponsive(call)
 
     def _answer_unresponsive(self, call: ActiveCall) -> None:
-        """Wait no longer for code that does not react, and ask it once more."""
+        """Answer a call whose code does not react, and interrupt it once more."""
         interrupt = call.interrupt
         if not call.has_ended and interrupt is not None:
             self.answer_early(call)
@@ -123,14 +122,14 @@ class Stopper:
     def _schedule(
         self, call: ActiveCall, seconds: float, function: Callable[[ActiveCall], None]
     ) -> None:
-        # A thread, and only for calls that are limited or stopped: the main thread may be held by
-        # the very code that has to stop.
+        # A thread, because the code that has to stop may hold the main thread. Only calls with a
+        # limit, or that are stopped, need one.
         timer = threading.Timer(seconds, function, (call,))
         timer.daemon = True
         call.timers.append(timer)
         try:
             timer.start()
-        except RuntimeError:  # no more threads: the call goes on, and is answered at its end
+        except RuntimeError:  # no more threads: the call is answered at its end
             logger.warning("a limit of a call of %r cannot be kept", call.tool, exc_info=True)
 
 

@@ -1,9 +1,9 @@
 """Runs each call in a copy of the kernel, made by ``fork``.
 
-Runs in the user's kernel, on a thread of each call, which makes the copy (`forked_child`)
-and passes on what it sends; and in the copy, on the same thread's. There the call's code runs as on
-a kernel's main thread, and its value becomes a result there: only content blocks travel, not the
-large objects that they are made of. Nothing that the code changes is seen by the kernel.
+Runs in the user's kernel, on a thread for each call, which forks the copy (`forked_child`) and
+passes on its messages; and in the copy, on its only thread. There the call's code runs as on a
+kernel's main thread, and its value is converted to a result, so that only content blocks are sent
+and not the large objects behind them. The kernel sees none of the code's changes.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.fork.forked_child import ForkedChild
 
 REPORT_INTERVAL = 0.05
-"""Seconds between two reports of progress; those between are dropped."""
+"""Seconds between two reports of progress; those in between are dropped."""
 _NOTICED_AFTER = 0.05
 """Seconds that Python has to run the handler of a signal; it takes microseconds."""
 MAX_ORIGINAL = 50_000_000
-"""Bytes of an original that is sent to the kernel, which keeps it for clients."""
+"""Bytes of an original that the copy may send to the kernel, which keeps it for clients."""
 _UNSAFE = (
     "The tool {!r} cannot run in a copy of the kernel (`--run fork`): {}. Declare it with "
     "`--run thread`, or without `--run`."
@@ -52,9 +52,9 @@ _NO_FORK = (
 _ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself is not affected."
 _DISCONNECTED = "closed its connection to the kernel (`os.closerange`, perhaps), and was ended"
 _STUCK = (
-    "The copy of the kernel that ran {!r} waited for one of the kernel's threads, which it does "
-    "not have: for a lock that the thread held, or for a thread pool (pyarrow reads files with "
-    "one, `preexec_fn` ends that of OpenBLAS). Read or compute that in a cell, or declare the "
+    "The copy of the kernel that ran {!r} deadlocked: it waited for a thread that only the kernel "
+    "has. Either that thread held a lock, or the tool used a thread pool (pyarrow reads files with "
+    "one, `preexec_fn` ends that of OpenBLAS). Read or compute the data in a cell, or declare the "
     "tool with `--run thread`."
 )
 _CANNOT_ASK = (
@@ -87,7 +87,7 @@ class ForkRunner(ThreadRunner):
         danger = find_fork_danger()
         if danger is not None:
             raise ToolError(_UNSAFE.format(call.tool, danger))
-        # Here, as what a copy builds is lost with it.
+        # In the kernel: what the copy builds is lost with it.
         self._execution.find_tool(call).prepare()
         try:
             child.start(
@@ -96,14 +96,14 @@ class ForkRunner(ThreadRunner):
             )
         except OSError as error:
             raise ToolError(_NO_FORK.format(call.tool, error)) from None
-        call.has_run = True  # perhaps: a copy that is killed does not say
+        call.has_run = True  # assumed: a copy that is killed does not tell
         for kind, *fields in child.receive():
             if kind == "result":
                 result: Result = fields[0]
                 is_private: bool = fields[1]
                 call.has_run = fields[2]
                 if child.interrupted and result.is_error:
-                    raise KeyboardInterrupt  # the copy does not know why
+                    raise KeyboardInterrupt  # the copy does not know the reason
                 call.elicitations.is_used |= is_private
                 return result
             if kind == "refusal":
@@ -111,7 +111,7 @@ class ForkRunner(ThreadRunner):
                 raise ToolError(_UNSAFE.format(call.tool, *fields))
             self._take(call, child, kind, *fields)
         child.close()
-        if child.interrupted:  # it may have ended by that before its code took interrupts
+        if child.interrupted:  # before the copy could handle the interrupt
             raise KeyboardInterrupt
         if child.is_stuck:
             raise ToolError(_STUCK.format(call.tool))
@@ -119,7 +119,7 @@ class ForkRunner(ThreadRunner):
         raise ToolError(_ENDED.format(call.tool, end))
 
     def _take(self, call: ActiveCall, child: "ForkedChild", kind: str, value: Any) -> None:
-        """Take something that comes before the result."""
+        """Handle a message that precedes the result."""
         if kind == "log":
             call.capture.log(value)
         elif kind == "progress" and call.capture.report is not None:
@@ -136,7 +136,7 @@ class ForkRunner(ThreadRunner):
             kernel.refuse(danger)
             return
         environment, converter = self._execution.environment, self._execution.converter
-        # Other threads, which are not here, may have held what these had.
+        # Threads that the copy lacks may have held the lock, or one of the follower's.
         call.lock, call.follower = threading.Lock(), None
         environment.start_over(call.capture)
         call.capture.send_by(report=kernel.report, send_log=kernel.send_log)
@@ -160,7 +160,7 @@ class ForkRunner(ThreadRunner):
             def cancel(*_signal: Any) -> None:
                 loop.call_soon_threadsafe(task.cancel)
 
-            # The gate is closed: its exception would leave the loop.
+            # The gate is closed: a KeyboardInterrupt would leave the loop.
             handler_of_gate = signal.signal(signal.SIGINT, cancel)
             watch = signal.set_wakeup_fd(-1)
             try:
@@ -177,10 +177,10 @@ class ForkRunner(ThreadRunner):
 
 
 def _watch_interrupts(gate: InterruptGate) -> None:
-    """In a copy of the kernel: interrupt code whose SIGINT Python does not notice.
+    """In a copy of the kernel: raise interrupts that Python does not notice.
 
-    In a copy that was made by another thread than the main one, Python 3.13 runs the handler of a
-    signal only when the signal ends a wait.
+    In a copy forked off the main thread, Python 3.13 runs a signal's handler only if the signal
+    ends a wait.
     """
     if sys.version_info < (3, 13):
         return
@@ -197,7 +197,7 @@ def _watch_interrupts(gate: InterruptGate) -> None:
 
 
 class KernelOfChild:
-    """The kernel, as its copy sees it; any thread of the copy may use it.
+    """The copy's connection to the kernel; any thread of the copy may use it.
 
     Args:
         connection: To the kernel.
@@ -210,7 +210,7 @@ class KernelOfChild:
         self._last_report = float("-inf")
 
     def report(self, update: Update) -> None:
-        """Send progress, if the last one was some time ago or all is done."""
+        """Send progress, unless the last report was a moment ago and more is to come."""
         now = monotonic()
         is_last = update.done is not None and update.done == update.total
         if is_last or now - self._last_report >= REPORT_INTERVAL:
@@ -222,7 +222,7 @@ class KernelOfChild:
         self._send("log", message)
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
-        """Have the kernel keep an original, in its first format, if it is not too large."""
+        """Let the kernel keep the first format of an original, unless it is too large."""
         first = original.formats[0]
         if original.cost > MAX_ORIGINAL:
             return ()
@@ -238,13 +238,13 @@ class KernelOfChild:
         return links
 
     def refuse(self, danger: str) -> None:
-        """Say why this copy runs no function; nothing follows it."""
+        """Send the reason why this copy cannot run the function; the last message."""
         self._send("refusal", danger)
 
     def send_result(self, result: Result, *, is_private: bool, has_run: bool) -> None:
-        """Send the result; nothing follows it."""
+        """Send the result; the last message."""
         if os.getpid() != self._pid:
-            return  # a copy of the copy, which the function made and that came back out of it
+            return  # a child that the function forked has returned from it
         try:
             self._send("result", result, is_private, has_run)
         except OSError:
@@ -260,7 +260,7 @@ class KernelOfChild:
 
 
 class MadeContent:
-    """The content of an original that was made in the copy.
+    """The content of an original that was created in the copy.
 
     Args:
         data: Text or bytes.
@@ -275,7 +275,7 @@ class MadeContent:
 
 
 def _describe_end(status: int | None) -> str:
-    """Say how a copy ended that gave no result."""
+    """Describe how a copy without a result ended."""
     if status is None:
         return "ended before its function did"
     if status >= 0:

@@ -1,7 +1,7 @@
-"""Whether a copy of the kernel could work: what is known of libraries that a fork breaks.
+"""Knows which libraries do not survive a fork.
 
-Runs in the user's kernel, on the thread of a call, before it forks, and in the copy. Nothing is
-imported here: only what the notebook has loaded can break.
+Runs in the user's kernel, on the thread of a call before it forks, and in the copy. Nothing is
+imported here: only libraries that the notebook has loaded can break.
 """
 
 import os
@@ -32,34 +32,31 @@ _UNSAFE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "numpy": (
         _may_stop_kernel,
         (
-            "numpy uses OpenBLAS, which could stop the kernel: before glibc 2.34, and on macOS, no "
-            "fork is safe from that"
+            "numpy uses OpenBLAS, and with glibc before 2.34 and on macOS, a fork beside its "
+            "threads could hang the kernel"
         ),
     ),
     "cupy": (_is_loaded, "cupy uses the GPU, which a copy of a process cannot"),
-    "jax": (_is_loaded, "the threads of jax, which it waits for, are not in a copy of a process"),
-    "polars": (
-        _is_loaded,
-        "the threads of polars, which it waits for, are not in a copy of a process",
-    ),
+    "jax": (_is_loaded, "jax waits for its threads, which a copy of a process does not have"),
+    "polars": (_is_loaded, "polars waits for its threads, which a copy of a process does not have"),
     "tensorflow": (
         _is_loaded,
-        "the threads of tensorflow, which it waits for, are not in a copy of a process",
+        "tensorflow waits for its threads, which a copy of a process does not have",
     ),
 }
-"""Modules that a copy may hang or crash by, whether they do so now, and why."""
+"""Modules that can make a copy hang or crash: a check, and the reason."""
 
 
 _OPEN_FILES = Path("/proc/self/fd")
 _GPU = "/dev/nvidia-uvm"
-"""What CUDA opens when it is initialised, by whichever library."""
+"""The device that CUDA opens when any library initialises it."""
 
 
 def find_fork_danger(modules: Mapping[str, Any] | None = None) -> str | None:
-    """Return why a copy of this process would not work; None if nothing is known against it.
+    """Return why a copy of this process would not work; None if no reason is known.
 
     Args:
-        modules: Those that are loaded, by name; None: ``sys.modules``.
+        modules: The loaded modules by name; None: ``sys.modules``.
     """
     modules = sys.modules if modules is None else modules
     for name, (is_unsafe, reason) in _UNSAFE.items():
@@ -73,9 +70,9 @@ def find_fork_danger(modules: Mapping[str, Any] | None = None) -> str | None:
 
 
 def find_danger_in_copy(open_files: Path = _OPEN_FILES) -> str | None:
-    """Return why this copy of a process should do no work; None if nothing is known against it.
+    """Return why this copy of a process would not work; None if no reason is known.
 
-    The copy looks, as it has no other thread that holds Python meanwhile.
+    Checked in the copy, where no other thread holds the GIL.
 
     Args:
         open_files: The folder of links to the files that the process has open.

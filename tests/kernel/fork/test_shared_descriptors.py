@@ -9,12 +9,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are opene
 
 PROGRAM = """
 import os, socket, tempfile
-from mcp_notebook.kernel.fork.forked_child import let_go_of_descriptors
+from mcp_notebook.kernel.fork.forked_child import detach_descriptors
 
 def in_copy(work, kept=-1):
     pid = os.fork()
     if pid == 0:
-        let_go_of_descriptors(kept)
+        detach_descriptors(kept)
         work()
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
