@@ -441,7 +441,7 @@ def test_a_full_disk_is_one_sentence_and_the_tools_are_back_when_there_is_room(b
     output = bare.run(line)
     bare.ok("resource.setrlimit(resource.RLIMIT_FSIZE, before)")
     assert output.error.startswith("UsageError: Clients cannot find the notebook, because no file")
-    assert "Make room there, or set MCP_NOTEBOOK_HOME to another folder" in output.error
+    assert "Free some space, or set MCP_NOTEBOOK_HOME to another folder" in output.error
     assert left_behind(bare)["threads"] == left_behind(bare)["magics"] == []
     bare.ok("%load_ext mcp_notebook")
     assert list(tools_of(bare)) == (["total"] if line.startswith("%reload") else [])

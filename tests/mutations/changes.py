@@ -357,7 +357,7 @@ CHANGES = (
     ),
     Change(
         "kernel/link/call_notices.py",
-        "        if update != self._last_sent:  # a tool may report the same over and over\n",
+        "        if update != self._last_sent:  # a tool may report the same repeatedly\n",
         "        if True:\n",
         "kernel/link/test_progress_notices.py",
     ),

@@ -35,8 +35,8 @@ def waits_for_ever(pid: int) -> bool:
         before = _read_threads(pid, "status")
         calls = _read_threads(pid, "syscall")
         missing = set(os.listdir("/proc/self/task")) - set(calls)  # noqa: PTH208 - numbers only
-        # Threads are read one after the other, so one may have run in between. Its status counts how
-        # often it started to wait.
+        # Threads are read one after the other, so one may have run in between: its status counts
+        # how often it started to wait.
         return (
             bool(calls)
             and all(_is_endless(pid, call, missing) for call in calls.values())

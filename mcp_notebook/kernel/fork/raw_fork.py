@@ -4,8 +4,8 @@ Runs in the user's kernel, on the thread of a call. ``os.fork`` runs each librar
 OpenBLAS's handler waits for its threads to end, and if another thread of the kernel multiplies
 matrices at that moment, they never do: the kernel would hang forever, while holding the GIL.
 glibc's ``_Fork`` (2.34 and newer; also in musl) runs no such handlers. So the kernel is safe, but
-the copy is unprepared: OpenBLAS must not use its threads there, which are gone (`BlasThreads`), and a copy
-that was forked while another thread was within ``malloc`` waits for that thread forever
+the copy is unprepared: OpenBLAS must not use its threads there, which are gone (`BlasThreads`), and
+a copy that was forked while another thread was within ``malloc`` waits for that thread forever
 (`wait_for_malloc`). Python's own handlers, and those of ``os.register_at_fork``, do run.
 """
 

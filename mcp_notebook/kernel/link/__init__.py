@@ -5,19 +5,18 @@ runs no user code on its thread and knows of a tool only its `ToolInfo`.
 
 Face: `Endpoint` and `Address` (`endpoint`), `ResourceReader` (`resource_reader`), `ResourceStore`
 (`resource_store`), `PublishedRecord` (`published_record`), `ShutdownHook` (`shutdown_hook`); only
-the extension builds them. `Endpoint` accepts connections, `Conversation` talks to one bridge,
-`call_notices` send what one call reports, logs and asks, `ToolChanges` tells bridges the tools when
-they have changed, `Watchers` tells those who show the notebook to people what there is to see.
-`FrameSender` writes all of it to the bridge. `ResourceStore` keeps the originals of what results
-show only in part; `ResourceReader` hands them out. `ShutdownHook` lets bridges be told of a
-shutdown.
+the extension builds them. `Endpoint` accepts connections; `Conversation` talks to one bridge;
+`call_notices` sends the progress, log messages and questions of a call; `ToolChanges` sends changed
+tools to all bridges; `Watchers` sends the notebook's state to side panels. `FrameSender` writes to
+the bridge's socket. `ResourceStore` keeps the originals that results show only in part;
+`ResourceReader` reads them for clients. `ShutdownHook` notifies bridges of a shutdown.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
-threads hand progress, log messages and questions over to it with ``call_soon_threadsafe``. A result
-is sent by the thread that has it, unless something has to be sent before it.
-Creating the content of a resource may take long and may run code of the user's objects, so it
-happens on a few worker threads. The store may be used from any thread.
+threads pass progress, log messages and questions to it with ``call_soon_threadsafe``. The thread
+that has a result sends it, unless something else has to be sent first. Creating the content of a
+resource may take long and may run code of the user's objects, so it happens on a few worker
+threads. The store may be used from any thread.
 
-Left to others: `tasks` answers what a bridge asks about tasks; `calls` runs and stops calls, and
-reports on each of them; `results` creates the originals; `bridge.kernels` is the other end.
+Left to others: `tasks` answers requests about tasks; `calls` runs and stops calls, and reports
+their progress; `results` creates the originals; `bridge.kernels` is the other end of the link.
 """

@@ -1,13 +1,12 @@
-"""What one call tells its client while it runs: progress, log messages, and questions.
+"""Sends a running call's progress, log messages and questions to its client.
 
-Runs on the endpoint's thread, whose loop keeps the time. On any thread, the call reports progress
-(`ProgressNotices.report`), logs (`LogNotices.take`) and asks (`make_asker`), and may be closed
-before anything was taken.
+Runs on the endpoint's thread, whose loop schedules the messages. On any thread, the call reports
+progress (`ProgressNotices.report`), logs (`LogNotices.take`) and asks (`make_asker`).
 
-Of several reports of progress that come quickly the first and the last are sent. Of log messages so
-many a second are sent, and a count of the others: what is beyond the bound is left out on the
-call's thread, so that it costs the endpoint's thread, which serves all clients, nothing. Warnings
-and errors have a bound of their own: other messages cannot crowd them out.
+Of several quick reports of progress, the first and the last are sent. The number of log messages
+per second is limited, and the client gets a count of the dropped ones. They are dropped on the
+call's thread, so that they cost the endpoint's thread, which serves all clients, nothing. Warnings
+and errors have a separate limit, so that other messages cannot crowd them out.
 """
 
 import asyncio
@@ -22,20 +21,20 @@ from mcp_notebook.kernel.tools.open_questions import Elicitation, Withdrawal
 from mcp_notebook.wire import messages
 
 PROGRESS_INTERVAL = 0.1
-"""Seconds between two notices of reported progress; of the reports between, the newest is sent."""
+"""Seconds between two notices of reported progress; of the reports in between, the last is sent."""
 NOTICE_AFTER = 1.0
 """Seconds until the client is first told what its call waits for."""
 NOTICE_EVERY = 5.0
 """Seconds between two such notices."""
 HEARTBEAT = 10.0
-"""Seconds for which a running call may be silent before its client is told that it still runs."""
+"""Seconds of silence after which the client is told that its call still runs."""
 MAX_LOGS = 100
-"""Messages of a call that are sent in one period, and as many warnings and errors."""
+"""Log messages of a call that are sent in one period; the same number of warnings and errors."""
 LOG_PERIOD = 1.0
 """Seconds."""
 LOG_INTERVAL = 0.1
-"""Seconds between two writes. What is logged meanwhile is written together: each write lets other
-threads run, and those of a flood do not let go for a while."""
+"""Seconds between two writes. Messages in between are written together: each write releases the
+GIL, and the threads of a flood of messages do not give it back for a while."""
 MAX_TEXT = 20_000
 """Characters of a log message."""
 _MAX_NAME = 200
@@ -70,7 +69,7 @@ class ProgressNotices:
         self.is_used = False
         """Whether the tool has reported anything."""
         self.last: messages.Progress | None = None
-        """What was sent last."""
+        """The last message that was sent."""
 
     @property
     def reported(self) -> Update | None:
@@ -78,18 +77,18 @@ class ProgressNotices:
         return self._newest if self.is_used else None
 
     def start(self, call: Call, describe: Callable[[Call], str]) -> None:
-        """Begin to send what the call does whenever its tool reports nothing."""
+        """Start sending the call's state whenever its tool reports nothing."""
         self._call = call
         self._loop.call_later(NOTICE_AFTER, self._send_state, describe)
 
     def close(self) -> None:
         """Send nothing more."""
-        # The timer, which only the loop's thread could cancel, ends by itself, and keeps no call.
+        # The timer, which only the loop's thread could cancel, ends by itself.
         self._closed = True
         self._call = None
 
     def report(self, update: Update) -> None:
-        """Take progress from any thread; what is None keeps its last value."""
+        """Take progress from any thread; a field that is None keeps its value."""
         self.is_used = True
         newest = self._newest
         self._newest = Update(
@@ -103,11 +102,11 @@ class ProgressNotices:
                 self._loop.call_soon_threadsafe(self._take_first, self._newest)
 
     def flush(self) -> None:
-        """Send what was reported last, before the result."""
+        """Send the last report, before the result."""
         self._send_update(self._newest)
 
     def _take_first(self, update: Update) -> None:
-        """Take the first report since the last notice; more may have come in the meantime."""
+        """Take the first report since the last notice; more may have arrived since."""
         wait = self._sent_at + PROGRESS_INTERVAL - self._loop.time()
         if wait <= 0:
             self._send_update(update)
@@ -119,12 +118,12 @@ class ProgressNotices:
         self._send_update(self._newest)
 
     def _send_update(self, update: Update) -> None:
-        if update != self._last_sent:  # a tool may report the same over and over
+        if update != self._last_sent:  # a tool may report the same repeatedly
             self._last_sent = update
             self._send_progress(update.done, update.total, update.message)
 
     def _send_state(self, describe: Callable[[Call], str]) -> None:
-        """Send what the call does if it does not run, or has been silent for long."""
+        """Send the call's state if it waits, or has been silent for a long time."""
         call = self._call
         if call is None:
             return
@@ -132,7 +131,7 @@ class ProgressNotices:
         is_running = call.state is CallState.RUNNING and not call.is_stopping
         if not is_running or silence >= HEARTBEAT:
             newest = self._newest
-            self._last_sent = Update()  # whatever is reported next replaces this
+            self._last_sent = Update()  # the next report replaces this message
             self._send_progress(newest.done, newest.total, describe(call))
             silence = 0.0
         wait = min(HEARTBEAT - silence, NOTICE_EVERY)
@@ -152,8 +151,8 @@ class LogNotices:
         call_id: Id of the call in its conversation.
         level: The least severe level that the client wants.
         loop: The endpoint's.
-        send: Sends messages, and returns whether they were sent: not while the bridge does not
-            read. Called on the endpoint's thread.
+        send: Sends messages; returns False if the bridge does not read. Called on the endpoint's
+            thread.
     """
 
     def __init__(
@@ -173,19 +172,19 @@ class LogNotices:
         self._is_write_due = False
         self._last_write = -LOG_INTERVAL
         self._left_out = 0
-        """Messages that were left out at the source; written by the threads of the call."""
+        """Messages dropped on the threads of the call."""
         self._is_note_due = False
         self._not_sent = 0
-        """Messages that the bridge did not take."""
+        """Messages dropped because the bridge did not read."""
         self._reported = 0
-        """Of both together, those that the client knows of."""
+        """Dropped messages that the client was told about."""
         self._is_closed = False
         self.is_used = False
         """Whether a message was taken."""
 
     def take(self, entry: LogMessage) -> None:
         """Take a message from any thread."""
-        # No lock: the code of the call may be stopped anywhere in here.
+        # No lock: the code of the call may be interrupted anywhere in here.
         number = LEVELS[entry.level]
         if number < self._least:
             return
@@ -205,7 +204,7 @@ class LogNotices:
             self._hand_over(self._schedule_write)
 
     def write(self) -> None:
-        """Send what was logged until now."""
+        """Send all waiting messages."""
         self._is_write_due = False
         self._last_write = self._loop.time()
         logs = [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -213,7 +212,7 @@ class LogNotices:
             self._not_sent += len(logs)
 
     def close(self) -> None:
-        """Send what was logged and how much was left out, and nothing more."""
+        """Send all waiting messages and the count of dropped ones, and nothing more."""
         if self.is_used:
             self.write()
             self._write_note()
@@ -246,14 +245,14 @@ class LogNotices:
 
 
 class _Period:
-    """How many messages were sent in the current period."""
+    """Counts the messages of the current period."""
 
     def __init__(self) -> None:
         self._end = 0.0
         self._number = 0
 
     def has_room(self, now: float) -> bool:
-        """Return whether one more may be sent, and count it."""
+        """Count one more message; return whether it may be sent."""
         if now >= self._end:
             self._end = now + LOG_PERIOD
             self._number = 0
@@ -266,7 +265,7 @@ def make_asker(
     loop: asyncio.AbstractEventLoop,
     send: Callable[[messages.Ask | messages.Withdraw], None],
 ) -> Callable[[Elicitation | Withdrawal], None]:
-    """Return what sends a call's questions, and takes them back, from any thread.
+    """Return a function that sends and withdraws a call's questions, from any thread.
 
     Args:
         call_id: Of the call.

@@ -1,10 +1,10 @@
-"""The conversation with one bridge: its calls, what they report, the questions they ask.
+"""The conversation with one bridge: its calls, and their progress, log messages and questions.
 
-Runs on the endpoint's thread, which owns everything in here. What the calls of other threads hand
-in (progress, a log message, a question, a resource's contents) goes to that thread first. So does
-a result if anything has to be sent before it; any other one is sent by the thread that has it. Two
-things are about no call of the conversation: `CallStops` stops calls by their numbers, whoever made
-them, and `ConsentQuestions` passes the bridge's questions whether a call may run to the notebook.
+Runs on the endpoint's thread, which owns everything in here. Other threads pass progress, log
+messages, questions and contents of resources to that thread. They send a result themselves, unless
+something else has to be sent first. Two classes do not concern the conversation's own calls:
+`CallStops` stops any call of the kernel by its number, and `ConsentQuestions` asks in the notebook
+whether a call may run.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 _CANCELLED = "The client cancelled the call."
 MAX_BACKLOG = 8 * 2**20
-"""Bytes that may wait for a bridge that does not read; beyond, it gets no progress and no logs."""
+"""Bytes that may wait for a bridge that does not read; above this, progress and logs are lost."""
 
 _FromBridge: TypeAlias = (
     messages.Call
@@ -61,14 +61,14 @@ _FromBridge: TypeAlias = (
     | messages.AboutPanel
 )
 _FROM_BRIDGES = get_args(_FromBridge)
-"""What bridges send once they are welcome."""
+"""The messages that bridges send after the welcome."""
 
 
 class CallHandler(Protocol):
-    """Runs the calls that bridges send: the `Invoker`, or what stands before it."""
+    """Runs the calls of bridges; implemented by `Invoker`."""
 
     log: CallLog
-    """Tells of the end of calls."""
+    """Notifies of the end of calls."""
 
     @property
     def calls(self) -> Sequence[ActiveCall]:
@@ -81,16 +81,16 @@ class CallHandler(Protocol):
         reply: Callable[[Result], None],
         client: Client,
     ) -> Any:
-        """Return a new call, a `Call`; once it is started, `reply` is called, on any thread."""
+        """Return a new `Call`; once it is started, `reply` is called, on any thread."""
 
     def start(self, call: Any) -> None:
-        """Let a call that was taken begin, or wait for its turn."""
+        """Start a new call, or let it wait for its turn."""
 
     def cancel(self, call: Any, reason: str) -> None:
         """Stop a call."""
 
     def describe(self, call: Any) -> str:
-        """Return what a call does now, for people."""
+        """Describe what a call is doing, for people."""
 
 
 class NotebookPrompts(Protocol):
@@ -107,7 +107,7 @@ class NotebookPrompts(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _OpenCall:
-    """A call that the bridge has not been given the result of."""
+    """A call whose result was not sent yet."""
 
     call: ActiveCall
     elicitations: Elicitations
@@ -118,17 +118,17 @@ class _OpenCall:
 
     @property
     def last_progress(self) -> messages.Progress | None:
-        """What was last told of how far it is; None if nothing was, or nobody wants that."""
+        """The last progress that was sent; None if none was."""
         return None if self.notices is None else self.notices.last
 
     @property
     def open_questions(self) -> list[messages.Ask]:
-        """The questions that nobody has answered; their ids are those of no call."""
+        """The unanswered questions; their call ids are 0."""
         return [make_ask(0, question) for question in self.elicitations.open_questions]
 
     @property
     def sends_only_result(self) -> bool:
-        """Whether the tool has given nothing else that may just be on its way to be sent."""
+        """Whether no progress, log message or question may still be on its way."""
         return not (
             self.elicitations.is_used
             or (self.notices is not None and self.notices.is_used)
@@ -136,7 +136,7 @@ class _OpenCall:
         )
 
     def close(self) -> None:
-        """Send nothing more of it but its result."""
+        """Send nothing more except the result."""
         if self.notices is not None:
             self.notices.close()
         if self.logs is not None:
@@ -150,10 +150,10 @@ class Conversation:
         calls: Runs the bridge's calls.
         reader: Lists and reads resources.
         connection: To the bridge.
-        changes: Tells all bridges the tools if they have changed.
-        watchers: Those who show the notebook to people.
-        tasks: Has the calls that outlive the conversation.
-        prompts: Asks in the notebook whether calls may run; None if nobody sees it.
+        changes: Sends changed tools to all bridges.
+        watchers: The side panels that show the notebook.
+        tasks: Holds the calls that outlive the conversation.
+        prompts: Asks in the notebook whether calls may run; None if nobody sees the notebook.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
@@ -176,17 +176,17 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
         self._due_results: set[int] = set()
-        """The calls whose results were handed to the loop, which has not sent them yet."""
+        """Calls whose results are scheduled on the loop and not sent yet."""
         self._consent = ConsentQuestions(prompts, self.send)
         self._stops = CallStops(calls, self.send)
         self._tasks = TaskCalls(tasks, calls.cancel, self.send, self._open)
         self.clients: tuple[messages.ClientCount, ...] = ()
-        """The bridge's clients; empty if it does not say."""
+        """The bridge's clients; empty if it does not report them."""
         self.on_clients: Callable[[], None] = lambda: None
-        """Called when these have changed, or the names that they see."""
+        """Called when `clients` or `listed_names` has changed."""
         self.listed_names: tuple[messages.ListedName, ...] = ()
         self.last_tools: messages.Tools | None = None
-        """The tools as the bridge knows them; None: it was not welcomed."""
+        """The tools that the bridge knows; None before the welcome."""
 
     @property
     def progress(self) -> dict[int, Update]:
@@ -199,16 +199,16 @@ class Conversation:
 
     @property
     def sockets(self) -> Sequence[Any]:
-        """The connection's sockets: the one that is read from, and the one that is written to."""
+        """The connection's sockets, for reading and for writing."""
         return self._sender.sockets
 
     async def listen(self) -> None:
-        """Take messages until the bridge leaves; its calls run on, as it cancels them itself.
+        """Handle messages until the bridge disconnects; its calls continue.
 
-        What goes wrong with one message is answered and logged; all others are still taken.
+        An error in one message is answered and logged; further messages are still handled.
 
         Raises:
-            FrameError: The bridge sent what bridges do not send.
+            FrameError: The bridge sent an invalid message.
         """
         await self._connection.listen(self._take_frame)
 
@@ -225,19 +225,19 @@ class Conversation:
             self._answer_failure(message, error)
 
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
-        """Send a message; does nothing when the bridge is gone."""
+        """Send a message; does nothing if the bridge has disconnected."""
         if isinstance(message, messages.Welcome | messages.Tools):
             self.last_tools = messages.Tools(tools=message.tools, missing=message.missing)
         self._sender.send(frames.encode(message, attachments))
 
     def close(self, last_message: messages.Refused | messages.Goodbye | None = None) -> None:
-        """End the conversation; what was written still goes out."""
+        """End the conversation; messages that wait are still sent."""
         if last_message is not None:
             self.send(last_message)
         if self._watchers is not None:
             self._watchers.remove(self.send)
         self._tasks.close()
-        for open_call in tuple(self._open.values()):  # other threads answer calls meanwhile
+        for open_call in tuple(self._open.values()):  # other threads may answer calls meanwhile
             open_call.close()
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
@@ -247,7 +247,7 @@ class Conversation:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether the bridge does not read: it hangs, or its process is halted."""
+        """Whether the bridge does not read: it hangs, or its process is stopped."""
         return self._sender.backlog > MAX_BACKLOG
 
     def _send_progress(self, progress: messages.Progress) -> None:
@@ -266,7 +266,7 @@ class Conversation:
         self._sender.send([b"".join(part for log in logs for part in frames.encode(log))])
         return True
 
-    # -- what the bridge sends ---------------------------------------------------------------------
+    # -- messages from the bridge ------------------------------------------------------------------
 
     def _take(self, message: _FromBridge) -> None:
         match message:
@@ -285,7 +285,7 @@ class Conversation:
                 self._take_other(message)
 
     def _take_other(self, message: _FromBridge) -> None:
-        """Take what is about no call of this conversation."""
+        """Handle a message that does not concern a call of this conversation."""
         match message:
             case messages.AskConsent():
                 self._consent.ask(message)
@@ -322,7 +322,7 @@ class Conversation:
             self._take(message.model_copy(update={"arguments": arguments}))
 
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
-        """Answer a message that could not be handled, if the bridge waits for an answer."""
+        """Answer a message that failed, if the bridge waits for an answer."""
         text = f"The kernel could not do that: {describe_error(error)}. Try again."
         if isinstance(message, messages.Call | messages.FollowTask):
             self._send_result(message.id, Result([Text(text)], is_error=True))
@@ -331,7 +331,7 @@ class Conversation:
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
-            # A result that may be given back is sent where that is heard.
+            # The result of a kept call is sent on the loop, where the bridge may give it back.
             is_first = message.keep is None and not (self._changes.are_due or self._due_results)
             if is_first and open_call.sends_only_result:
                 open_call.close()
@@ -366,7 +366,7 @@ class Conversation:
         if notices is not None:
             notices.start(call, self._calls.describe)
         self._calls.start(call)
-        is_refused = call.has_ended and call.began is None  # there is no room for it, say
+        is_refused = call.has_ended and call.began is None  # for lack of room, for example
         if message.keep is not None and not is_refused:
             self._tasks.keep(message)
 
@@ -384,7 +384,7 @@ class Conversation:
             reply = CannotElicit(message.error)
         open_call.elicitations.answer(message.question, reply)
 
-    # -- what is sent to the bridge ----------------------------------------------------------------
+    # -- messages to the bridge --------------------------------------------------------------------
 
     def _send_contents(self, message: messages.Contents, attachments: Sequence[bytes]) -> None:
         self._loop.call_soon_threadsafe(self.send, message, attachments)
@@ -396,7 +396,7 @@ class Conversation:
         if open_call is None:
             return
         if open_call.logs is not None:
-            open_call.logs.write()  # what was logged before the question comes before it
+            open_call.logs.write()  # earlier log messages are sent before the question
         try:
             self.send(message)
         except FrameError as error:
@@ -405,7 +405,7 @@ class Conversation:
             )
 
     def _send_last(self, call_id: int, result: Result) -> None:
-        """Send what has to come before a result, and the result."""
+        """Send everything that has to precede a result, and the result."""
         if (open_call := self._open.get(call_id)) is not None:
             if open_call.notices is not None:
                 open_call.notices.flush()
@@ -417,7 +417,7 @@ class Conversation:
             self._tasks.hold(call_id, open_call.call, result)
 
     def _send_result(self, call_id: int, result: Result) -> None:
-        """Send a result; on any thread, as nothing has to come before it."""
+        """Send a result that nothing has to precede; on any thread."""
         open_call = self._open.pop(call_id, None)
         if open_call is None and self._tasks.has(call_id):
             self._loop.call_soon_threadsafe(self._tasks.end, call_id, result)
@@ -431,7 +431,7 @@ class Conversation:
 
 
 def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage | None:
-    """Return the answer to a message, no call, that could not be handled; None: there is none."""
+    """Return the answer to a failed message that is not a call; None if it needs no answer."""
     answer: messages.AnyMessage | None = None
     match message:
         case messages.ListResources():
@@ -452,7 +452,7 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
 
 
 class CallStops:
-    """The calls that one bridge has asked to stop, and that have not ended.
+    """Stops calls for one bridge, and answers when they have ended.
 
     Args:
         calls: All calls of the kernel.
@@ -464,10 +464,10 @@ class CallStops:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._open: list[tuple[int, ActiveCall]] = []
-        """The ids of the requests, and their calls."""
+        """Ids of open requests, with their calls."""
 
     def stop(self, request: messages.StopCall) -> None:
-        """Stop a call; the answer is sent when it has ended for its client."""
+        """Stop a call; the answer is sent when the call has ended for its client."""
         call = next((call for call in self._calls.calls if call.number == request.number), None)
         if call is None:
             self._send(messages.CallStopped(id=request.id))
@@ -478,7 +478,7 @@ class CallStops:
         self._answer()
 
     def close(self) -> None:
-        """Stop waiting: the bridge is gone."""
+        """Drop all requests: the bridge has disconnected."""
         if self._open:
             self._open.clear()
             self._calls.log.unsubscribe(self)
@@ -498,16 +498,16 @@ class CallStops:
         if not self._open:
             self._calls.log.unsubscribe(self)
 
-    # -- what the log tells us ---------------------------------------------------------------------
+    # -- called by the log -------------------------------------------------------------------------
 
     def call_came(self, call: LoggedCall) -> None:
-        """Ignore that a call came."""
+        """Ignore new calls."""
 
     def call_moved(self, call: LoggedCall) -> None:
-        """Ignore that a call began or waits."""
+        """Ignore changes of calls."""
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002 - as observers
-        """See whether it is one that was to be stopped; on any thread."""
+        """Check whether an open request can be answered; on any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
             self._loop.call_soon_threadsafe(self._answer)
 
@@ -527,7 +527,7 @@ class ConsentQuestions:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._numbers: dict[int, int] = {}
-        """The prompts' numbers, by the ids of the questions."""
+        """Numbers of the prompts, by the ids of the questions."""
 
     def ask(self, question: messages.AskConsent) -> None:
         """Show a question in the notebook."""
@@ -538,13 +538,13 @@ class ConsentQuestions:
             self._numbers[question.id] = self._prompts.ask(question, answer)
 
     def withdraw(self, question_id: int) -> None:
-        """Close a question; does nothing if it is answered."""
+        """Close a question; does nothing if it was answered."""
         number = self._numbers.pop(question_id, None)
         if number is not None and self._prompts is not None:
             self._prompts.withdraw(number)
 
     def close(self) -> None:
-        """Close all questions: the bridge is gone."""
+        """Close all questions: the bridge has disconnected."""
         for question_id in tuple(self._numbers):
             self.withdraw(question_id)
 

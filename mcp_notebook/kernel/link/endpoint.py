@@ -1,8 +1,8 @@
-"""Where bridges connect: a thread in the kernel with its own event loop, and the socket it serves.
+"""Listens for bridges, on a thread in the kernel with its own event loop.
 
 Runs in one daemon thread, so that bridges are answered while a cell keeps the main thread busy.
-That thread owns everything in here, apart from `Endpoint.start`, `stop`, `announce_tools` and
-`abandon_in_child`, which other threads call and which hand over with ``call_soon_threadsafe``.
+That thread owns everything in here. Other threads may call `Endpoint.start`, `stop`,
+`announce_tools` and `abandon_in_child`, which use ``call_soon_threadsafe``.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ START_TIMEOUT = 5.0
 STOP_TIMEOUT = 2.0
 """Seconds to wait until the thread has said goodbye and ended."""
 HELLO_TIMEOUT = 5.0
-"""Seconds that a new connection has to say who it is."""
+"""Seconds that a new connection has to send its hello."""
 MAX_SOCKET_PATH = 100
-"""Bytes: the shortest limit of a Unix socket's path among systems is 104."""
+"""Bytes of a Unix socket's path; the lowest limit of any system is 104."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the endpoint listens, as the record tells it."""
+    """Where the endpoint listens, as published in the record."""
 
     socket: str | None = None
     port: int | None = None
@@ -105,19 +105,19 @@ class Endpoint:
 
     @property
     def last_refusal(self) -> str | None:
-        """Why the last bridge was refused; None if the last one was welcomed, or none came."""
+        """Why the last bridge was refused; None if it was accepted, or if none has connected."""
         return self._last_refusal
 
     @property
     def clients(self) -> tuple[messages.ClientCount, ...]:
-        """The clients of all bridges, as each of these says; on any thread."""
+        """The clients of all bridges, as reported by the bridges; on any thread."""
         return tuple(
             client for conversation in tuple(self._conversations) for client in conversation.clients
         )
 
     @property
     def listed_names(self) -> dict[str, messages.ListedName]:
-        """The tools that clients see under other names, by their own; on any thread."""
+        """The tools that clients see under other names, by their names here; on any thread."""
         return {
             name.tool: name
             for conversation in tuple(self._conversations)
@@ -125,10 +125,10 @@ class Endpoint:
         }
 
     def start(self) -> Address:
-        """Start to listen; returns when bridges can connect.
+        """Start listening; returns when bridges can connect.
 
         Raises:
-            LinkError: Nothing could be listened on.
+            LinkError: The socket cannot be created.
         """
         try:
             self._listener, address = self._listen()
@@ -148,19 +148,19 @@ class Endpoint:
         return address
 
     def stop(self, reason: str) -> None:
-        """Say goodbye to all bridges and end the thread; bounded, harmless when it has ended."""
+        """Say goodbye to all bridges and end the thread, within a bounded time; idempotent."""
         loop, stopping = self._loop, self._stopping
         if loop is None or stopping is None or not self._thread.is_alive():
             return
         self._goodbye = reason
-        with contextlib.suppress(RuntimeError):  # the loop ended between the check and now
+        with contextlib.suppress(RuntimeError):  # the loop has ended since the check
             loop.call_soon_threadsafe(stopping.set)
         self._thread.join(STOP_TIMEOUT)
 
     def announce_tools(self) -> None:
-        """Tell all bridges the tools, after a moment in which more changes may come; any thread."""
+        """Send the tools to all bridges, after a moment for further changes; on any thread."""
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to tell
+            with contextlib.suppress(RuntimeError):  # the loop is closed: there are no bridges
                 self._changes.announce(self._loop)
 
     def note_change(self) -> None:
@@ -169,10 +169,10 @@ class Endpoint:
             self._watchers.note_change()
 
     def abandon_in_child(self) -> None:
-        """In a forked child: let go of the sockets, so that the kernel's death can be seen.
+        """In a forked child: detach from the sockets, so that bridges notice the kernel's death.
 
-        Their numbers point to nothing afterwards instead of being closed: the child's copies of the
-        asyncio objects may close them once more, by when a number may be somebody else's.
+        The descriptors are redirected to the null device instead of being closed: the child's
+        copies of the asyncio objects may close them again, when the numbers have been reused.
         """
         sockets: list[Any] = [self._listener]
         for conversation in tuple(self._conversations):
@@ -252,7 +252,7 @@ class Endpoint:
                 self.on_clients()
 
     async def _talk(self, conversation: Conversation, connection: FrameProtocol) -> None:
-        """Greet a bridge, and take its messages until it leaves."""
+        """Welcome a bridge, and handle its messages until it disconnects."""
         hello = await _read_hello(connection)
         if hello is None:
             return
@@ -266,7 +266,7 @@ class Endpoint:
         await conversation.listen()
 
     def _refuse(self, hello: messages.Hello) -> messages.Refused | None:
-        """Return why a bridge is not served; None if it is."""
+        """Return why a bridge is refused; None if it is accepted."""
         if self._token is not None and not hmac.compare_digest(
             self._token.encode(), (hello.token or "").encode()
         ):
@@ -312,7 +312,8 @@ class Endpoint:
     def _send_tools(self) -> None:
         message = self._tools()
         for conversation in tuple(self._conversations):
-            # Not to one that was welcomed with them, or has been told before they changed back.
+            # Not if the bridge already knows these tools: from its welcome, or because they changed
+            # back.
             if conversation.last_tools not in (None, message):
                 try:
                     conversation.send(message)
@@ -321,7 +322,7 @@ class Endpoint:
 
 
 async def _read_hello(connection: FrameProtocol) -> messages.Hello | None:
-    """Read the first message of a bridge; None if it does not come in time, or the bridge leaves.
+    """Read a bridge's first message; None if it is late, or the bridge disconnects.
 
     Raises:
         FrameError: The first message is not a hello.
@@ -340,7 +341,7 @@ async def _read_hello(connection: FrameProtocol) -> messages.Hello | None:
 
 
 def _socket_path(path: Path) -> Path:
-    """Return where the socket goes: there, or in a short private folder if the path is too long."""
+    """Return the path for the socket; in another private folder if the path is too long."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         make_private_folder(path.parent)
         return path

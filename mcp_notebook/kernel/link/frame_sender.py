@@ -1,8 +1,8 @@
-"""Sends frames to one bridge, in the order in which they are given.
+"""Sends frames to one bridge, in order.
 
-Any thread may send: it writes to the socket itself. To wake the endpoint's loop for that would take
-longer than all else that is done with an answer. What the bridge does not take at once, as it is
-slow to read, waits, together with all that is sent meanwhile; the loop writes it.
+Any thread may send, and writes to the socket itself: waking the endpoint's loop would take longer
+than everything else about an answer. If the bridge is slow to read, the rest waits, with all frames
+sent meanwhile, and the loop writes it.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ class FrameSender:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        # With a descriptor of its own, which nobody closes while another thread writes to it.
+        # With its own descriptor, which is never closed while another thread writes to it.
         self._socket = transport.get_extra_info("socket").dup()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
         if self._socket.family == socket.AF_INET:
-            # asyncio does so only where the socket knows that it is TCP's: no accepted one does.
+            # asyncio sets it only on sockets whose `proto` is TCP; accepted sockets lack that.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._lock = threading.Lock()
         self._waiting: deque[memoryview] = deque()
@@ -40,23 +40,23 @@ class FrameSender:
 
     @property
     def sockets(self) -> Sequence[Any]:
-        """The connection's socket, and the one that is written to."""
+        """The connection's sockets, for reading and for writing."""
         return self._transport.get_extra_info("socket"), self._socket
 
     def send(self, frame: Sequence[bytes]) -> None:
-        """Write the buffers of a frame, or let them wait; does nothing when the bridge is gone."""
+        """Write the buffers of a frame, or queue them; does nothing after a disconnect."""
         with self._lock:
             if self._is_closed:
                 return
             try:
                 self._send(frame)
             except BaseException:
-                # An interrupt: nobody knows what has been written, and the bridge would wait.
+                # An interrupt: it is unknown how much was written, and the bridge would wait.
                 self._give_up()
                 raise
 
     def close(self) -> None:
-        """Take nothing more and close the connection, once what waits is written."""
+        """Accept no more frames, and close the connection once all waiting ones are written."""
         with self._lock:
             self._is_closed = True
             if not self._waiting:
@@ -74,7 +74,7 @@ class FrameSender:
                 self._hand_over(self._await_reader)
 
     def _write(self) -> None:
-        """Write what waits as far as the bridge takes it."""
+        """Write waiting buffers until the socket would block."""
         try:
             while self._waiting:
                 buffer = self._waiting[0]
@@ -86,24 +86,24 @@ class FrameSender:
                     self._waiting[0] = buffer[size:]
         except BlockingIOError:
             return
-        except OSError:  # the bridge is gone
+        except OSError:  # the bridge has disconnected
             self._give_up()
 
     def _give_up(self) -> None:
-        """End the connection, and send nothing more."""
+        """Abort the connection."""
         self._is_closed = True
         self._waiting.clear()
         self.backlog = 0
         self._hand_over(self._transport.abort)
 
     def _await_reader(self) -> None:
-        """Go on as soon as the bridge takes something, unless it was given up; on the loop."""
+        """Continue when the socket is writable; on the loop."""
         with self._lock:
             if self._waiting:
                 self._loop.add_writer(self._socket.fileno(), self._write_waiting)
 
     def _write_waiting(self) -> None:
-        """Go on with what waits, now that the bridge takes something; on the loop."""
+        """Write waiting buffers, now that the socket is writable; on the loop."""
         with self._lock:
             self._write()
             if not self._waiting:

@@ -1,4 +1,4 @@
-"""The record by which bridges find this kernel: published, brought up to date, and removed.
+"""Publishes, updates and removes the record by which bridges find this kernel.
 
 Runs on the kernel's main thread; `forget` also on the control thread, when the kernel is shut down.
 """
@@ -24,9 +24,9 @@ class PublishedRecord:
     """The record of one kernel, from `publish` to `forget`.
 
     Args:
-        record_id: Its id.
-        settings: Where it goes, and whose kernel it is.
-        describe_notebook: Returns what it says of the notebook.
+        record_id: Of the record.
+        settings: The folder of the records, and who owns the kernel.
+        describe_notebook: Returns the record's fields about the notebook.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class PublishedRecord:
             self._record = None
             raise LinkError(
                 f"Clients cannot find the notebook, because no file can be written in "
-                f"{self._folder}: {error.strerror}. Make room there, or set MCP_NOTEBOOK_HOME to "
+                f"{self._folder}: {error.strerror}. Free some space, or set MCP_NOTEBOOK_HOME to "
                 "another folder, here and for the clients; then load the extension again."
             ) from error
 
     def update(self) -> None:
-        """Publish what the notebook is called now; does nothing without a record."""
+        """Publish the notebook's current name; does nothing without a record."""
         if self._record is not None:
             try:
                 self._record = self._record.model_copy(update=dict(self._describe_notebook()))
@@ -90,14 +90,14 @@ class PublishedRecord:
                 logger.exception("the notebook's new name could not be published")
 
     def forget(self, reason: str) -> None:
-        """Remove the record, and leave a note why; harmless when done twice."""
+        """Remove the record, and leave a note with the reason; idempotent."""
         if self._record is not None:
             forget_record(self._folder, self._record, reason)
             self._record = None
 
 
 def _read_jupyter_id(kernel: Any) -> str | None:
-    """Return the id in the name of the connection file that the frontend has made."""
+    """Return the id in the name of the connection file, which the frontend chose."""
     app = getattr(kernel, "parent", None)
     name = Path(getattr(app, "connection_file", None) or "").stem
     return name.removeprefix("kernel-") if name.startswith("kernel-") else None

@@ -1,9 +1,9 @@
 """Lists resources and reads their contents for clients.
 
 Listing is instant and runs on the endpoint's thread. Creating a content may take long (a table of a
-million rows as CSV) and partly runs code of the user's objects. It therefore happens on a few
-worker threads, so that it neither needs the main thread nor holds up the endpoint. They are daemon
-threads: one that never returns does not keep the kernel from exiting.
+million rows as CSV) and may run code of the user's objects. It therefore happens on a few worker
+threads, which need neither the main thread nor block the endpoint. They are daemon threads, so one
+that never returns does not keep the kernel from exiting.
 """
 
 import threading
@@ -18,14 +18,14 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.wire import content_blocks, messages
 
 MAX_READERS = 4
-"""Contents that are created at the same time."""
+"""Worker threads."""
 MAX_WAITING = 64
-"""Further requests that may wait."""
+"""Requests that may wait for a worker thread."""
 MAX_CONTENT = 100 * 2**20
 """Bytes of one content: a bridge holds several copies of it on its way to the client."""
 
 Reply = Callable[[messages.Contents, Sequence[bytes]], None]
-"""Takes a content, or the reason why it is missing; called on any thread."""
+"""Receives a content, or an error; called on any thread."""
 
 
 class ResourceReader:
@@ -63,7 +63,7 @@ class ResourceReader:
         ]
 
     def read(self, request: messages.ReadResource, reply: Reply) -> None:
-        """Have a content created; `reply` is called exactly once, unless `close` comes first."""
+        """Read a content; `reply` is called exactly once, unless `close` is called first."""
         with self._lock:
             is_full = len(self._waiting) >= MAX_WAITING
             if not is_full and not self._closed:
@@ -140,7 +140,7 @@ class _TooLarge(Exception):
 
 
 def _refuse(uri: str, error: _TooLarge, max_bytes: int) -> str:
-    """Say that a content is too large, and how to get at it anyway."""
+    """Return the error for a content that is too large, with the next step."""
     advice = (
         "Read it in a smaller format, ask the tool for less, or save it with `mcp-notebook call "
         "TOOL --save DIR`."

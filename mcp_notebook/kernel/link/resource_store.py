@@ -1,9 +1,8 @@
-"""Keeps the originals of what results show only in part, within bounds, for clients to read.
+"""Keeps the originals that results show only in part, so that clients can read them.
 
-Any thread may use it: calls keep originals on whichever thread they run on, the endpoint's thread
-lists them, worker threads read them. Originals live as long as the kernel and as there is room:
-beyond `max_bytes`, of which the results of tasks take their part, those that were created or read
-longest ago expire.
+Any thread may use it: calls keep originals on their own threads, the endpoint's thread lists them,
+and worker threads read them. Above `max_bytes`, which the results of tasks share, the least
+recently used originals expire.
 """
 
 import secrets
@@ -21,9 +20,9 @@ from mcp_notebook.wire import resource_uris
 MAX_ORIGINALS = 1_000
 """Originals that are kept at the same time, however small."""
 MAX_NAME, MAX_EXTENSION = 100, 20
-"""Characters of a file's name, which may come from the author's data; bridges refuse long URIs."""
+"""Characters of a file's name, which may come from the author's data: bridges refuse long URIs."""
 MAX_EXPIRED = 10_000
-"""Expired originals that are remembered, to tell them from those that never existed."""
+"""Expired originals that are remembered, to distinguish them from those that never existed."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ResourceStore:
     Args:
         kernel_id: Id of the kernel's record. It is part of each URI, so that bridges know which
             kernel to ask.
-        max_bytes: Bytes of memory that all originals together may hold, with what `reserve` says.
+        max_bytes: Bytes of memory for all originals together, including the reserved bytes.
     """
 
     def __init__(self, kernel_id: str, max_bytes: int) -> None:
@@ -70,7 +69,7 @@ class ResourceStore:
         return links
 
     def reserve(self, size: int) -> None:
-        """Let something else have so many of the bytes from now on; originals expire for it."""
+        """Reserve bytes for something else; originals expire to make room."""
         with self._lock:
             self._reserved = size
             expired = self._expire_excess()
@@ -87,13 +86,13 @@ class ResourceStore:
 
     @property
     def links(self) -> Sequence[ResourceLink]:
-        """All that can be read now, in the order in which it was created."""
+        """Links to everything that can be read now, in the order of creation."""
         return [link for _, link in self.list_links()]
 
     def list_links(
         self, after: int = 0, limit: int | None = None
     ) -> list[tuple[int, ResourceLink]]:
-        """Return what can be read now, each link with its number; numbers are never reused.
+        """Return links to everything that can be read, with their numbers, which are never reused.
 
         Args:
             after: Only links with a higher number.
@@ -106,7 +105,7 @@ class ResourceStore:
         return later if limit is None else later[: max(limit, 0)]
 
     def find_format(self, uri: str) -> FileFormat:
-        """Return what a URI stands for; counts as a use.
+        """Return the file format behind a URI; counts as a use.
 
         Raises:
             UnknownResource: It has expired, or never existed.
@@ -144,8 +143,8 @@ class ResourceStore:
         )
 
     def _expire_excess(self) -> list[_Entry]:
-        """Let the originals expire that there is no room for, and return them."""
-        # Summed up each time, as a call may be stopped anywhere in here.
+        """Expire originals until the rest fits, and return them."""
+        # Summed up each time, because a call may be interrupted anywhere in here.
         cost = self._reserved + sum(entry.original.cost for entry in self._entries.values())
         expired: list[_Entry] = []
         while self._entries and (cost > self._max_bytes or len(self._entries) > MAX_ORIGINALS):

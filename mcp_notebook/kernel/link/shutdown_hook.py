@@ -1,4 +1,4 @@
-"""Lets bridges be told before the kernel is shut down or restarted.
+"""Calls a function before the kernel is shut down or restarted.
 
 Runs in the user's kernel: the hook is installed and removed on its main thread, and called on its
 control thread.
@@ -15,11 +15,11 @@ class ShutdownHook:
     """Calls a function before the kernel is shut down or restarted on the user's request.
 
     ipykernel calls the kernel's `do_shutdown` on its control thread, even while the main thread is
-    busy. An exit handler would tell bridges only after the main thread has finished its work.
+    busy. An exit handler would run only after the main thread has finished its work.
 
     Args:
         kernel: IPython's kernel.
-        before_shutdown: Gets whether it is a restart; called on the control thread.
+        before_shutdown: Called on the control thread, with whether it is a restart.
     """
 
     def __init__(self, kernel: Any, before_shutdown: Callable[[bool], None]) -> None:
@@ -28,15 +28,15 @@ class ShutdownHook:
         self._original: Callable[[bool], Any] | None = None
 
     def install(self) -> None:
-        """Have the function called from now on."""
+        """Install the hook."""
         self._original = self._kernel.do_shutdown
         self._kernel.do_shutdown = self._do_shutdown
 
     def remove(self) -> None:
-        """Remove the hook; if somebody else has wrapped it since, it only passes calls on."""
+        """Remove the hook; if it was wrapped by other code, it only passes calls on."""
         if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
             del self._kernel.do_shutdown
-            if self._kernel.do_shutdown != self._original:  # somebody had replaced it before us
+            if self._kernel.do_shutdown != self._original:  # it was replaced before us
                 self._kernel.do_shutdown = self._original
         self._before_shutdown = lambda _restart: None
 
@@ -44,6 +44,6 @@ class ShutdownHook:
         try:
             self._before_shutdown(restart)
         except Exception:
-            logger.exception("bridges could not be told of the shutdown")
+            logger.exception("bridges could not be notified of the shutdown")
         assert self._original is not None
         return self._original(restart)

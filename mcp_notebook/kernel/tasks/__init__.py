@@ -1,16 +1,17 @@
 """Calls that outlive the bridge that started them: tasks.
 
-A call becomes a task when a bridge says so. Its client then does not wait for it: it asks from time
-to time, through the same bridge or another one, and finds the call by the task's id for as long as
-the kernel lives and some time after the call's end.
+A call becomes a task when a bridge requests it. The client then polls instead of waiting: through
+the same bridge or another, it finds the call by the task's id until some time after the call's end,
+as long as the kernel lives.
 
-Face: `task.Task`, one such call with its state, its open questions and its result;
-`task_store.TaskStore`, which has them all, forgets them in time, and finds those that a client has
-given up when it makes the same call again; and `task_calls`: the tasks of one bridge, and what it
-asks about tasks.
+Face: `task.Task`, one such call with its state, open questions and result; `task_store.TaskStore`,
+which holds all tasks, drops them after a while, and finds a call that its client has given up when
+the client makes the same call again; `task_calls`, the tasks of one bridge and its requests about
+tasks.
 
-Threads: all of it belongs to the endpoint's thread; only `task_store.TaskStore.list_tasks` may be
-called on any. Nothing is done here for a call that is no task.
+Threads: everything belongs to the endpoint's thread, except `TaskStore.list_tasks`, which any
+thread may call. Ordinary calls do not pass through this room.
 
-Left to others: `calls` runs and stops the call; `link` brings what it reports, asks and returns.
+Left to others: `calls` runs and stops the call; `link` passes on its progress, questions and
+result.
 """

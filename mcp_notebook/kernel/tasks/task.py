@@ -1,7 +1,7 @@
-"""A call that outlives the bridge that started it: where it is, what it asks, and its result.
+"""A call that outlives the bridge that started it: its state, its questions and its result.
 
-Runs on the endpoint's thread. It is told in the link's messages what the call reports and asks, as
-a bridge would be.
+Runs on the endpoint's thread. It receives the link's messages about the call's progress and
+questions, as a bridge would.
 """
 
 import time
@@ -14,17 +14,17 @@ from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import messages
 
 Watcher: TypeAlias = Callable[[], None]
-"""Is called after a change of a task."""
+"""Called after each change of a task."""
 _MAX_MESSAGE = 500
-"""Characters of what a task does or how it ended, in a few words."""
+"""Characters of a task's message."""
 
 
 class Task:
     """One task.
 
     Args:
-        task_id: Its id, which nobody can guess.
-        owner: Whose it is.
+        task_id: An id that cannot be guessed.
+        owner: Who may see it.
         call: The call.
         elicitations: The call's questions.
     """
@@ -35,23 +35,23 @@ class Task:
         self.call = call
         self.elicitations = elicitations
         self.result: Result | None = None
-        """None while the call goes on."""
+        """None while the call runs."""
         self.ends: float | None = None
-        """When it will be forgotten, in seconds since the epoch; None: not while it runs."""
+        """When it will be dropped, in seconds since the epoch; None while it runs."""
         self.version = 0
-        """Differs after each change."""
+        """Incremented by each change."""
         self._created = self._updated = time.time()
         self.message: str | None = None
-        """What it does, or how it ended, in a few words."""
+        """Its progress, or how it ended, in a few words."""
         self.questions: dict[str, messages.Ask] = {}
-        """The open ones by their keys."""
+        """The open questions by their keys."""
         self._keys: dict[str, int] = {}
-        """The numbers of the questions that each key has stood for."""
+        """The number of the question that each key belongs to."""
         self._watchers: list[Watcher] = []
 
     @property
     def status(self) -> messages.TaskStatus:
-        """Where it is, in MCP's words: a tool's own failure is a result."""
+        """Its status in MCP's terms; a failure of the tool itself is a result."""
         if self.result is None:
             return "input_required" if self.questions else "working"
         if self.call.missing_capability is not None:
@@ -59,7 +59,7 @@ class Task:
         return "cancelled" if self.call.state is CallState.CANCELLED else "completed"
 
     def describe(self) -> messages.TaskInfo:
-        """Return what bridges are told, without the result."""
+        """Return the description for bridges, without the result."""
         return messages.TaskInfo(
             id=self.id,
             tool=self.call.tool,
@@ -76,17 +76,17 @@ class Task:
             lacks=self.call.missing_capability,
         )
 
-    # -- what its call tells -----------------------------------------------------------------------
+    # -- messages from its call --------------------------------------------------------------------
 
     def take_progress(self, progress: messages.Progress) -> None:
-        """Note how far the call is."""
+        """Note the call's progress."""
         text = _describe_progress(progress)
         if text != self.message:
             self.message = text
             self._change()
 
     def take_question(self, question: messages.Ask) -> None:
-        """Note a question; its key is changed if it has stood for another one before."""
+        """Note a question; its key is changed if another question has used it."""
         key = question.key
         while self._keys.setdefault(key, question.question) != question.question:
             key = f"{key}-{question.question}"
@@ -94,7 +94,7 @@ class Task:
         self._change()
 
     def withdraw_question(self, number: int) -> None:
-        """Forget a question that the call has taken back."""
+        """Remove a question that the call has withdrawn."""
         for key, question in tuple(self.questions.items()):
             if question.question == number:
                 del self.questions[key]
@@ -110,13 +110,13 @@ class Task:
         self.message = _shorten(text) if result.is_error else None
         self._change()
 
-    # -- what bridges want -------------------------------------------------------------------------
+    # -- requests of bridges -----------------------------------------------------------------------
 
     def answer(self, key: str, reply: Reply) -> None:
-        """Answer a question; nothing happens if no open one has this key."""
+        """Answer a question; does nothing if no open question has this key."""
         question = self.questions.pop(key, None)
         if question is not None:
-            self.message = None  # it said that the call waits for the answer
+            self.message = None  # it told that the call waits for the answer
             self._change()
             self.elicitations.answer(question.question, reply)
 
@@ -125,7 +125,7 @@ class Task:
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Call it no more; harmless if it was not called."""
+        """Stop calling a function; harmless if it is not registered."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 

@@ -1,8 +1,8 @@
-"""The calls of one conversation that have become tasks, and what its bridge asks about tasks.
+"""The tasks among one conversation's calls, and its bridge's requests about tasks.
 
-Runs on the endpoint's thread. The conversation hands over a call with all that it reports, asks and
-returns from then on; it goes to the task, which other conversations can find. The bridge that
-started the call is told of its end without the result, for its audit log.
+Runs on the endpoint's thread. The conversation hands over a call; its progress, questions and
+result then go to the task, which other conversations can find. The bridge that started the call is
+notified of its end, without the result, for its audit log.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ class Sender(Protocol):
     """Sends the bridge a message."""
 
     def __call__(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ..., /) -> None:
-        """Send it; nothing happens when the bridge is gone."""
+        """Send it; does nothing if the bridge has disconnected."""
 
 
 class OpenCall(Protocol):
-    """A call of the conversation that has no result."""
+    """A call of the conversation without a result."""
 
     @property
     def call(self) -> Call:
@@ -45,33 +45,33 @@ class OpenCall(Protocol):
 
     @property
     def last_progress(self) -> messages.Progress | None:
-        """What was last told of how far it is; None if nothing was, or nobody wants that."""
+        """The last progress that was sent; None if none was."""
 
     @property
     def open_questions(self) -> Sequence[messages.Ask]:
-        """The questions that nobody has answered, by whatever id."""
+        """The unanswered questions, with any call id."""
 
     def close(self) -> None:
-        """End what reports on it."""
+        """Stop its notices."""
 
 
 @dataclass(frozen=True, eq=False)
 class _TaskCall:
     task: Task
     close: Callable[[], None]
-    """Ends what reports on the call."""
+    """Stops the call's notices."""
     is_kept: bool
-    """Whether it goes on when its client gives it up before it has heard of the task."""
+    """Whether it continues if its client gives up before it knows the task."""
 
 
 class _TaskFollower:
-    """A bridge that waits for a task as if it were a call that the bridge has started.
+    """A bridge that waits for a task as if it had started the call.
 
-    A client that makes a call again that goes on as a task waits for it like for any call: it is
-    told how far it is, asked what it asks, and gets its result.
+    A client that repeats a call that continues as a task waits for it like for any other call: it
+    receives the task's progress, questions and result.
 
     Args:
-        call: What the bridge has sent.
+        call: The bridge's message.
         task: The task.
         send: Sends the bridge a message.
         send_result: Sends the bridge a result; called once, unless the bridge leaves.
@@ -94,23 +94,23 @@ class _TaskFollower:
         self._numbers: set[int] = set()
 
     def start(self) -> None:
-        """Tell the bridge where the task is, and of each change."""
+        """Send the task's state, and each change."""
         self.task.watch(self._tell)
         self._tell()
 
     def stop(self) -> None:
-        """Tell the bridge nothing more."""
+        """Send nothing more."""
         self.task.unwatch(self._tell)
 
     def leave(self) -> None:
-        """Answer the bridge, whose client has stopped waiting; the task goes on."""
+        """Answer the bridge, whose client has stopped waiting; the task continues."""
         self.stop()
         result = Result([Text(_LEFT)], is_error=True)
         packed, _ = content_blocks.pack_result(self.call_id, result, stopped="cancelled")
         self._send(packed)
 
     def answer(self, answer: messages.Answer) -> None:
-        """Pass on what became of a question."""
+        """Pass on the answer to a question."""
         for key, question in self.task.questions.items():
             if question.question == answer.question:
                 action = "cancel" if answer.error is not None else answer.action
@@ -145,8 +145,8 @@ class TaskCalls:
         store: All tasks of the kernel.
         cancel: Stops a call, for a reason.
         send: Sends the bridge a message.
-        open_calls: The conversation's calls that are no tasks and have no result, by id; other
-            threads remove them.
+        open_calls: The conversation's ordinary calls without a result, by id; other threads remove
+            them.
     """
 
     def __init__(
@@ -163,21 +163,21 @@ class TaskCalls:
         self._calls: dict[int, _TaskCall | None] = {}
         """None: the call is about to become a task."""
         self._offers: dict[int, messages.Call] = {}
-        """Calls that become tasks when their clients give them up."""
+        """Calls that become tasks when their clients give up."""
         self._followers: dict[int, _TaskFollower] = {}
         self._sent: dict[int, Task] = {}
-        """The results of kept calls that the bridge was sent lately; it may give them back."""
+        """Recently sent results of kept calls, which the bridge may give back."""
         self._waiting: set[Callable[[], None]] = set()
-        """What unwatches the tasks that the bridge waits for."""
+        """Functions that unwatch the tasks that the bridge waits for."""
 
     def has(self, call_id: int) -> bool:
-        """Return whether a call is a task, or just becomes one; on any thread."""
+        """Return whether a call is a task, or is becoming one; on any thread."""
         return call_id in self._calls
 
     def add(self, call_id: int, owner: str) -> None:
-        """Make an open call a task, unless it has ended, and tell the bridge."""
+        """Make an open call a task, unless it has ended, and send its state."""
         follower = self._followers.pop(call_id, None)
-        if follower is not None:  # it is one that somebody else has started
+        if follower is not None:  # another bridge has started it
             self._send_state(call_id, follower.task)
             follower.leave()
             return
@@ -186,7 +186,7 @@ class TaskCalls:
             self._send_state(call_id, task)
 
     def keep(self, call: messages.Call) -> None:
-        """Do with a call what the bridge has said; its result has not been handed over."""
+        """Keep a call as the bridge has requested; its result was not sent yet."""
         assert call.keep is not None
         if call.keep.how == "task":
             self.add(call.id, call.keep.owner)
@@ -200,7 +200,7 @@ class TaskCalls:
         self._store.kept_calls.add(call.keep.owner, call.arguments, open_call.call, share)
 
     def join(self, call: messages.Call) -> bool:
-        """Let the bridge wait for the same call if it goes on or has ended unseen; else False."""
+        """Let the bridge wait for an identical kept call; return False if there is none."""
         assert call.keep is not None
         if call.keep.how != "give_up":
             return False
@@ -220,7 +220,11 @@ class TaskCalls:
             self._follow(message, task)
 
     def leave(self, call_id: int) -> bool:
-        """Let a call go on without the bridge, or take its result back; False: it is none such."""
+        """Let a call continue without its bridge, or take its result back.
+
+        Returns:
+            False if the call is not a task and does not become one.
+        """
         sent = self._sent.pop(call_id, None)
         if sent is not None:
             self._store.give_back(sent)
@@ -231,7 +235,7 @@ class TaskCalls:
             return True
         task_call = self._calls.get(call_id)
         if task_call is not None and not task_call.is_kept:
-            # Bridges cancel no call whose client knows the task: nobody has the id of this one.
+            # Bridges never cancel a call whose client knows the task, so this task's id is unknown.
             self._cancel(task_call.task.call, _CANCELLED)
             return True
         if (offer := self._find_offer(call_id)) is None or offer.keep is None:
@@ -241,14 +245,14 @@ class TaskCalls:
         return True
 
     def pass_answer(self, answer: messages.Answer) -> bool:
-        """Pass on the answer to a task's question; False: the bridge follows no such task."""
+        """Pass on the answer to a task's question; False if the bridge does not follow it."""
         follower = self._followers.get(answer.id)
         if follower is not None:
             follower.answer(answer)
         return follower is not None
 
     def close(self) -> None:
-        """Tell the bridge nothing more: it is gone. Tasks go on, and what becomes one by this."""
+        """Send nothing more: the bridge has disconnected. Kept calls become tasks and continue."""
         for call_id in tuple(self._offers):
             self.leave(call_id)
         for follower in self._followers.values():
@@ -258,7 +262,7 @@ class TaskCalls:
         self._sent.clear()
 
     def hold(self, call_id: int, call: Call, result: Result) -> None:
-        """Hold the result of a call, which the bridge was just sent, if it may be given back."""
+        """Hold the result that was just sent for a call, if the bridge may give it back."""
         offer = self._offers.pop(call_id, None)
         if offer is None or offer.keep is None or call.began is None:
             return
@@ -271,11 +275,11 @@ class TaskCalls:
         loop.call_later(messages.HOLD_SECONDS, self._sent.pop, call_id, None)
 
     def _take_over(self, call_id: int, owner: str, *, is_kept: bool) -> Task | None:
-        """Return the task of a call, which it becomes by this; None if it has ended."""
+        """Make a call a task, and return that; None if the call has ended."""
         task_call = self._calls.get(call_id)
         if task_call is not None:
             return task_call.task
-        self._calls[call_id] = None  # whoever finds it no longer open looks for it here
+        self._calls[call_id] = None  # first, for threads that no longer find it among open calls
         open_call = self._open_calls.pop(call_id, None)
         if open_call is None:
             del self._calls[call_id]
@@ -284,12 +288,12 @@ class TaskCalls:
         self._calls[call_id] = _TaskCall(task, open_call.close, is_kept)
         if open_call.last_progress is not None:
             task.take_progress(open_call.last_progress)
-        for question in open_call.open_questions:  # the bridge may no longer ask them
+        for question in open_call.open_questions:  # the task's clients answer them from now on
             self.take(question.model_copy(update={"id": call_id}))
         return task
 
     def _share(self, call_id: int, owner: str) -> Task | None:
-        """Let others wait for a call of this bridge, whose client may also wait for it."""
+        """Let other clients wait for a call of this bridge; its own client may still wait."""
         is_task = call_id in self._calls
         offer = self._find_offer(call_id)
         self._offers.pop(call_id, None)
@@ -300,7 +304,7 @@ class TaskCalls:
         return task
 
     def _find_offer(self, call_id: int) -> messages.Call | None:
-        """Return what the bridge has sent, if the call goes on when it is given up now."""
+        """Return the bridge's message if the call would continue without its client."""
         offer, open_call = self._offers.get(call_id), self._open_calls.get(call_id)
         if offer is None or offer.keep is None or open_call is None:
             return None
@@ -311,10 +315,10 @@ class TaskCalls:
         self._followers[call.id] = follower
         follower.start()
 
-    # -- what a task's call hands in ---------------------------------------------------------------
+    # -- messages from a task's call ---------------------------------------------------------------
 
     def take(self, message: messages.Progress | messages.Ask | messages.Withdraw) -> bool:
-        """Take what a call reports or asks; return whether it is a task."""
+        """Take progress or a question of a call; return whether the call is a task."""
         task_call = self._calls.get(message.id)
         if task_call is None:
             return False
@@ -343,10 +347,10 @@ class TaskCalls:
         end = task_call.task.call.describe_end()
         self._send(*content_blocks.pack_result(call_id, brief, **end))
 
-    # -- what the bridge asks ----------------------------------------------------------------------
+    # -- requests of the bridge --------------------------------------------------------------------
 
     def answer_request(self, request: messages.TaskRequest) -> None:
-        """Do what the bridge wants of a task, and tell it the task's state."""
+        """Handle a request about a task, and send the task's state."""
         task = self._store.find(request.task, request.owner)
         match request:
             case _ if task is None:
@@ -365,7 +369,7 @@ class TaskCalls:
         self._send_state(request.id, task)
 
     def _send_result(self, follower: _TaskFollower, result: Result) -> None:
-        """Send a bridge that has waited for a task its result, as that of its call."""
+        """Send a task's result to a bridge that waited for it as for a call."""
         self._followers.pop(follower.call_id, None)
         self._store.kept_calls.note_taken(follower.task)
         self._note_sent(follower.call_id, follower.task)
@@ -373,7 +377,7 @@ class TaskCalls:
         self._send(packed, attachments)
 
     def _send_next_state(self, request_id: int, task: Task) -> None:
-        """Tell the bridge of the next change of a task, or that there was none for a while."""
+        """Send a task's state after its next change, or after a while without one."""
 
         def tell() -> None:
             unwatch()
@@ -389,7 +393,7 @@ class TaskCalls:
         task.watch(tell)
 
     def _tell_client(self, request_id: int, task: Task) -> None:
-        """Tell the bridge a task's state for its client, which has the result with it."""
+        """Send a task's state, with its result, for delivery to the client."""
         if task.result is not None:
             self._store.kept_calls.note_taken(task)
         self._send_state(request_id, task)
@@ -409,7 +413,7 @@ class TaskCalls:
 def _pack(
     call_id: int, result: Result, about_call: dict[str, Any]
 ) -> tuple[messages.Returned, list[bytes]]:
-    """Return the message of a result, or of why it cannot be sent."""
+    """Return the message for a result, or for the error if it cannot be sent."""
     try:
         packed, attachments = content_blocks.pack_result(call_id, result, **about_call)
         frames.encode(packed, attachments)

@@ -1,6 +1,6 @@
-"""Has the tasks of one kernel, and forgets them some time after their ends.
+"""Holds the tasks of one kernel, and drops them some time after their end.
 
-Belongs to the endpoint's thread; `TaskStore.list_tasks` may be called on any.
+Belongs to the endpoint's thread; `TaskStore.list_tasks` may be called on any thread.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.wire import messages, task_ids
 
 MAX_ENDED = 1_000
-"""Tasks that have ended and are not forgotten; beyond it, the oldest of whoever has the most is."""
+"""Ended tasks that are kept; above that, the oldest task of the owner with the most is dropped."""
 _DROPPED = (
     "The task's result was dropped: all results of tasks together may take up {most:,} bytes in "
     "the kernel (the setting `max_resource_bytes`). Call the tool again."
@@ -35,10 +35,10 @@ class TaskStore:
     Args:
         kernel_id: Id of the kernel's record. It is part of each task's id, so that bridges know
             which kernel to ask.
-        ttl: Seconds for which a task is found after its end, and for which its questions wait.
-        max_bytes: Bytes of all results together; the oldest ones are dropped.
-        reserve: Called with the bytes that all results take, whenever that has changed: originals
-            of results share the memory with them, and give way.
+        ttl: Seconds for which a task is kept after its end, and for which its questions wait.
+        max_bytes: Bytes of all results together; the oldest results are dropped.
+        reserve: Called with the bytes of all results whenever that changes: originals of results
+            share the same memory, and expire to make room.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class TaskStore:
         self._max_bytes = max_bytes
         self._reserve = reserve
         self.kept_calls = KeptCalls()
-        """Calls whose results nobody has got yet."""
+        """Calls whose results were not delivered yet."""
         self._tasks: dict[str, Task] = {}
         self._ended: OrderedDict[str, int] = OrderedDict()
-        """The tasks that have ended, in that order, and the bytes of their results."""
+        """Ids of ended tasks, in the order of their ends, with the bytes of their results."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        """What will forget them."""
+        """The timers that drop them."""
 
     def add(self, owner: str, call: Call, elicitations: Elicitations) -> Task:
         """Make a call a task.
 
         Args:
-            owner: Whose it is.
+            owner: Who may see it.
             call: The call, which has not ended.
             elicitations: The call's questions.
         """
@@ -74,10 +74,10 @@ class TaskStore:
         return task
 
     def hold(self, owner: str, call: Call, result: Result) -> Task:
-        """Return a task that has a result which was just sent, for as long as it may come back.
+        """Return a task for a result that was just sent, kept while the bridge may give it back.
 
         Args:
-            owner: Whose it is.
+            owner: Who may see it.
             call: The call, which has ended.
             result: Its result.
         """
@@ -87,7 +87,7 @@ class TaskStore:
         return task
 
     def give_back(self, task: Task) -> None:
-        """Let the same call find a task's result: the client to which it was sent had given up."""
+        """Let the same call find a task's result again: its client had given up waiting."""
         if task.id in self._ended:
             self.kept_calls.give_back(task)
             self._forget_in(task, self._ttl)
@@ -99,16 +99,16 @@ class TaskStore:
         return task
 
     def find(self, task_id: str, owner: str) -> Task | None:
-        """Return a task by its id; None if this owner has no such task, or it was forgotten."""
+        """Return a task by its id; None if this owner has no such task, or it was dropped."""
         task = self._tasks.get(task_id)
         return task if task is not None and task.owner == owner else None
 
     def list_tasks(self) -> tuple[Task, ...]:
-        """Return the tasks, in the order in which they were made."""
+        """Return all tasks, oldest first."""
         return tuple(self._tasks.values())
 
     def end(self, task: Task, result: Result) -> None:
-        """Take the result of a task's call; the task is forgotten in time."""
+        """Take the result of a task's call; the task is dropped after its time."""
         self._end(task, result, self._ttl)
 
     def _end(self, task: Task, result: Result, seconds: float) -> None:
@@ -127,7 +127,7 @@ class TaskStore:
         self._timers[task.id] = loop.call_later(seconds, self._forget, task.id)
 
     def limit_question(self, task: Task, question: messages.Ask) -> None:
-        """End a question that nobody answers in time: the main thread may be waiting."""
+        """Limit the time for an answer: the main thread may be waiting for it."""
         error = CannotElicit(f"Nobody answered the tool's question within {self._ttl / 60:g} min.")
 
         def refuse() -> None:
@@ -143,7 +143,7 @@ class TaskStore:
             self._reserve(sum(self._ended.values()))
 
     def _drop_results(self, newest: str) -> None:
-        """Drop the oldest results until the others have room, or the newest if it never has."""
+        """Drop the oldest results until the rest fits; the newest if it is too large by itself."""
         if self._ended[newest] > self._max_bytes:
             self._drop_result(newest)
         while sum(self._ended.values()) > self._max_bytes:
@@ -154,10 +154,10 @@ class TaskStore:
         self._ended[task_id] = 0
         task = self._tasks[task_id]
         task.end(Result([Text(_DROPPED.format(most=self._max_bytes))], is_error=True))
-        self.kept_calls.forget(task)  # the same call runs, as the text says
+        self.kept_calls.forget(task)  # so that the same call runs again
 
     def _find_oldest(self, sizes: Mapping[str, int]) -> str:
-        """Return the oldest ended task that takes anything, of the owner who takes the most."""
+        """Return the oldest ended task with a size, of the owner with the largest total."""
         shares: Counter[str] = Counter()
         for task_id, size in sizes.items():
             shares[self._tasks[task_id].owner] += size
@@ -168,29 +168,29 @@ class TaskStore:
 @dataclass(eq=False)
 class _KeptCall:
     work: Call | Task
-    """The task that the call has become, or the call."""
+    """The call, or the task that it has become."""
     make_task: Callable[[], Task | None]
-    """Makes it a task; None: its client has just got the result."""
+    """Makes it a task; returns None if its client has just received the result."""
     declaration: object
-    """That of its tool when it came."""
+    """Of its tool at its arrival."""
     is_taken: bool = False
-    """Whether a client was sent the result, and has not given it back."""
+    """Whether the result was sent to a client, which has not given it back."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to be found."""
+        """Whether its result can no longer be found."""
         if isinstance(self.work, Call):  # its result may be about to be sent
             return self.work.has_ended and monotonic() - self.work.since > messages.HOLD_SECONDS
         return self.work.ends is not None and self.work.ends <= time.time()
 
 
 class KeptCalls:
-    """The calls of one kernel that the same call again finds."""
+    """The calls of one kernel that an identical later call finds."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _KeptCall] = {}
         self.find_declaration: Callable[[str], object] = lambda _: None
-        """Returns the declaration of a tool, another one after each change; called on the
+        """Returns the declaration of a tool, a new object after each change; called on the
         endpoint's thread."""
 
     def add(
@@ -200,13 +200,13 @@ class KeptCalls:
         call: Call,
         make_task: Callable[[], Task | None],
     ) -> None:
-        """Let the same call find this one, which has not begun.
+        """Let an identical call find this one, which has not begun.
 
         Args:
-            owner: Whose it is.
+            owner: Who may see it.
             arguments: As the client gave them.
             call: The call.
-            make_task: Makes it a task; returns None if its client has got the result.
+            make_task: Makes it a task; returns None if its client has received the result.
         """
         self._calls = {key: entry for key, entry in self._calls.items() if not entry.is_over}
         key = _make_key(owner, call.tool, arguments)
@@ -219,7 +219,7 @@ class KeptCalls:
                 entry.work = task
 
     def find(self, owner: str, tool: str, arguments: dict[str, Any]) -> Task | None:
-        """Return the task that the same call has become; None if it has to run."""
+        """Return the task of an identical call; None if the call has to run."""
         key = _make_key(owner, tool, arguments)
         entry = self._calls.get(key)
         if entry is None or entry.is_taken:
@@ -233,13 +233,13 @@ class KeptCalls:
         return None
 
     def note_taken(self, task: Task) -> None:
-        """Note that a client was sent a task's result: the same call has to run."""
+        """Note that a task's result was sent: an identical call has to run."""
         self._mark(task, is_taken=True)
 
     def give_back(self, task: Task) -> None:
-        """Let the same call find a result that was sent: its client had given the call up.
+        """Let an identical call find a result that was sent: its client had given up waiting.
 
-        Nothing happens if the same call has run since.
+        Does nothing if an identical call has run since.
         """
         self._mark(task, is_taken=False)
 
@@ -249,7 +249,7 @@ class KeptCalls:
                 entry.is_taken = is_taken
 
     def forget(self, task: Task) -> None:
-        """Forget the call of a task that is gone."""
+        """Drop the call of a dropped task."""
         for key, entry in tuple(self._calls.items()):
             if entry.work is task:
                 del self._calls[key]
