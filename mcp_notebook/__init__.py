@@ -1,8 +1,9 @@
 """A Jupyter notebook whose cells are tools for an AI assistant.
 
-``%load_ext mcp_notebook`` in a notebook, a ``%%mcp_tool`` cell with a function, and any MCP client
-calls that function in the live kernel. Importing this package loads neither IPython nor mcp: public
-names are loaded when they are first used.
+Run ``%load_ext mcp_notebook`` and a ``%%mcp_tool`` cell with a function, and any MCP client can
+call
+that function in the live kernel. Importing this package loads neither IPython nor mcp: public names
+are loaded when they are first used.
 """
 
 import importlib
@@ -72,5 +73,5 @@ def __dir__() -> list[str]:
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
-    """Return where Jupyter Server finds its extension; it looks for this name."""
+    """Return the module of the Jupyter Server extension; Jupyter Server calls this by name."""
     return [{"module": f"{__name__}.jupyter.extension"}]

@@ -1,7 +1,8 @@
-"""``mcp-notebook``, and ``python -m mcp_notebook``: bridges at once, all else by way of `cli`.
+"""``mcp-notebook`` and ``python -m mcp_notebook``: starts bridges directly, all else through `cli`.
 
-Clients mostly start ``mcp-notebook stdio``, and wait. `cli`, whose library loads pydantic to read
-the options, would take a fifth of that time, and 2 MB.
+Clients mostly start ``mcp-notebook stdio`` and wait for it. `cli`, whose library imports pydantic
+to
+parse the options, would add a fifth to that time, and 2 MB.
 """
 
 import sys
@@ -12,11 +13,11 @@ from mcp_notebook.settings.settings import Settings
 
 _BRIDGES = {"serve": run_http_bridge, "stdio": run_stdio_bridge}
 _UNUSUAL = frozenset("*?[~$%")
-"""Characters that `cli` may replace, on Windows."""
+"""Characters that `cli` expands on Windows."""
 
 
 def main() -> None:
-    """Run the command; exit as `cli.main.main`."""
+    """Run the command, with the exit status of `cli.main.main`."""
     verb, *words = sys.argv[1:] or [""]
     if verb not in _BRIDGES or any(word[:1] == "-" or _UNUSUAL & {*word} for word in words):
         from mcp_notebook.cli import main as cli  # noqa: PLC0415 - takes a tenth of a second

@@ -4,42 +4,46 @@
 
     McpNotebookError
     ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
-    │   └── NoSuchTool         the author named a tool that the notebook does not have
-    ├── NoSuchQuestion         the author answered a question about consent that is not open
-    ├── CallError              a call failed: the client gets it as a result with isError
-    │   ├── ToolError          raised by an author on purpose: its text is for the model
+    │   └── NoSuchTool         the notebook has no tool of the name that its author wrote
+    ├── NoSuchQuestion         the author answered a consent question that is not open
+    ├── CallError              a call failed: the client gets a result with isError
+    │   ├── ToolError          raised by an author on purpose, with a text for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
     │   ├── InvalidResult      the tool's return value does not fit its output schema
     │   ├── UnknownTool        no tool has that name (-32602 in the protocol)
-    │   ├── ToolGone           a tool had that name some minutes ago
-    │   ├── UnknownState       no call waits for this answer (-32602 in the protocol)
+    │   ├── ToolGone           a tool had that name until recently
+    │   ├── UnknownState       no call is waiting for this answer (-32602 in the protocol)
     │   ├── UnknownResource    no resource has that URI, or it has expired (-32602)
     │   ├── ResourceFailed     a resource's content cannot be made (-32603)
-    │   ├── AmbiguousTool      several notebooks have a tool of that name
+    │   ├── AmbiguousTool      several notebooks have a tool with that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
-    │   ├── ConsentDenied      a person had to agree to the call and did not
-    │   ├── NotConfirmed       the kernel does not know that a person has agreed to the call
+    │   ├── ConsentDenied      nobody approved the call
+    │   ├── NotConfirmed       the kernel has no approval of the call
     │   ├── Cancelled          the client or the user stopped the call
-    │   ├── TimedOut           its time limit stopped the call
+    │   ├── TimedOut           the call exceeded its time limit
     │   └── KernelGone         the kernel died, restarted or unloaded the extension
     ├── LinkError              the link between kernel and bridge failed
     │   ├── FrameError         the bytes are not a frame of the link's protocol
-    │   │   └── FrameTooLarge  a message has more bytes than a frame may
-    │   └── VersionMismatch    the two sides speak different versions of the link
+    │   │   └── FrameTooLarge  a message exceeds the size of a frame
+    │   └── VersionMismatch    the two sides speak different versions of the protocol
     ├── NotebookError          a headless notebook cannot be served
-    │   └── UntrustedNotebook  it is not trusted, and only trusted ones may be run
-    ├── MissingLibrary         what was asked for needs a library that is not installed
+    │   ├── KernelDied         its kernel died while starting
+    │   └── UntrustedNotebook  it is not trusted, and only trusted notebooks may run
+    ├── MissingLibrary         a feature needs a library that is not installed
+    ├── RecordingError         calls cannot be recorded, or repeated from a file
     ├── BridgeError            the background bridge cannot be started or stopped
     ├── ClientError            a client's settings cannot be read or changed
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
-    ├── RemoteError            `mcp-notebook connect` cannot use a remote server as it is
-    │   ├── Unreachable        a request did not reach it; a later one may
+    ├── RemoteError            `mcp-notebook connect` cannot use a remote server
+    │   ├── Unreachable        a request did not reach the server; a later one may
     │   ├── ConnectionLost     the connection ended before the answer
-    │   └── SessionLost        it does not know the client's session (any more)
-    └── SettingsError          an option or environment variable has an invalid value
+    │   ├── LaunchEnded        the Binder's server has ended; another can be launched
+    │   └── SessionLost        the server does not know the client's session
+    ├── IssuerUnreachable      the issuer of access tokens does not answer
+    └── SettingsError          an option, variable or file has an invalid value
 
-Each message names the thing, the cause and the next step. In every process.
+Each message names the thing, the cause and the next step. Used in every process.
 """
 
 from mcp_notebook.text.wording import suggest
@@ -53,7 +57,7 @@ class DefinitionError(McpNotebookError):
     """A tool cannot be declared as written. The message is for its author."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython calls this. The message says everything; our frames would add nothing.
+        # IPython calls this. The message says everything, so no traceback is shown.
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -62,7 +66,7 @@ class NoSuchTool(DefinitionError, KeyError):
 
     Args:
         name: The name.
-        names: The names of its tools, for a suggestion.
+        names: The names of the notebook's tools, for a suggestion.
     """
 
     def __init__(self, name: object, names: tuple[str, ...] = ()) -> None:
@@ -75,18 +79,18 @@ class NoSuchTool(DefinitionError, KeyError):
 
 
 class NoSuchQuestion(McpNotebookError):
-    """Somebody answered a question about consent that is not open.
+    """The author answered a consent question that is not open.
 
     Args:
-        number: Of the question.
-        open_numbers: Those of the questions that are open.
+        number: The number of the question.
+        open_numbers: The numbers of the open questions.
     """
 
     def __init__(self, number: int, open_numbers: tuple[int, ...]) -> None:
         open_ones = ", ".join(map(str, open_numbers)) or "none"
         super().__init__(
-            f"Question {number} is not open: it was answered, nobody answered it in time, or its "
-            f"call was withdrawn. Open questions: {open_ones}."
+            f"Question {number} is not open: it was answered, it timed out, or its call was "
+            f"withdrawn. Open questions: {open_ones}."
         )
 
 
@@ -95,7 +99,7 @@ class CallError(McpNotebookError):
 
 
 class ToolError(CallError):
-    """Raise this in a tool to fail with exactly this message, without a traceback."""
+    """Raise this in a tool to fail with exactly this message and no traceback."""
 
 
 class InvalidArguments(CallError):
@@ -123,12 +127,12 @@ class UnknownTool(CallError):
 
 
 class ToolGone(CallError):
-    """The client called a tool that was there some minutes ago.
+    """The client called a tool that existed until recently.
 
     Args:
         name: The name in the client's request.
-        explanation: What became of it and what brings it back, as sentences.
-        notebook: The notebook that had the tool, if it is known.
+        explanation: What became of it and how to bring it back, as sentences.
+        notebook: The notebook that had the tool; None if unknown.
     """
 
     def __init__(self, name: str, explanation: str, *, notebook: str | None = None) -> None:
@@ -138,10 +142,10 @@ class ToolGone(CallError):
 
 
 class AmbiguousTool(CallError):
-    """The client called a bare name that several open notebooks offer.
+    """The client called a tool name that several open notebooks have.
 
     Args:
-        name: The bare name.
+        name: The name without a notebook.
         candidates: The names to call instead.
     """
 
@@ -150,52 +154,53 @@ class AmbiguousTool(CallError):
         self.candidates = candidates
         super().__init__(
             f"Several open notebooks have a tool {name!r}, so this call did not run. "
-            f"Call {' or '.join(map(repr, candidates))} instead. If your tools do not include "
-            "these, list them again, or ask the user to close one of the notebooks."
+            f"Call {' or '.join(map(repr, candidates))} instead. If your list of tools does not "
+            "include these, refresh it, or ask the user to close one of the notebooks."
         )
 
 
 class UnknownState(CallError):
-    """The client continues a call that is not waiting for it."""
+    """The client answered a call that is not waiting for an answer."""
 
     def __init__(self) -> None:
         super().__init__(
-            "Invalid or expired requestState: no call of this tool with these arguments waits for "
-            "it. Call the tool again, without the state."
+            "Invalid or expired requestState: no call of this tool with these arguments is waiting "
+            "for it. Call the tool again without the state."
         )
 
 
 class UnknownResource(CallError):
-    """The client asked for a resource that does not exist, or no longer.
+    """The client requested a resource that does not exist or has expired.
 
     Args:
         uri: The URI in the client's request.
-        message: The whole message; None for the standard one.
-        expired: Whether the resource existed.
+        message: The whole message; None for the default.
+        expired: Whether the resource has expired.
     """
 
     def __init__(self, uri: str, message: str | None = None, *, expired: bool = False) -> None:
         self.uri = uri
         if not uri.startswith("notebook://"):
             reason = (
-                "the address of a result begins with notebook://. Copy it whole from the result "
-                "that was shortened"
+                "its address does not begin with notebook://. Copy the whole address from the "
+                "shortened result"
             )
         elif expired:
             reason = (
-                "it has expired, because the notebook's kernel keeps only the most recent ones "
-                "(the limit max_resource_bytes). Call the tool again"
+                "it has expired, because the notebook's kernel keeps only recent resources (limit "
+                "max_resource_bytes). Call the tool again"
             )
         else:
             reason = (
                 "it does not exist. Resources are lost when the kernel restarts. Check the "
-                "address, or call the tool again"
+                "address, "
+                "or call the tool again"
             )
         super().__init__(message or f"The resource {uri!r} cannot be read: {reason}.")
 
 
 class ResourceFailed(CallError):
-    """The content of a resource cannot be made or sent."""
+    """The content of a resource cannot be created or sent."""
 
 
 class CannotElicit(CallError):
@@ -216,26 +221,26 @@ class InvalidAnswer(CallError):
 
 
 class ConsentDenied(CallError):
-    """A person had to agree to the call, and said no, did not answer, or could not be asked."""
+    """A person declined the call, did not answer, or could not be asked."""
 
 
 class NotConfirmed(CallError):
-    """The kernel refuses a call that nobody has agreed to, of a tool that asks before each call.
+    """The kernel refuses a call without approval, of a tool that requires it.
 
     Args:
         tool: Name of the tool.
-        was_asked: Whether a person was asked, but about the tool as it was before a change.
+        was_asked: Whether a person approved the call before the tool changed.
     """
 
     def __init__(self, tool: str, *, was_asked: bool) -> None:
         super().__init__(
-            f"The tool {tool!r} was changed after a person had agreed to this call, so it did not "
+            f"The tool {tool!r} was changed after a person had approved this call, so it did not "
             "run. Call it again."
             if was_asked
-            else f"The tool {tool!r} runs only after a person has agreed, and nobody was asked: "
-            "the client's mcp-notebook is older than the notebook's. Upgrade it "
-            "where `mcp-notebook` is started from (`pip install -U mcp-notebook`), and connect "
-            "again."
+            else f"The tool {tool!r} requires a person's approval, but nobody was asked, "
+            f"because the "
+            "client's mcp-notebook is older than the notebook's. Upgrade it in the environment "
+            "that starts `mcp-notebook` (`pip install -U mcp-notebook`), and connect again."
         )
 
 
@@ -249,22 +254,22 @@ class TimedOut(CallError):
     Args:
         tool: Name of the tool.
         seconds: The limit.
-        is_own: Whether the tool's author set it.
-        is_set: Whether anybody set it.
+        is_own: Whether the tool's author set the limit.
+        is_set: Whether the limit was set at all, or is a default.
     """
 
     def __init__(self, tool: str, seconds: float, *, is_own: bool, is_set: bool = True) -> None:
-        change = "Its author set the limit with `timeout=` (`--timeout` in a cell)"
+        change = "Its author set this limit with `timeout=` (`--timeout` in a cell)"
         if not is_own:
             limit = (
                 "the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT"
                 if is_set
                 else "the limit for tools with `run='fork'`"
             )
-            change = f"That is {limit}. A tool can set its own with `timeout=`"
+            change = f"This is {limit}. A tool can set its own with `timeout=`"
         super().__init__(
             f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
-            "Ask for less, or have the limit raised."
+            "Request less, or ask the author to raise the limit."
         )
 
 
@@ -281,18 +286,18 @@ class FrameError(LinkError):
 
 
 class FrameTooLarge(FrameError):
-    """A message has too many bytes, apart from its attachments.
+    """A message is too large, not counting its attachments.
 
     Args:
-        kind: What the message is.
-        size: Its bytes.
-        most: The bytes that it may have.
+        kind: The type of the message.
+        size: Its size in bytes.
+        most: The maximum size in bytes.
     """
 
     def __init__(self, kind: str, size: int, most: int) -> None:
         self.size, self.most = size, most
         super().__init__(
-            f"A {kind!r} message has {size} bytes without its attachments; at most {most} are "
+            f"A {kind!r} message has {size} bytes without its attachments, but at most {most} are "
             "allowed."
         )
 
@@ -310,25 +315,25 @@ class VersionMismatch(LinkError):
         step = (
             "in the notebook's environment, then restart the kernel"
             if older == "kernel"
-            else "where `mcp-notebook` is started from, then restart it"
+            else "in the environment that starts `mcp-notebook`, then restart it"
         )
         super().__init__(
-            f"The kernel's mcp-notebook speaks version {kernel} of the link's protocol, the "
-            f"bridge's version {bridge}. Upgrade mcp-notebook on the {older}'s side: "
+            f"The kernel's mcp-notebook speaks version {kernel} of the link's protocol, but the "
+            f"bridge's speaks version {bridge}. Upgrade mcp-notebook on the {older}'s side: "
             f"`pip install -U mcp-notebook` {step}."
         )
 
 
 class NotebookError(McpNotebookError):
-    """A notebook cannot be run without a frontend, or cannot be served."""
+    """A headless notebook cannot be run or served."""
 
 
 class KernelDied(NotebookError):
-    """The kernel of a notebook ended while it started: another one may not."""
+    """The kernel of a notebook died while starting. A retry may succeed."""
 
 
 class RecordingError(McpNotebookError):
-    """Calls cannot be recorded in a file, or the calls of a file cannot be made again."""
+    """Calls cannot be recorded in a file, or the calls of a file cannot be repeated."""
 
 
 class UntrustedNotebook(NotebookError):
@@ -345,18 +350,18 @@ class UntrustedNotebook(NotebookError):
 
 
 class MissingLibrary(McpNotebookError):
-    """Something needs a library of an extra that is not installed.
+    """A feature needs a library of an extra that is not installed.
 
     Args:
-        purpose: What needs it, as the beginning of a sentence.
-        library: Its name.
-        extra: The extra of mcp-notebook that brings it.
+        purpose: What needs the library, as the beginning of a sentence.
+        library: The name of the library.
+        extra: The extra of mcp-notebook that installs it.
     """
 
     def __init__(self, purpose: str, library: str, extra: str) -> None:
         super().__init__(
-            f"{purpose} the library {library}, which is not installed beside mcp-notebook. "
-            f"Run `pip install 'mcp-notebook[{extra}]'` there, and start it again."
+            f"{purpose} the library {library}, which is not installed in the environment of "
+            f"mcp-notebook. Run `pip install 'mcp-notebook[{extra}]'` there, then start it again."
         )
 
 
@@ -365,7 +370,7 @@ class BridgeError(McpNotebookError):
 
 
 class ClientError(McpNotebookError):
-    """The settings of a client cannot be read or changed as they should be."""
+    """The settings of a client cannot be read or changed."""
 
 
 class TokenError(McpNotebookError):
@@ -373,36 +378,36 @@ class TokenError(McpNotebookError):
 
 
 class RemoteError(McpNotebookError):
-    """A remote server cannot be used as it is."""
+    """A remote server cannot be used."""
 
 
 class Unreachable(RemoteError):
-    """A request did not reach the remote server. The same request may succeed later."""
+    """A request did not reach the remote server. It may succeed later."""
 
 
 class ConnectionLost(RemoteError):
-    """The connection to the remote server ended before the answer: the request may have run."""
+    """The connection to the remote server ended before the answer. The request may have run."""
 
 
 class LaunchEnded(RemoteError):
-    """The server that a Binder started has ended; another one can be started."""
+    """The server that a Binder launched has ended. Another one can be launched."""
 
 
 class SessionLost(RemoteError):
-    """The remote server does not know the client's session: it was restarted, or it expired."""
+    """The remote server does not know the client's session. It may have restarted or expired it."""
 
 
 class SettingsError(McpNotebookError):
-    """An option, an environment variable or a file has a value that cannot be used."""
+    """An option, an environment variable or a file has an invalid value."""
 
 
 class IssuerUnreachable(McpNotebookError):
-    """Whoever issues access tokens cannot be asked about them.
+    """The issuer of access tokens cannot be reached.
 
     Args:
-        issuer: Its address.
-        reason: What went wrong.
+        issuer: The issuer's address.
+        reason: The cause.
     """
 
     def __init__(self, issuer: str, reason: str) -> None:
-        super().__init__(f"the issuer of access tokens, {issuer}, cannot be asked: {reason}")
+        super().__init__(f"the issuer of access tokens, {issuer}, cannot be reached: {reason}")

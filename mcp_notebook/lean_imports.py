@@ -1,8 +1,8 @@
-"""Imports packages without the parts of them that a bridge does not use.
+"""Imports packages without the submodules that a bridge does not need.
 
-Runs in the process of a bridge or a command, before anything else imports those packages. Not in
-kernels, whose users may want all of them: only the debugger is left out of headless ones. What is
-left out can still be imported afterwards.
+Runs in the process of a bridge or a command, before anything else imports those packages. Kernels
+import packages whole, because their users may need everything; only headless kernels skip the
+debugger. A skipped module can still be imported later.
 """
 
 import gc
@@ -17,13 +17,13 @@ from typing import Any
 
 @contextmanager
 def leave_out(*names: str) -> Iterator[None]:
-    """Let packages that are imported in the block find these modules as if not installed.
+    """Hide modules from packages that are imported in the block, as if not installed.
 
     Args:
-        names: Modules that those packages can do without. One that is loaded already stays.
+        names: Modules that those packages do not need. Loaded modules are not hidden.
     """
     absent = [name for name in names if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: not to be found
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None hides it
     try:
         yield
     finally:
@@ -32,13 +32,13 @@ def leave_out(*names: str) -> Iterator[None]:
 
 
 def postpone_names(package: str) -> None:
-    """Let a package's modules be imported without its ``__init__``, which would import all of them.
+    """Postpone a package's ``__init__``, so that single modules can be imported without all others.
 
-    It runs when somebody first asks the package for a name, as in ``from package import name``.
+    It runs when a name is first read from the package, as in ``from package import name``.
 
     Args:
-        package: Its full name; one that is loaded already stays as it is. Each of its modules must
-            be one that can be imported before its ``__init__`` has run.
+        package: The full name of the package; nothing happens if it is loaded. Its modules must be
+            importable before its ``__init__`` has run.
     """
     spec = None if package in sys.modules else find_spec(package)
     if spec is None or spec.loader is None:
@@ -50,9 +50,9 @@ def postpone_names(package: str) -> None:
         nonlocal is_executed
         with lock:
             if not is_executed:
-                is_executed = True  # before: it may ask for names itself
+                is_executed = True  # first, because it may read names itself
                 execute(module)
-        if vars(module)["__getattr__"] is not find_name:  # the package has one itself
+        if vars(module)["__getattr__"] is not find_name:  # the package defines one itself
             return getattr(module, name)
         try:
             return vars(module)[name]

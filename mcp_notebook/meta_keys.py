@@ -1,14 +1,14 @@
-"""The keys of ``_meta``: ours, those of clients, and the rules for those of authors.
+"""The keys of ``_meta``: ours, clients', and the rules for authors' keys.
 
 Pure, in every process. The kernel writes our keys into the ``_meta`` of tools and results; the
-bridge reads some of them and passes all on to clients.
+bridge reads some of them and sends all to clients.
 """
 
 import re
 from typing import Any
 
 PREFIX = "io.github.mcp-notebook/"
-"""The prefix of all our keys: a reverse-DNS name, as MCP recommends. Authors cannot use it."""
+"""The prefix of our keys: a reverse-DNS name, as MCP recommends. Authors cannot use it."""
 
 TAGS = f"{PREFIX}tags"
 """Of a tool: the tags that its author gave it, a list of strings."""
@@ -21,15 +21,14 @@ CACHE = f"{PREFIX}cache"
 CONFIRM = f"{PREFIX}confirm"
 """Of a tool: true if a person is asked before each call."""
 CACHED = f"{PREFIX}cached"
-"""Of a result from the cache: its age, and the time for which the tool's results are cached, in
-seconds."""
+"""Of a result from the cache: its age, and the caching time of the tool, in seconds."""
 
 SHORTENED = f"{PREFIX}shortened"
-"""Of a result whose structured content has not all of the data: what it has of each list."""
+"""Of a result with shortened structured content: which part of each list it has."""
 
 MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
 """Of a tool: the number of characters of a result that Claude Code shows its model in full, at most
-500,000. This key belongs to that client; authors can set it, too."""
+500,000. A key of that client, which authors may also set."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -42,7 +41,7 @@ def describe_key_problem(key: Any) -> str | None:
     """Explain why authors cannot use a key, by the rules for ``_meta`` in MCP's specification.
 
     Returns:
-        The end of a sentence that names the key, or None if they can.
+        The end of a sentence that names the key, or None if the key is valid.
     """
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
@@ -53,7 +52,7 @@ def describe_key_problem(key: Any) -> str | None:
     if key in _RESERVED_NAMES:
         return f"but MCP reserves {key!r}: use another name"
     labels = (match[1] or "").lower().split(".")
-    # Later versions than 2025-06-18 reserve only the second place, also if it is the last.
+    # Versions after 2025-06-18 reserve only the second label, even if it is the last.
     reserved = [label for label in (*labels[:-1], *labels[1:2]) if label in _RESERVED]
     if reserved:
         return f"but MCP reserves keys with {reserved[0]!r} there: use a domain of yours"

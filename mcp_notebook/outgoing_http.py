@@ -1,10 +1,9 @@
-"""The HTTP client with which this package asks other servers, and which proxies it may use.
+"""The HTTP client for requests to other servers, and its use of proxies.
 
-Runs on the event loop of whoever opens a client. A proxy of the environment (``HTTPS_PROXY``,
-``ALL_PROXY``) is used for https to other machines only: it passes on a tunnel there (CONNECT) and
-reads nothing of it. Requests over plain HTTP would show it their tokens and answers, so they go
-straight to their server, as everything for this machine does. Redirections are not followed: they
-could lead a token somewhere else.
+Runs on the caller's event loop. A proxy from the environment (``HTTPS_PROXY``, ``ALL_PROXY``) is
+used only for https to other machines, through a tunnel (CONNECT) that it cannot read. Plain HTTP
+would show it tokens and answers, so those requests go directly to their server, as do all requests
+to this machine. Redirects are not followed: they could send a token elsewhere.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from mcp_notebook.errors import RemoteError
 _DIRECT: Mapping[str, None] = dict.fromkeys(
     ("http://", "all://localhost", "all://127.0.0.1", "all://127.0.0.0/8", "all://[::1]")
 )
-"""What goes through no proxy, whatever the environment says: httpx2's patterns of addresses."""
+"""httpx2's URL patterns of requests that never use a proxy."""
 _DEFAULT_TIMEOUT = httpx2.Timeout(10.0)
 
 
@@ -26,15 +25,14 @@ def open_http_client(
     timeout: float | httpx2.Timeout = _DEFAULT_TIMEOUT,
     max_connections: int | None = 100,
 ) -> httpx2.AsyncClient:
-    """Return a client, to be closed by its caller.
+    """Return a client, which the caller closes.
 
-    A proxy that the environment names but that cannot be used fails the requests that need it, and
-    no others.
+    If the environment names an unusable proxy, only the requests that need it fail.
 
     Args:
-        headers: Those of all requests.
+        headers: Headers of all requests.
         timeout: Seconds for each step of a request.
-        max_connections: That are open at a time; None for any number.
+        max_connections: Maximum number of open connections; None for no limit.
 
     Raises:
         RemoteError: The environment names certificates that cannot be read.
@@ -55,16 +53,16 @@ def open_http_client(
     return httpx2.AsyncClient(
         headers=headers,
         timeout=timeout,
-        transport=httpx2.AsyncHTTPTransport(limits=limits),  # with it, no proxies are looked for
+        transport=httpx2.AsyncHTTPTransport(limits=limits),  # disables the lookup of proxies
         mounts={"https://": _UnusableProxy(problem), **mounts},
     )
 
 
 class _UnusableProxy(httpx2.AsyncBaseTransport):
-    """In place of a proxy that cannot be used.
+    """Stands for an unusable proxy.
 
     Args:
-        problem: Why it cannot.
+        problem: Why it cannot be used.
     """
 
     def __init__(self, problem: str) -> None:

@@ -1,8 +1,8 @@
-"""Spans that leave the process: OpenTelemetry's SDK, set up as its own variables say.
+"""Export of spans with OpenTelemetry's SDK, configured by its own environment variables.
 
-Runs in the bridge and in kernels, in both only if tracing is switched on: the SDK is imported then,
-which takes half a second. The provider is ours alone; the process's global one is never set, as
-the notebook's author may do so at any time.
+Runs in the bridge and in kernels, only if tracing is enabled: importing the SDK takes half a
+second.
+Uses a provider of its own and never sets the global one, which belongs to the notebook's author.
 """
 
 import os
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 CLOSE_LIMIT = 1.0
-"""Seconds that the last spans have to leave the process; a collector may not answer."""
+"""Seconds for exporting the last spans; a collector may not answer."""
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _OTLP = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 """Entry points of OpenTelemetry's own exporter, by protocol."""
 _EXPORTERS = "opentelemetry_traces_exporter"
-"""The group of entry points that all exporters are in."""
+"""The group of entry points of all exporters."""
 
 
 def is_configured(env: Mapping[str, str]) -> bool:
-    """Return whether OpenTelemetry's variables say where spans are to go."""
+    """Return whether OpenTelemetry's variables configure an exporter."""
     exporters = env.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or exporters == "none":
         return False
@@ -37,11 +37,11 @@ def is_configured(env: Mapping[str, str]) -> bool:
 
 
 def open_provider(service: str, env: Mapping[str, str] | None = None) -> "TracerProvider":
-    """Return a provider whose spans go where the variables say; `close_provider` ends it.
+    """Return a provider with the exporters that the variables configure; see `close_provider`.
 
     Args:
-        service: Name of the process among services, if ``OTEL_SERVICE_NAME`` does not say another.
-        env: The environment; None for that of the process, which the exporters read in any case.
+        service: The service name, unless ``OTEL_SERVICE_NAME`` is set.
+        env: The environment; None for that of the process, which exporters read in any case.
 
     Raises:
         MissingLibrary: The SDK or an exporter is not installed.
@@ -59,7 +59,7 @@ def open_provider(service: str, env: Mapping[str, str] | None = None) -> "Tracer
 
 
 def close_provider(provider: "TracerProvider") -> None:
-    """Let the last spans leave, within `CLOSE_LIMIT`."""
+    """Export the last spans, within `CLOSE_LIMIT`."""
     thread = threading.Thread(target=provider.shutdown, name="mcp-notebook-spans", daemon=True)
     thread.start()
     thread.join(CLOSE_LIMIT)
@@ -80,14 +80,14 @@ def _load_exporter(name: str) -> Any:
     if name == "console":
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415 - slow
 
-        return partial(ConsoleSpanExporter, out=sys.stderr)  # stdout is MCP's, over stdio
+        return partial(ConsoleSpanExporter, out=sys.stderr)  # over stdio, stdout belongs to MCP
     from importlib.metadata import entry_points  # noqa: PLC0415 - rarely needed
 
     for entry_point in entry_points(group=_EXPORTERS, name=name):
         try:
             return entry_point.load()
         except ImportError:
-            break  # of half a package
+            break  # half of a package
     library = f"opentelemetry-exporter-{name.replace('_', '-')}"
     raise MissingLibrary(f"The exporter of traces {name!r} needs", library, "observability")
 

@@ -1,16 +1,16 @@
-"""Which signals ask a command to end: SIGTERM, and SIGHUP when its terminal has been closed.
+"""The signals that terminate a command: SIGTERM, and SIGHUP when its terminal is closed.
 
-Pure data for the command line and the bridge, which clean up before they end. SIGINT is not among
-them: it ends a command with an exit code of its own.
+For the command line and the bridge, which clean up before they end. SIGINT is not included: it has
+an exit status of its own.
 """
 
 import signal
 
 
 def list_termination_signals() -> list[signal.Signals]:
-    """Return the signals that end this process, without one that its starter wants ignored.
+    """Return the signals that terminate this process, except ignored ones.
 
-    ``nohup`` ignores SIGHUP so that what it starts outlives the terminal. Windows has no SIGHUP.
+    ``nohup`` ignores SIGHUP so that its command outlives the terminal. Windows has no SIGHUP.
     """
     names = ("SIGTERM", "SIGHUP")
     present = [signal.Signals[name] for name in names if name in signal.Signals.__members__]

@@ -38,7 +38,7 @@ def test_an_ambiguous_name_is_told_with_the_names_to_use():
 def test_an_unknown_resource_says_whether_it_has_expired():
     assert "it has expired" in str(UnknownResource("notebook://k/1", expired=True))
     assert "it does not exist" in str(UnknownResource("notebook://k/1"))
-    assert "begins with notebook://" in str(UnknownResource("table.csv"))
+    assert "does not begin with notebook://" in str(UnknownResource("table.csv"))
     assert str(UnknownResource("notebook://k/1", "Gone.")) == "Gone."
 
 
@@ -50,7 +50,10 @@ def test_a_time_limit_says_who_set_it():
 
 @pytest.mark.parametrize(
     ("kernel", "bridge", "older", "place"),
-    [(1, 2, "kernel", "in the notebook's environment"), (2, 1, "bridge", "is started from")],
+    [
+        (1, 2, "kernel", "in the notebook's environment"),
+        (2, 1, "bridge", "environment that starts"),
+    ],
 )
 def test_a_mismatch_says_which_side_to_upgrade_and_where(kernel, bridge, older, place):
     text = str(VersionMismatch(kernel=kernel, bridge=bridge))

@@ -1,7 +1,7 @@
 """``mcp-notebook audit``: shows the audit log.
 
-Runs without an event loop. The lines go to stdout, what there is to say about them to stderr;
-nothing in them reaches the terminal but text.
+Runs without an event loop. The lines go to stdout and notes about them to stderr. Control
+characters in the log never reach the terminal.
 """
 
 import json
@@ -28,7 +28,7 @@ from mcp_notebook.text.wording import count, make_printable
 _FOLLOW_INTERVAL = 0.2
 """Seconds between two looks for new lines."""
 _FIRST_LINES = 10
-"""Lines of the past that are shown before new ones are followed."""
+"""Old lines that ``--follow`` shows first."""
 _ARGUMENTS_WIDTH = 80
 _HASH_WIDTH = 8
 _STYLES = {
@@ -60,7 +60,8 @@ def audit(  # noqa: PLR0913 - one for each option
     tool: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Only calls of this tool; `sales.*` are those of a notebook."
+            metavar="NAME",
+            help="Only calls of this tool; `sales.*` matches all tools of a notebook.",
         ),
     ] = None,
     caller: Annotated[
@@ -71,24 +72,22 @@ def audit(  # noqa: PLR0913 - one for each option
         typer.Option(
             parser=_parse_moment,
             metavar="AGE",
-            help="Only calls of the last so many seconds (90s), minutes (30m), hours (1h), days "
-            "(2d) or weeks (1w), or since a date and time.",
+            help="Only calls of the last 90s, 30m, 1h, 2d or 1w (seconds, minutes, hours, days or "
+            "weeks), or since a date and time.",
         ),
     ] = None,
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Only calls that have no result.")
-    ] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only calls without a result.")] = False,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="Show the last calls, and new ones as they end."),
+        typer.Option("--follow", "-f", help="Show the last calls, then new calls as they end."),
     ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print each call as one JSON object, for programs.")
     ] = False,
 ) -> None:
-    """Show who called which tool when, and how the calls ended.
+    """Show the audit log: who called which tool, when, and with what outcome.
 
-    The calls that run now come last.
+    Running calls come last.
     """
     query = _Query(tool=tool, caller=caller, since=since, failed=failed)
     _show(Settings.from_environment(), query, as_json=json_, follow=follow)
@@ -96,19 +95,19 @@ def audit(  # noqa: PLR0913 - one for each option
 
 @dataclass(frozen=True, kw_only=True)
 class _Query:
-    """Which lines of the log to show."""
+    """Selects lines of the log."""
 
     tool: str | None = None
     """A shell pattern for the tool's name or its full name, ``<notebook>.<tool>``."""
     caller: str | None = None
     """A shell pattern for the caller's name."""
     since: float | None = None
-    """Only what had not ended then, in seconds since the epoch."""
+    """Only calls that ended later, in seconds since the epoch."""
     failed: bool = False
     """Only calls without a result."""
 
     def matches(self, record: Record) -> bool:
-        """Return whether a line is to be shown."""
+        """Return whether a line is selected."""
         tool, caller = str(record.get("tool", "")), str(record.get("caller", ""))
         names = (tool, f"{record.get('notebook', '')}.{tool}")
         return (
@@ -122,13 +121,13 @@ class _Query:
 def _show(
     settings: Settings, query: _Query, *, as_json: bool = False, follow: bool = False
 ) -> None:
-    """Print the lines of the log, then the calls that run now, or whatever is added.
+    """Print the lines of the log and then the running calls; or follow the log.
 
     Args:
-        settings: Where the log is.
-        query: Which lines to print.
-        as_json: Print them as they are in the log.
-        follow: Print the last lines, and then new ones until somebody interrupts.
+        settings: Names the log file.
+        query: Selects lines.
+        as_json: Print lines as they are in the log.
+        follow: Print the last lines, then new lines until interrupted.
 
     Raises:
         SettingsError: The log cannot be read.
@@ -137,9 +136,9 @@ def _show(
     if not settings.audit:
         print_note("The audit log is turned off. Unset MCP_NOTEBOOK_AUDIT to turn it on.")
     elif not settings.audit_path.exists():
-        waiting = " Its lines are shown as soon as they come." if follow else ""
+        waiting = " New lines will be shown as they come." if follow else ""
         print_note(
-            f"There is no audit log yet: {settings.audit_path} begins when you first start "
+            f"There is no audit log yet. {settings.audit_path} is created by the first "
             f"`mcp-notebook serve`, `mcp-notebook stdio` or `%mcp serve`.{waiting}"
         )
     reader = AuditReader(settings.audit_path)
@@ -183,25 +182,25 @@ def _note_damage(reader: AuditReader) -> None:
 
 def _note_emptiness(settings: Settings, query: _Query) -> None:
     if query == _Query():
-        print_note(f"Nothing is in {settings.audit_path} yet.")
+        print_note(f"{settings.audit_path} is empty.")
     else:
-        print_note(f"Nothing in {settings.audit_path} matches the options.")
+        print_note(f"No line of {settings.audit_path} matches the options.")
 
 
 def _list_running(settings: Settings) -> Iterator[Record]:
-    """Yield the calls that run now, and those that a killed bridge has left, oldest first."""
+    """Yield running calls, and calls that a killed bridge left behind, oldest first."""
     calls = [
         complete(call) if journal.is_left_behind else call
         for journal in find_journals(settings.audit_path)
         for call in journal.calls
-        # The log has the others, or will.
+        # The log has all others, or will have them.
         if journal.is_left_behind or call.get("outcome") == "running"
     ]
     yield from sorted(calls, key=lambda call: str(call.get("time")))
 
 
 def _find_end(record: Record) -> float:
-    """Return when a call ended, now for one that runs, in seconds since the epoch."""
+    """Return when a call ended, in seconds since the epoch; for a running call, the time now."""
     if record.get("outcome") == "running":
         return time.time()
     start, seconds = _read_time(record), record.get("seconds")
@@ -222,7 +221,7 @@ def _read_time(record: Record) -> datetime | None:
 
 
 def _print_all(records: Iterable[Record], write: Callable[[Record], None]) -> int:
-    """Print records, and return how many there were."""
+    """Print records, and return their number."""
     number = 0
     for record in records:
         write(record)
@@ -235,7 +234,7 @@ def _print_json(record: Record) -> None:
 
 
 def _make_printer() -> Callable[[Record], None]:
-    """Return what prints a line for people, in colour if they sit at a terminal."""
+    """Return a function that prints a line for people, in color on a terminal."""
     if not sys.stdout.isatty():
         return lambda record: print_output(" ".join(_describe(record)))
     from rich.console import Console
@@ -294,7 +293,7 @@ def _format_arguments(record: Record) -> str:
 
 
 def _format_error(record: Record) -> str:
-    """Return the error on one line, without the lines of code that failed."""
+    """Return the error on one line, without its traceback."""
     text, _, _ = str(record.get("error", "")).partition("\nTraceback (most recent call last):")
     return _clean(" ".join(text.split()))
 

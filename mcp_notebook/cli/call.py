@@ -1,6 +1,6 @@
-"""``mcp-notebook call TOOL``: makes one call, or stops one.
+"""``mcp-notebook call TOOL``: makes one call; with ``--stop``, stops one or lists all.
 
-Links the tool's kernel directly, without MCP. Results go to stdout, everything else to stderr.
+Talks to kernels over their link, without MCP. Results go to stdout, everything else to stderr.
 """
 
 import getpass
@@ -82,26 +82,24 @@ def call(  # noqa: PLR0913 - one for each option
     notebook: Notebook = None,
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a tool that wants to be confirmed.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     save: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Save pictures and files to this folder.")
+        Path | None, typer.Option(metavar="DIR", help="Save pictures and files in this folder.")
     ] = None,
     stop: Annotated[
         bool,
         typer.Option(
             "--stop",
-            help="Stop a call that waits or runs, also while a cell or the call itself holds its "
-            "kernel. In place of TOOL, give its number, as `%mcp log` shows it (12, or sales:12 "
-            "where two notebooks have a call 12); without a number, the calls are listed.",
+            help="Stop a waiting or running call, even while its kernel is busy. Instead of TOOL, "
+            "give the call's number from `%mcp log`: 12, or sales:12 if several notebooks have a "
+            "call 12. Without a number, list the calls.",
         ),
     ] = False,
 ) -> None:
     """Call a tool and print its result, or stop a call."""
     if stop:
         if context.args or arg or json_ is not None or notebook is not None:
-            context.fail("--stop takes nothing but the number of a call.")
+            context.fail("--stop takes only the number of a call.")
         run_command(stop_call, Settings.from_environment(), tool)
         return
     if tool is None:
@@ -155,19 +153,19 @@ def _explain_extra_argument(word: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A call, as typed in a shell."""
+    """A call as typed in a shell."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Values by parameter."""
     texts: Sequence[tuple[str, str]] = ()
-    """Parameters and texts; the tool's input schema decides what a text means."""
+    """Pairs of parameter and text; the tool's input schema decides what a text means."""
     notebook: Path | None = None
-    """The notebook, which is run unless it is open; None for all open notebooks."""
+    """The notebook, which runs for this call unless it is open; None for all open notebooks."""
     is_confirmed: bool = False
-    """Whether to run a tool that asks before each call without a question."""
+    """Whether to skip the question before a tool that asks for confirmation."""
     save: Path | None = None
-    """Folder for pictures, files and the originals of shortened results; None to only list them."""
+    """Folder for pictures, files and originals of shortened results; None to only list them."""
 
 
 async def call_tool(settings: Settings, call: ToolCall) -> bool:
@@ -175,7 +173,7 @@ async def call_tool(settings: Settings, call: ToolCall) -> bool:
 
     Raises:
         NotebookError: The notebook cannot be run, or no notebook offers a tool.
-        CallError: No such tool exists, its kernel is gone, or the user does not agree to the call.
+        CallError: The tool does not exist, its kernel is gone, or the user declines the call.
     """
     from mcp_notebook.bridge.kernels.running_call import Listener
     from mcp_notebook.bridge.shell_kernels import link_kernels
@@ -212,7 +210,7 @@ def _find_tool(catalog: "Catalog", settings: Settings, call: ToolCall) -> "Catal
 
     Raises:
         NotebookError: No notebook offers a tool.
-        CallError: No such tool exists.
+        CallError: The tool does not exist.
     """
     try:
         return catalog.find(call.tool)
@@ -244,7 +242,7 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
     for name, text in texts:
         if name in arguments:
             raise InvalidArguments(
-                f"The argument {name!r} is given twice. Use --json to pass a list."
+                f"The argument {name!r} was given twice. Use --json to pass a list."
             )
         parameter = schema.get("properties", {}).get(name, {})
         arguments[name] = _parse_value(text, set(_list_types(parameter, schema)))
@@ -252,7 +250,7 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
 
 
 def _parse_value(text: str, allowed: set[str]) -> Any:
-    """Return the value of a text, given the JSON types that are allowed (none: any type)."""
+    """Return the value of a text, given the allowed JSON types (an empty set allows any)."""
     if allowed == {"string"}:
         return text
     try:
@@ -303,16 +301,15 @@ def _list_types(
 async def ask_for_secrets(
     schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a call with the secrets that it lacks, typed without being shown.
+    """Return the arguments with missing secrets, which the user types without echo.
 
-    What stands in a command is seen by other users of the machine, who may list processes, and is
-    kept in the shell's history; what is typed here is not.
-
-    Nobody is asked if stdin is not a terminal: the tool then says what it misses.
+    Arguments of a command are visible to other users in the list of processes, and stay in the
+    shell's history. If stdin is not a terminal, nobody is asked and the tool reports what is
+    missing.
 
     Args:
         schema: The tool's input schema.
-        arguments: What the command says.
+        arguments: The arguments on the command line.
     """
     missing = [
         name
@@ -325,7 +322,7 @@ async def ask_for_secrets(
 
     texts = []
     for name in missing:
-        prompt = f"{make_printable(name)} (is not shown): "
+        prompt = f"{make_printable(name)} (hidden): "
         texts.append((name, await anyio.to_thread.run_sync(getpass.getpass, prompt)))
     return dict(arguments) | read_arguments(texts, schema)
 
@@ -333,10 +330,10 @@ async def ask_for_secrets(
 async def ask_for_consent(
     settings: Settings, entry: "CatalogEntry", arguments: Mapping[str, Any]
 ) -> None:
-    """Ask whoever started the command before the tools that clients are asked about.
+    """Ask the user for confirmation if the tool requires it.
 
     Raises:
-        ConsentDenied: They do not agree, or stdin is not a terminal.
+        ConsentDenied: The user declines, or stdin is not a terminal.
     """
     import anyio.to_thread
 
@@ -348,14 +345,15 @@ async def ask_for_consent(
         return
     if not sys.stdin.isatty():
         raise make_denial(
-            entry.name, "Nobody can be asked: stdin is not a terminal. Add `--yes` to agree to it."
+            entry.name,
+            "Nobody can be asked, because stdin is not a terminal. Add `--yes` to confirm.",
         )
     question = make_question(entry, arguments, caller=Caller(name="mcp-notebook"))
     print_note(write_question(question))
     print_note("Run it? y/N: ", end="")
     answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     if answer.strip().lower() not in _YES:
-        raise make_denial(entry.name, "You did not agree to it.")
+        raise make_denial(entry.name, "You declined.")
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -365,7 +363,7 @@ async def _print_progress(progress: "messages.Progress") -> None:
     done = "" if progress.progress is None else f"{progress.progress:g}"
     if progress.total is not None:
         done += f" of {progress.total:g}"
-    elif progress.message:  # without a total, the number only counts the messages
+    elif progress.message:  # without a total, the number only counts messages
         done = ""
     print_note(f"{done} {progress.message or ''}".strip())
 
@@ -387,13 +385,13 @@ def _print_result(result: Result, call: ToolCall) -> None:
 
 
 def _save_block(block: ContentBlock, call: ToolCall) -> None:
-    """Save a block that cannot be printed, or mention it."""
+    """Save a block that cannot be printed, or mention that it was not saved."""
     assert not isinstance(block, Text | ResourceLink)
     assert isinstance(block.data, bytes)
     kind = type(block).__name__.lower()
     description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
     if call.save is None:
-        print_note(f"{description} not saved. Choose a folder with --save DIR.")
+        print_note(f"{description} not saved; choose a folder with --save DIR")
         return
     path = _save(block.data, _guess_extension(block.mime_type), call.save, call.tool)
     print_note(f"{description} saved as {path}")
@@ -457,19 +455,19 @@ class _StoppableCall:
 
     @property
     def name(self) -> str:
-        """What stands for the call among those of all notebooks."""
+        """The call's name among the calls of all notebooks."""
         return f"{self.label}:{self.info.number}"
 
 
 async def stop_call(settings: Settings, name: str | None) -> None:
-    """Stop a call, and print what became of it; list all calls if there is no name.
+    """Stop a call and print the outcome, or list all calls if no name is given.
 
     Args:
-        settings: Where the kernels' records are.
+        settings: Names the folder of the kernels' records.
         name: ``12`` or ``sales:12``: the call's number in its kernel's log, and its notebook.
 
     Raises:
-        CallError: No call has this name, or several have.
+        CallError: No call has this name, or several do.
         LinkError: The kernel does not answer.
     """
     from mcp_notebook.bridge.kernels import stop_requests
@@ -486,7 +484,7 @@ async def stop_call(settings: Settings, name: str | None) -> None:
 
 
 async def _find_calls(records: Sequence["Record"]) -> list[_StoppableCall]:
-    """Return the calls of all kernels; those that do not answer are named on stderr."""
+    """Return the calls of all kernels; kernels that do not answer are named on stderr."""
     import asyncio
 
     from mcp_notebook.bridge.kernels import stop_requests
@@ -506,10 +504,10 @@ async def _find_calls(records: Sequence["Record"]) -> list[_StoppableCall]:
 
 
 def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
-    """Return the call that is meant.
+    """Return the call that a name refers to.
 
     Raises:
-        CallError: None is, or several may be.
+        CallError: No call has this name, or several do.
     """
     notebook, _, number = name.rpartition(":")
     fitting = [
@@ -522,23 +520,23 @@ def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
         return fitting[0]
     names = ", ".join(call.name for call in fitting or calls)
     if fitting:
-        raise CallError(f"Several calls are {name!r}: write one of {names}.")
-    others = f"These wait or run: {names}." if names else "There is no other call to stop."
-    raise CallError(f"No call {name!r} waits or runs; it may have ended. {others}")
+        raise CallError(f"{name!r} is ambiguous: write one of {names}.")
+    others = f"Waiting or running: {names}." if names else "No other call is waiting or running."
+    raise CallError(f"No call {name!r} is waiting or running; it may have ended. {others}")
 
 
 def _describe_end(call: _StoppableCall, answer: "messages.CallStopped") -> str:
     what = f"{call.name} ({call.info.tool})"
     if answer.tool is None:
-        return f"{what} had ended already."
+        return f"{what} had already ended."
     if answer.is_stopping:
         return (
-            f"Stopped {what}. Its client has an answer, but its code has not reacted yet: "
-            "`mcp-notebook call --stop` lists it until it has."
+            f"Stopped {what}. Its client has been answered, but its code is still running: "
+            "`mcp-notebook call --stop` lists it until it ends."
         )
     if answer.state == "cancelled":
         return f"Stopped {what}."
-    return f"{what} ended by itself meanwhile: {answer.state}."
+    return f"{what} had ended in the meantime: {answer.state}."
 
 
 def _print_calls(calls: Sequence[_StoppableCall]) -> None:

@@ -1,6 +1,6 @@
 """``mcp-notebook connect ADDRESS``: a remote server for a client that only starts commands.
 
-The work is that of `bridge.connect`.
+The implementation is in `bridge.connect`.
 """
 
 from typing import Annotated
@@ -25,19 +25,20 @@ def connect(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="The address of a bridge (it ends in /mcp), or of any page of a Jupyter server, "
-            "as the browser shows it; binder:OWNER/REPO@REF, or a link to a Binder, starts that.",
+            help="The address of a bridge (ending in /mcp), or of any page of a Jupyter "
+            "server as the "
+            "browser shows it. binder:OWNER/REPO@REF, or a Binder link, starts a Binder.",
         ),
     ],
     *,
     token_file: TokenSourceOption = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Connect to another machine without encryption.")
+        bool, typer.Option("--insecure", help="Allow unencrypted connections to another machine.")
     ] = False,
 ) -> None:
-    """Pass a client's messages on to a remote server.
+    """Connect a client that only starts commands to a remote server.
 
-    For clients that can start a command, but not connect over HTTP with a token.
+    For clients that cannot connect over HTTP with a token.
     """
     from mcp_notebook.bridge.connect.command import connect as run_connect
     from mcp_notebook.bridge.connect.credentials import TokenSource

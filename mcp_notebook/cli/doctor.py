@@ -1,4 +1,4 @@
-"""``mcp-notebook doctor [CLIENT]``: argv -> one run of `doctor.examination`."""
+"""``mcp-notebook doctor [CLIENT]``: options of the checks in `doctor.examination`."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ def doctor(
         typer.Option(
             "--name",
             metavar="NAME",
-            help="The server's name in the client (default: all that start mcp-notebook).",
+            help="The server's name in the client (default: all entries for mcp-notebook).",
             parser=parse_server_name,
         ),
     ] = None,
@@ -32,13 +32,13 @@ def doctor(
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
 ) -> None:
-    """Find out why a client has no tools: start what its settings say, as the client would.
+    """Find out why a client has no tools, by connecting as the client would.
 
-    Without CLIENT, look at this machine and at all clients that know mcp-notebook. Nothing is
-    changed. The exit status is 1 if something is wrong.
+    Without CLIENT, check this machine and all clients that have an entry for mcp-notebook. Nothing
+    is changed. The exit status is 1 if there is a problem.
     """
     if file is not None and client is None:
-        context.fail("--file names the settings of one client: write its name before it.")
+        context.fail(f"--file needs a client: `mcp-notebook doctor CLIENT --file {file}`.")
     settings = Settings.from_environment()
     from mcp_notebook.doctor.examination import Examination, examine
 

@@ -1,6 +1,6 @@
-"""How commands look in help, and when they are imported.
+"""Commands that are imported when they run, and whose help shows no Python types.
 
-Runs in the process of the command. Help shows neither Python's types nor braces.
+Runs in the process of the command.
 """
 
 from importlib import import_module
@@ -27,9 +27,9 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose help shows no types of flags, and no braces around what is required.
+    """A command whose help shows no types of flags, and no braces around required arguments.
 
-    Typer would keep the line ends of a docstring in all paragraphs but the first.
+    Paragraphs are joined to one line each; typer does that for the first one only.
     """
 
     def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:  # noqa: A002 - typer's name
@@ -42,14 +42,14 @@ class Command(TyperCommand):
         return _hide_types(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the line about usage."""
+        """Return the words of the usage line."""
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
 
 
 class LazyCommand(Command):
-    """A command whose module is imported when it runs; until then, a name and a line of help."""
+    """A command whose module is imported when it runs; until then, only a name and its help."""
 
     def load(self) -> Any:
         """Import the command's module, and return the command."""
@@ -58,5 +58,5 @@ class LazyCommand(Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Read the arguments as the command itself does; typer runs the context's command."""
+        """Parse the arguments with the real command, which typer then runs."""
         return self.load().make_context(info_name, args, parent=parent, **extra)

@@ -1,6 +1,6 @@
-"""``mcp-notebook install CLIENT``: writes what a client needs into its settings, or prints it.
+"""``mcp-notebook install CLIENT``: adds an entry to a client's settings, or prints it.
 
-What clients need and how their settings are changed is the business of `clients`.
+The entries, and how settings are changed, are defined in `clients`.
 """
 
 from collections.abc import Sequence
@@ -44,21 +44,23 @@ def install(  # noqa: PLR0913 - one for each option
     file: SettingsFile = None,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Overwrite a server of that name with other settings."),
+        typer.Option("--replace", help="Overwrite an existing server of the same name."),
     ] = False,
     dry_run: DryRun = False,
     print_: Annotated[
         bool,
-        typer.Option("--print", help="Print what to copy into the settings, and change nothing."),
+        typer.Option(
+            "--print", help="Print the entry to copy into the settings, and change nothing."
+        ),
     ] = False,
 ) -> None:
-    """Connect a client to your notebooks: write what it needs into its settings.
+    """Connect a client to your notebooks by adding an entry to its settings.
 
-    Notebooks and options of `stdio` may follow CLIENT. Without CLIENT, list those that are on this
-    machine. Comments and the order of the settings stay, and the file before is kept.
+    Notebooks and options of `stdio` may follow CLIENT. Without CLIENT, list the clients on this
+    machine. Comments and the order of the settings are preserved, and a backup is kept.
 
-    The settings of Goose and Continue are YAML, and yours to change: what to paste is printed, and
-    the exit status is 1.
+    The settings of Goose and Continue are YAML, which this command does not change: it prints the
+    entry to paste, and the exit status is 1.
     """
     settings = Settings.from_environment()
     if client is None:
@@ -77,14 +79,14 @@ def install(  # noqa: PLR0913 - one for each option
         _print_snippet(program, server, name, place)
         if print_:
             return
-        print_note("Nothing was written: settings in YAML are yours to change.")
+        print_note("Nothing was written: this command does not change YAML. Paste the lines above.")
         raise typer.Exit(1)
     from mcp_notebook.clients.installation import apply_change, plan_installation
     from mcp_notebook.clients.snippets import list_steps
 
     change = plan_installation(program, place, name, server, replace=replace)
     if not change.is_needed:
-        print_output(f"{program.title} is connected already: {place} has this server.")
+        print_output(f"{program.title} is already connected: {place} has this server.")
         return
     if dry_run:
         print_output(change.format_diff())
@@ -92,12 +94,12 @@ def install(  # noqa: PLR0913 - one for each option
     backup = apply_change(change, settings)
     print_output(f"Connected {program.title}: the server {name!r} is in {place}.")
     if backup is not None:
-        print_note(f"The file before is kept as {backup}.")
+        print_note(f"Backup of the previous file: {backup}.")
     print_note("\n".join(list_steps(program, server)))
 
 
 def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Return the notebooks that words name for `stdio`, and the options, as it is given them."""
+    """Split arguments into notebooks and options of `stdio`."""
     parameters, values = parse_options_of("stdio", context, words)
     options: list[str] = []
     for parameter in parameters:
@@ -106,14 +108,14 @@ def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Pat
             continue
         option = parameter.opts[-1]
         options += [option] if value is True else [f"{option}={text}" for text in value]
-    # Old versions of typer leave them texts here.
+    # Old versions of typer return strings here.
     return [Path(notebook) for notebook in values["notebooks"] or ()], options
 
 
 def _parse_remote(
     context: typer.Context, url: str | None, token_source: str | None
 ) -> Remote | None:
-    """Return the server that ``--url`` names, with the place of its token; None without it.
+    """Return the remote server of ``--url`` and ``--token-file``; None without ``--url``.
 
     Raises:
         RemoteError: The address is not valid.
@@ -124,35 +126,35 @@ def _parse_remote(
         return None
     from mcp_notebook.bridge.connect.addresses import read_address
 
-    read_address(url)  # clients hide what their commands say, so what is wrong is said here
+    read_address(url)  # check now: clients hide the errors of their commands
     return Remote(address=url, token_source=token_source)
 
 
 def _check_presence(client: Client) -> None:
-    """Check that a client is installed, so that its settings are where they usually are.
+    """Check that a client is installed, so that its settings are in their usual place.
 
     Raises:
-        ClientError: The client has left no trace here.
+        ClientError: The client seems not to be installed.
     """
     from mcp_notebook.clients.installation import explain_absence, is_installed
 
     machine = Machine.current()
     if not is_installed(client, machine):
         raise ClientError(
-            f"{explain_absence(client, machine)} Install it and start it once, or say where its "
-            "settings are with --file."
+            f"{explain_absence(client, machine)} Install it and start it once, or name its "
+            "settings file with --file."
         )
 
 
 def _print_snippet(client: Client, server: Server, name: str, file: Path) -> None:
-    """Print what to paste, and beside it where to and what else to do."""
+    """Print the entry to paste, where it belongs, and the next steps."""
     from mcp_notebook.clients.snippets import render_snippet
 
     snippet = render_snippet(client, server, Machine.current(), name, file)
     print_output(snippet.text.rstrip("\n"))
-    notes = [f"This belongs into {snippet.file}.", *snippet.steps]
+    notes = [f"Paste this into {snippet.file}.", *snippet.steps]
     if snippet.link:
-        notes.append(f"Or open this link, and {client.title} adds it:\n{snippet.link}")
+        notes.append(f"Or open this link to add it to {client.title}:\n{snippet.link}")
     print_note("\n" + "\n".join(notes))
 
 
@@ -165,7 +167,7 @@ def _list_clients() -> None:
         for client in CLIENTS.values()
         if is_installed(client, machine)
     ]
-    print_table(["CLIENT", "", "Its settings"], rows)
+    print_table(["Client", "", "Settings file"], rows)
     others = [name for name in CLIENTS if name not in {row[0] for row in rows}]
     print_note(f"\nNot found on this machine: {', '.join(others)}." if others else "")
     print_note("`mcp-notebook install CLIENT` connects one of them.")

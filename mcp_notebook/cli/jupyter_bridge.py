@@ -1,7 +1,7 @@
-"""What the extension of Jupyter Server starts: its bridge; not a command for people.
+"""The bridge process that the Jupyter Server extension starts; not a command for people.
 
-Runs in a process of its own, as ``python -m mcp_notebook.cli.jupyter_bridge``; the work is the
-business of `bridge.jupyter.server_bridge`.
+Runs in a process of its own, as ``python -m mcp_notebook.cli.jupyter_bridge``; the implementation
+is in `bridge.jupyter.server_bridge`.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""``mcp-notebook list``: what notebooks offer, what is missing, and which calls run.
+"""``mcp-notebook list``: the tools of notebooks, the missing tools, and the running calls.
 
-Links kernels directly, without MCP. The table or JSON goes to stdout, everything else to stderr.
+Talks to kernels over their link, without MCP. The table or JSON goes to stdout, everything else to
+stderr.
 """
 
 import json
@@ -46,12 +47,13 @@ def list_(
     allow_errors: AllowErrors = False,
     trusted_only: TrustedOnly = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print all of it as one JSON object, for programs.")
+        bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
 ) -> None:
     """List the tools of all open notebooks, or of one notebook.
 
-    Below the table are the tools that clients do not see, or see under another name, and why.
+    Below the table are the tools that clients do not see, or see under another name, with the
+    reason.
     """
     if context.args:
         context.fail(explain_extra_notebook(context.args[0]))
@@ -60,10 +62,10 @@ def list_(
 
 
 async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bool = False) -> None:
-    """Print the tools of a notebook, or of all open ones: as a table, or as tab-separated lines.
+    """Print the tools of a notebook, or of all open notebooks.
 
-    On stderr follow the tools that clients do not see under their own name, each with the reason,
-    and the calls that run or wait. As JSON, all of it is one object on stdout.
+    The tools that clients do not see under their own name, with the reason, and the running and
+    waiting calls follow on stderr. As JSON, everything is one object on stdout.
 
     Raises:
         NotebookError: The notebook cannot be run.
@@ -74,7 +76,7 @@ async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bo
     absent = find_absent_notebooks(settings) if notebook is None else []
     async with link_kernels(settings, notebook) as kernels:
         missing = (*_find_missing_tools(kernels), *absent)
-        # Before the block ends and shuts down a kernel of our own, which takes a moment.
+        # Print before the block ends: shutting down a kernel of our own takes a moment.
         if as_json:
             print_data(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
             return
@@ -120,7 +122,7 @@ def _print_tools(kernels: "LinkedKernels") -> None:
 
 
 def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) -> dict[str, Any]:
-    """Return what `list_tools` prints as JSON; what MCP has a name for is called as there."""
+    """Return what `list_tools` prints as JSON, with MCP's names where MCP has one."""
     tools = [
         {
             "name": entry.name,
@@ -157,7 +159,7 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
 
 
 def _format_parameters(tool: "messages.ToolInfo") -> str:
-    """Return the parameters as in a signature, optional ones with their default."""
+    """Return the parameters as in a signature, with defaults."""
     root = tool.input_schema
     return ", ".join(
         name

@@ -1,7 +1,7 @@
-"""The ``mcp-notebook`` command: which commands there are, and errors -> one message.
+"""The ``mcp-notebook`` command: the list of commands, and the entry point.
 
-The module of a command has its name and is imported when it runs, so that ``--help`` and shell
-completion are quick.
+Each command is a module of the same name that is imported when it runs, so that ``--help`` and
+shell completion are quick.
 """
 
 from typing import Annotated, Any
@@ -17,17 +17,15 @@ COMMANDS = {
     "serve": "Serve tools over HTTP.",
     "list": "List the tools of all open notebooks, or of one notebook.",
     "call": "Call a tool and print its result, or stop a call.",
-    "install": "Connect a client to your notebooks: write what it needs into its settings.",
-    "uninstall": "Disconnect a client: remove from its settings what `install` wrote.",
-    "doctor": "Find out why a client has no tools: start what its settings say, as the client "
-    "would.",
-    "connect": "Pass a client's messages on to a remote server.",
-    "audit": "Show who called which tool when, and how the calls ended.",
-    "token": "Manage the tokens of those who may use your tools over HTTP, each with its own "
-    "rights.",
+    "install": "Connect a client to your notebooks by adding an entry to its settings.",
+    "uninstall": "Disconnect a client by removing the entry that `install` added.",
+    "doctor": "Find out why a client has no tools, by connecting as the client would.",
+    "connect": "Connect a client that only starts commands to a remote server.",
+    "audit": "Show the audit log: who called which tool, when, and with what outcome.",
+    "token": "Manage the tokens with which others use your tools over HTTP.",
     "settings": "Print all settings: name, value, and where the value comes from.",
 }
-"""The commands, each with the first paragraph of its own help (a test compares them)."""
+"""The commands, with the first paragraph of their help (a test compares them)."""
 
 
 class _Commands(Group):

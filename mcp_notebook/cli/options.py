@@ -1,6 +1,6 @@
 """The arguments and options that commands of ``mcp-notebook`` share, each with its help.
 
-What the values do is the business of `settings` and of the commands.
+What the values mean is defined in `settings` and in the commands.
 """
 
 import re
@@ -25,10 +25,10 @@ def _parse_port(text: str) -> int:
 
 
 def parse_server_name(text: str) -> str:
-    """Return the name of a server in a client, as typed."""
-    # Gemini CLI takes what is before an underscore for the name; TOML would need quotes.
+    """Check the name of a server in a client, and return it."""
+    # Gemini CLI cuts a name at its first underscore; TOML would need quotes for other characters.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", text):
-        raise typer.BadParameter(f"{text!r} is not a name of letters, digits and hyphens.")
+        raise typer.BadParameter(f"{text!r} is not valid: use letters, digits and hyphens.")
     return text
 
 
@@ -36,14 +36,14 @@ Notebooks = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="NOTEBOOK",
-        help="Notebooks to run and serve. Without any, all open notebooks are served.",
+        help="Notebooks to run and serve. If none is given, all open notebooks are served.",
         show_default=False,
     ),
 ]
 Notebook = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="The notebook to use. If it is not open, it is run for this command."
+        metavar="FILE", help="The notebook to use. If it is not open, it runs for this command."
     ),
 ]
 AllowErrors = Annotated[
@@ -54,15 +54,16 @@ Replicas = Annotated[
     typer.Option(
         metavar="NUMBER",
         help="Number of kernels that run each notebook and share its calls (default: 1), or "
-        "`auto`: one per processor, as far as memory allows.",
+        "`auto` for one per processor, as far as memory allows.",
     ),
 ]
 Watch = Annotated[
     bool,
     typer.Option(
         "--watch",
-        help="Run a notebook again, in new kernels, when it is saved with changed code. They take "
-        "over when all cells have run; running calls finish on the old ones.",
+        help="Run a notebook again in new kernels when it is saved with changed code. The new "
+        "kernels "
+        "take over once all cells have run; running calls finish on the old ones.",
     ),
 ]
 TrustedOnly = Annotated[
@@ -75,7 +76,7 @@ MetaTools = Annotated[
     bool,
     typer.Option(
         "--meta-tools",
-        help="Add four tools that list, describe and call the notebooks' tools and get late "
+        help="Add four tools that list, describe and call the notebooks' tools and fetch late "
         "results, for a client that does not notice when the list of tools changes.",
     ),
 ]
@@ -83,8 +84,8 @@ ConfirmDestructive = Annotated[
     bool,
     typer.Option(
         "--confirm-destructive",
-        help="Ask a person before each call of a tool that may delete or overwrite something: of "
-        "all but those with --read-only or --non-destructive.",
+        help="Ask a person before each call of a tool that may delete or overwrite something, that "
+        "is, of any tool not marked --read-only or --non-destructive.",
     ),
 ]
 Host = Annotated[
@@ -109,7 +110,7 @@ TokenFile = Annotated[
 ]
 Certfile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Certificate to encrypt with (TLS), as a PEM file."),
+    typer.Option(metavar="FILE", help="TLS certificate, as a PEM file."),
 ]
 Keyfile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
@@ -122,26 +123,27 @@ OAuthFile = Annotated[
     typer.Option(
         "--oauth-file",
         metavar="FILE",
-        help="Let users of an OAuth issuer or a JupyterHub in, as this TOML file says.",
+        help="TOML file that admits users of an OAuth issuer or a JupyterHub.",
     ),
 ]
 Tools = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="Only tools whose name in their notebook, or NOTEBOOK.TOOL, matches, such as "
-        "'sales.*'. Repeat the option, or use commas, for more.",
+        help="Only tools whose name, or NOTEBOOK.TOOL, matches this pattern, for example "
+        "'sales.*'. Repeat the option or separate patterns by commas.",
     ),
 ]
 Tags = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TAG",
-        help="Only tools that have this tag. Repeat the option, or use commas, for any of several.",
+        help="Only tools with this tag. Repeat the option or separate tags by commas to allow "
+        "several.",
     ),
 ]
 ReadOnly = Annotated[
-    bool, typer.Option("--read-only", help="Only tools that are declared to change nothing.")
+    bool, typer.Option("--read-only", help="Only tools that are declared read-only.")
 ]
 
 ClientName = Annotated[
@@ -157,16 +159,16 @@ Http = Annotated[
     bool,
     typer.Option(
         "--http",
-        help="Connect to the HTTP endpoint instead of starting a command. The token stays where it "
-        "is: in its file, or in MCP_NOTEBOOK_TOKEN.",
+        help="Connect to the HTTP endpoint instead of starting a command. The token stays in its "
+        "file or in MCP_NOTEBOOK_TOKEN.",
     ),
 ]
 Url = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Reach a remote server instead, by `mcp-notebook connect ADDRESS`: that of a bridge, "
-        "or of any page of a Jupyter server.",
+        help="Connect to a remote server instead, with `mcp-notebook connect ADDRESS`: the address "
+        "of a bridge, or of any page of a Jupyter server.",
     ),
 ]
 TokenSourceOption = Annotated[
@@ -174,9 +176,9 @@ TokenSourceOption = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="File with the token for a remote server; env:VARIABLE for an environment variable, "
-        "keyring:NAME for an entry of the system's keyring, made by `keyring set mcp_notebook "
-        "NAME`.",
+        help="File with the token for a remote server, env:VARIABLE for an environment variable, "
+        "or keyring:NAME for an entry of the system's keyring (`keyring set mcp_notebook NAME` "
+        "adds one).",
     ),
 ]
 ServerName = Annotated[
@@ -191,7 +193,7 @@ SettingsFile = Annotated[
     typer.Option(
         "--file",
         metavar="FILE",
-        help="The client's settings, if they are not where they usually are.",
+        help="The client's settings file, if it is not in its usual place.",
     ),
 ]
 DryRun = Annotated[
@@ -199,54 +201,54 @@ DryRun = Annotated[
 ]
 
 TAKES_WORDS = {"allow_extra_args": True}
-"""For the context of a command that checks unexpected words itself, to say where they belong."""
-
+"""Context settings of a command that explains unexpected arguments itself."""
 
 NO_TOOLS = (
     "No open notebook offers a tool. Open one in Jupyter, run `%load_ext mcp_notebook` and a cell "
-    "that begins with `%%mcp_tool`, or choose a notebook to run with `--notebook FILE.ipynb`."
+    "that begins with `%%mcp_tool`, or run a notebook with `--notebook FILE.ipynb`."
 )
 
 
 def explain_extra_notebook(word: str) -> str:
-    """Say how to name a notebook that was given as a plain word."""
+    """Explain how to name a notebook that was given as an argument."""
     return f"Name the notebook with `--notebook {shlex.quote(word)}`."
 
 
 TAKES_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""For the context of a command that also takes options of another one."""
+"""Context settings of a command that also takes the options of another command."""
 
 
 def parse_options_of(
     name: str, context: typer.Context, words: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return what another command would make of words: its parameters, and their values.
+    """Parse arguments as another command does, and return its parameters and their values.
 
     Args:
-        name: Of the other command.
-        context: Of the command that was called.
-        words: Those that it does not know itself.
+        name: The name of the other command.
+        context: The context of the command that was called.
+        words: The arguments that this command does not know.
     """
     assert context.parent is not None
     group = context.parent.command
     assert isinstance(group, TyperGroup)
     command = group.get_command(context.parent, name)
     assert command is not None
-    other = command.make_context(name, list(words), parent=context.parent)
+    # Under the name of the command that the user typed, for errors.
+    other = command.make_context(context.info_name, list(words), parent=context.parent)
     return list(other.command.params), other.params
 
 
 def drop_unset(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with None for a flag or a list that is not given: its variable may be set."""
+    """Replace flags and lists that were not given by None, so that their variables count."""
     return {
-        # 0 is a value: any free port, for example.
+        # 0 is a value: for example, any free port.
         name: None if value is False or value in ((), []) else value
         for name, value in options.items()
     }
 
 
 def read_settings(**options: Any) -> Settings:
-    """Return the settings: options that are given, environment variables, defaults.
+    """Build the settings from options, environment variables and defaults, in this order.
 
     Raises:
         SettingsError: A value cannot be used.

@@ -20,15 +20,14 @@ from mcp_notebook.text.terminal import format_logs, print_note
 
 T = TypeVar("T")
 _INTERRUPTED = 130
-"""The exit status, as shells have it."""
+"""The exit status that shells use."""
 
 
 def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
     """Run a coroutine function to its end, on the fastest event loop available.
 
-    SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges take these
-    signals themselves. Python's handler of SIGINT would not do: ``command &`` in a script ignores
-    SIGINT.
+    SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges handle these
+    signals themselves. Handling SIGINT would not be enough: ``command &`` in a script ignores it.
     """
     import asyncio
 
@@ -48,8 +47,7 @@ def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: A
     except _Terminated:
         raise KeyboardInterrupt from None
     finally:
-        # The interpreter's last collections would look through all that a bridge's clients have
-        # left, for seconds after thousands of them.
+        # After thousands of clients, the interpreter's final garbage collections take seconds.
         gc.freeze()
 
 
@@ -76,14 +74,14 @@ def run_http_bridge(
 
 @contextmanager
 def exit_with_messages() -> Iterator[None]:
-    """Run a command in the block: if it fails, say why, and exit with 1, or 130 if interrupted."""
+    """Run a command in the block. If it fails, print why and exit with 1, or 130 if interrupted."""
     failed = False
     format_logs()
     try:
         try:
             yield
         finally:
-            sys.stdout.flush()  # so that a closed pipe is noticed here and not at exit
+            sys.stdout.flush()  # so that a closed pipe raises here and not at exit
     # Task groups wrap errors in groups, which may be nested.
     except* McpNotebookError as group:
         failed = True

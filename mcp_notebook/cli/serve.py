@@ -1,4 +1,4 @@
-"""``mcp-notebook serve``: its options; without any, `__main__` starts the bridge by itself."""
+"""``mcp-notebook serve``: its options. Without options, `__main__` starts the bridge directly."""
 
 from typing import Annotated
 
@@ -54,10 +54,12 @@ def serve(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Serve tools over HTTP."""
     if background and notebooks:
-        raise typer.BadParameter("The background bridge serves open notebooks. Do not name any.")
+        raise typer.BadParameter("The background bridge serves open notebooks: do not name any.")
     if (replicas is not None or watch) and not notebooks:
         option = "--watch" if replicas is None else "--replicas"
-        raise typer.BadParameter(f"{option} is for notebooks that this command runs. Name one.")
+        raise typer.BadParameter(
+            f"{option} needs a notebook: `mcp-notebook serve FILE.ipynb {option}`."
+        )
     settings = read_settings(
         host=host,
         port=port,

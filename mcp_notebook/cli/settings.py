@@ -1,4 +1,4 @@
-"""``mcp-notebook settings``: all settings, and where each value comes from."""
+"""``mcp-notebook settings``: all settings, and the source of each value."""
 
 import json
 from dataclasses import Field, fields
@@ -15,9 +15,9 @@ from mcp_notebook.text.wording import suggest
 
 _HIDDEN = "***"
 _PLACES = {"audit_file": "audit_path", "token_file": "token_path"}
-"""The properties that say where a file is that no setting names."""
+"""The properties with the default places of these files."""
 _Row = tuple[Field[Any], Any, str]
-"""A setting, its value, and where this comes from."""
+"""A setting, its value, and the source of the value."""
 
 app = typer.Typer(add_completion=False)
 
@@ -37,7 +37,8 @@ def show_settings(
 ) -> None:
     """Print all settings: name, value, and where the value comes from.
 
-    Options of `serve` may follow: they come before environment variables. Tokens are not shown.
+    Options of `serve` may follow; they take precedence over environment variables. Tokens are not
+    shown.
     """
     options = _parse_serve_options(context)
     settings, sources = Settings.from_environment(**options), list_sources(**options)
@@ -50,20 +51,20 @@ def show_settings(
     for variable in list_unknown_variables():
         close = suggest(variable, names)
         hint = f" Did you mean {close}?" if close else ""
-        print_note(f"The variable {variable} is set, but there is no such setting.{hint}")
+        print_note(f"The variable {variable} is set, but no setting has this name.{hint}")
 
 
 def _parse_serve_options(context: typer.Context) -> dict[str, Any]:
-    """Return the settings that options of ``serve`` on the command line give."""
+    """Return the settings given by options of ``serve`` on the command line."""
     names = {setting.name for setting in fields(Settings)}
     _, values = parse_options_of("serve", context, context.args)
     if values["notebooks"]:
-        context.fail(f"Got an unexpected argument ({values['notebooks'][0]}).")
+        context.fail(f"This command takes no notebook ({values['notebooks'][0]}).")
     return drop_unset({name: value for name, value in values.items() if name in names})
 
 
 def _find_value(settings: Settings, name: str) -> Any:
-    """Return a setting's value, or what is used in its place if it has none."""
+    """Return a setting's value, or the default place of its file."""
     value = getattr(settings, name)
     return getattr(settings, _PLACES[name]) if value is None and name in _PLACES else value
 

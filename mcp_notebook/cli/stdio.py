@@ -1,4 +1,4 @@
-"""``mcp-notebook stdio``: its options; without any, `__main__` starts the bridge by itself."""
+"""``mcp-notebook stdio``: its options. Without options, `__main__` starts the bridge directly."""
 
 import typer
 

@@ -1,7 +1,7 @@
 """``mcp-notebook token``: adds, lists, removes and replaces tokens.
 
-A token goes to stdout or into a file, and everything else that is not a list to stderr; it is never
-an argument of a process.
+Tokens and lists go to stdout, or a token to a file; all else goes to stderr. A token is never a
+command-line argument.
 """
 
 import json
@@ -31,9 +31,9 @@ _LONGEST = 3_650 * 86_400
 app = typer.Typer(
     add_completion=False,
     cls=Group,
-    help="Manage the tokens of those who may use your tools over HTTP, each with its own rights.",
-    epilog="A running bridge follows at once. Your own token, which may do everything, is not "
-    "among them: `mcp-notebook serve` says where it is.\n\n"
+    help="Manage the tokens with which others use your tools over HTTP.",
+    epilog="A running bridge applies changes at once. Your own token, which has all rights, is "
+    "not listed: `mcp-notebook serve` prints its place.\n\n"
     "Example: mcp-notebook token add ci --tools 'sales.*' --read-only --expires 7d",
     no_args_is_help=True,
 )
@@ -44,7 +44,7 @@ def _parse_duration(text: str) -> float:
     seconds = int(match[1]) * _UNITS[match[2]] if match else _LONGEST + 1
     if seconds > _LONGEST:
         raise typer.BadParameter(
-            f"{text!r} is not a time of at most ten years, such as 30m, 12h, 7d or 4w."
+            f"{text!r} is not a duration of at most ten years, such as 30m, 12h, 7d or 4w."
         )
     return seconds
 
@@ -58,7 +58,7 @@ def _complete_name(incomplete: str) -> list[str]:
 
 
 def _split(context: typer.Context, option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Return what an option names. One that names nothing must not mean everything."""
+    """Split an option at commas. An empty option is refused: it must not mean everything."""
     words = tuple(word.strip() for text in texts or () for word in text.split(","))
     if not all(words):
         context.fail(f"{option} is empty.")
@@ -72,13 +72,16 @@ _Name = Annotated[
 _Expires = Annotated[
     float | None,
     typer.Option(
-        parser=_parse_duration, metavar="TIME", help="How long it is valid: 30m, 12h, 7d or 4w."
+        parser=_parse_duration,
+        metavar="TIME",
+        help="How long the token is valid, for example 30m, 12h, 7d or 4w.",
     ),
 ]
 _Save = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write it to this file, which only you can read, and do not show it."
+        metavar="FILE",
+        help="Write the token to this file, readable only by you, instead of printing it.",
     ),
 ]
 
@@ -88,7 +91,9 @@ _Save = Annotated[
 )
 def add(  # noqa: PLR0913 - one for each option
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name, for the list and the log.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The token's name in the list and the audit log.")
+    ],
     *,
     tools: Tools = None,
     tags: Tags = None,
@@ -96,21 +101,23 @@ def add(  # noqa: PLR0913 - one for each option
     exclusive: Annotated[
         bool,
         typer.Option(
-            "--exclusive", help="Hide what --tools names from all other tokens but your own."
+            "--exclusive", help="Hide these tools from all tokens except this one and your own."
         ),
     ] = False,
     metrics: Annotated[
         bool,
-        typer.Option("--metrics", help="Let it read the metrics (/metrics), and use no tool."),
+        typer.Option("--metrics", help="Allow reading the metrics (/metrics), and no tools."),
     ] = False,
     expires: _Expires = None,
     save: _Save = None,
 ) -> None:
-    """Add a token, and show it this one time. Without options, it may use all tools."""
+    """Add a token and print it once. Without options, it may use all tools."""
     if exclusive and not tools:
         context.fail("--exclusive needs --tools.")
     if metrics and (tools or tags or read_only):
-        context.fail("--metrics goes alone: such a token may use no tool.")
+        context.fail(
+            "--metrics cannot be combined with --tools, --tags or --read-only: it allows no tools."
+        )
     from mcp_notebook.bridge.access.caller import Permissions
 
     permissions = Permissions(
@@ -133,10 +140,10 @@ def add(  # noqa: PLR0913 - one for each option
 def list_(
     *,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print them as a JSON array, for programs.")
+        bool, typer.Option("--json", help="Print a JSON array, for programs.")
     ] = False,
 ) -> None:
-    """List the tokens, and what each may do. The tokens themselves cannot be shown again."""
+    """List the tokens and their rights. The tokens themselves cannot be shown again."""
     store = _open_store(Settings.from_environment())
     records = store.read()
     rows = [
@@ -152,21 +159,21 @@ def list_(
     if json_:
         print_output(json.dumps([_describe(store, record) for record in records], indent=2))
     elif rows:
-        print_table(("Token", "For", "Created", "Expires", "Last used"), rows)
+        print_table(("Token", "Allows", "Created", "Expires", "Last used"), rows)
     else:
         print_note("There are no tokens but your own. Add one with `mcp-notebook token add NAME`.")
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook token remove ci")
 def remove(name: _Name) -> None:
-    """Remove a token. It is void at once: its open streams, sessions and calls end."""
+    """Revoke a token. Its open streams, sessions and calls end."""
     _open_store(Settings.from_environment()).remove(name)
-    print_note(f"The token {name!r} is removed, and void at once.")
+    print_note(f"Removed the token {name!r}.")
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook token rotate ci --save ci.token")
 def rotate(name: _Name, *, expires: _Expires = None, save: _Save = None) -> None:
-    """Replace a token by a new one with the same rights, for as long. The old one is void."""
+    """Replace a token by a new one with the same rights and lifetime. The old one is revoked."""
     settings = Settings.from_environment()
     store = _open_store(settings)
     _hand_over(settings, store, name, save, lambda: store.rotate(name, seconds=expires))
@@ -179,14 +186,14 @@ def _open_store(settings: Settings) -> "TokenStore":
 
 
 def _describe_rights(record: "TokenRecord") -> str:
-    """Return what a token may do, in a few words."""
+    """Return a token's rights in a few words."""
     if record.metrics:
-        return "the metrics, and no tool"
+        return "metrics only"
     parts = [
         ", ".join(record.tools),
         f"tagged {' or '.join(record.tags)}" if record.tags else "",
-        "reading only" if record.read_only else "",
-        "for no other token" if record.exclusive else "",
+        "read-only" if record.read_only else "",
+        "exclusive" if record.exclusive else "",
     ]
     return "; ".join(filter(None, parts)) or "all tools"
 
@@ -194,11 +201,11 @@ def _describe_rights(record: "TokenRecord") -> str:
 def _hand_over(
     settings: Settings, store: "TokenStore", name: str, save: Path | None, make: Callable[[], str]
 ) -> None:
-    """Make a token, and show it or write it to a file."""
+    """Make a token, and print it or write it to a file."""
     if save is None:
         token = make()
     else:
-        # The file comes first: there is no second chance to write a token that counts already.
+        # Open the file first: a valid token that cannot be written would be lost.
         temporary = _open_beside(save)
         try:
             token = make()
@@ -210,10 +217,10 @@ def _hand_over(
             temporary.unlink(missing_ok=True)
     record = next(record for record in store.read() if record.name == name)
     until = "" if record.expires is None else f", until {_format_time(record.expires)}"
-    print_note(f"The token {name!r} is for: {_describe_rights(record)}{until}.")
+    print_note(f"The token {name!r} allows: {_describe_rights(record)}{until}.")
     url = _find_url(settings)
     if record.metrics:
-        print_note(f"Prometheus reads {url.removesuffix('/mcp')}/metrics with it.")
+        print_note(f"Use it to scrape {url.removesuffix('/mcp')}/metrics.")
         if save is None:
             print_output(token)
         return
@@ -221,11 +228,9 @@ def _hand_over(
         from mcp_notebook.clients.snippets import format_claude_command
 
         command = format_claude_command(replace(settings, token=None, token_file=save), url)
-        print_note(f"It is in the file {save}. Connect Claude Code with:\n{command}")
+        print_note(f"It was written to {save}. Connect Claude Code with:\n{command}")
         return
-    print_note(
-        "It is shown this one time. Put it in the place of TOKEN in a client's configuration:"
-    )
+    print_note("It is shown only once. In a client's configuration, replace TOKEN by it:")
     header = {"Authorization": "Bearer TOKEN"}
     print_note(json.dumps({"type": "http", "url": url, "headers": header}))
     print_output(token)
@@ -250,7 +255,7 @@ def _make_save_error(path: Path, error: OSError) -> TokenError:
 
 
 def _find_url(settings: Settings) -> str:
-    """Return the address of the background bridge, or that of one which is started next."""
+    """Return the address of the background bridge, or the one that it would get."""
     from mcp_notebook.discovery.records import read_bridge
 
     bridge = read_bridge(settings.bridge_file)
@@ -279,7 +284,7 @@ def _describe(store: "TokenStore", record: "TokenRecord") -> dict[str, Any]:
 
 def _describe_expiry(record: "TokenRecord") -> str:
     if record.is_void:
-        return "void: another user may know it, so rotate it"
+        return "revoked: other users could read it; rotate it"
     if record.expires is None:
         return "never"
     return f"{_format_time(record.expires)}{' (expired)' if record.has_expired() else ''}"

@@ -1,4 +1,4 @@
-"""``mcp-notebook uninstall CLIENT``: removes from a client's settings what `install` wrote."""
+"""``mcp-notebook uninstall CLIENT``: removes the entry that `install` added."""
 
 import typer
 
@@ -20,7 +20,7 @@ def uninstall(
     file: SettingsFile = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Disconnect a client: remove from its settings what `install` wrote."""
+    """Disconnect a client by removing the entry that `install` added."""
     from mcp_notebook.clients.installation import apply_change, plan_removal
 
     settings = Settings.from_environment()
@@ -31,5 +31,5 @@ def uninstall(
         print_output(change.format_diff())
         return
     apply_change(change, settings)
-    print_output(f"Disconnected {program.title}: the server {name!r} is no longer in {place}.")
-    print_note(f"{program.title} may keep it until it is started again.")
+    print_output(f"Disconnected {program.title}: removed the server {name!r} from {place}.")
+    print_note(f"{program.title} may keep the connection until it is restarted.")

@@ -1,18 +1,17 @@
-"""The programs that people talk to assistants in, and what each must be told to find this one.
+"""MCP clients: where each keeps its settings, and the entry that connects it to mcp-notebook.
 
-A client starts ``mcp-notebook stdio``, or connects to the HTTP endpoint, because its settings file
-says so. This room knows the clients: where each keeps that file on each platform, what an entry in
-it looks like, how it can be given a token, and what it needs that others do not. Each fact is from
-the client's documentation or from having tried it; `known_clients` says which.
+A client starts ``mcp-notebook stdio``, or connects to the HTTP endpoint, because an entry in its
+settings file says so. For each client, this room knows the file on each platform, the form of an
+entry, how the client gets a token, and its peculiarities. Each fact comes from the client's
+documentation or from trying it; `known_clients` cites the source.
 
-A settings file is somebody else's. It is changed as a text: `json_text` and `toml_text` put an
-entry in, or cut it out; `settings_text` then reads the result and compares it with what it should
-mean, and `installation` writes it, or nothing. Settings in YAML are only read: their users paste
-the lines.
+A settings file belongs to the user, so it is edited as text: `json_text` and `toml_text` insert or
+remove an entry; `settings_text` parses the result and compares it with the expected settings; and
+`installation` writes the file, or nothing. YAML settings are only read: users paste the entry.
 
-Face: `client` (what is known of one), `known_clients` (all of them, by name), `servers` (the
-command or address that a client gets), `snippets` (what to copy into which file, and the link that
-opens a client with it), `installation` (reading and changing that file).
+Face: `client` (the description of a client), `known_clients` (all clients, by name), `servers` (the
+command or address for an entry), `snippets` (an entry to paste, and the link that adds it),
+`installation` (reading and changing the settings file).
 
 Runs in the process of the command, on the main thread. It neither starts a client nor talks to one.
 """

@@ -1,6 +1,6 @@
-"""What is known of one client: where its settings are, and what an entry in them looks like.
+"""The description of a client: the place of its settings, and the form of an entry.
 
-Data and pure functions, in every process. The facts are in `known_clients`.
+Data and pure functions, in every process. The clients themselves are in `known_clients`.
 """
 
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 TOKEN_VARIABLE = "MCP_NOTEBOOK_TOKEN"  # noqa: S105 - the variable's name
-"""The environment variable that clients read the token from, if they cannot read its file."""
+"""The environment variable with the token, for clients that cannot read the token's file."""
 Syntax: TypeAlias = Literal["json", "toml", "yaml"]
-"""How a settings file is written; "json" may have comments."""
+"""The format of a settings file; "json" may have comments."""
 HeaderSource: TypeAlias = Literal["file", "variable", "nowhere"]
 """Where a client can read the token of the HTTP endpoint when it connects."""
 Entry: TypeAlias = dict[str, Any]
-"""What stands in a client's settings for one server: texts, numbers, lists and objects."""
+"""The entry for one server in a client's settings: strings, numbers, lists and objects."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,27 +25,27 @@ class Machine:
     """Where programs keep their settings on a machine."""
 
     platform: str
-    """As `sys.platform`: "linux", "darwin", "win32"."""
+    """The value of `sys.platform`: "linux", "darwin", "win32"."""
     home: Path
     """The user's home folder."""
     folder: Path
-    """The current folder, for clients that read settings beside the user's files."""
+    """The current folder, for clients with settings in a project's folder."""
     env: Mapping[str, str]
     """The environment variables."""
 
     @classmethod
     def current(cls) -> Self:
-        """Return this machine, as the process sees it."""
+        """Return the machine of this process."""
         return cls(platform=sys.platform, home=Path.home(), folder=Path.cwd(), env=os.environ)
 
     @property
     def config(self) -> Path:
-        """The folder of settings in the manner of Unix: ``~/.config``."""
+        """The settings folder by Unix convention: ``~/.config``."""
         return self._find("XDG_CONFIG_HOME", ".config")
 
     @property
     def app_data(self) -> Path:
-        """The folder of settings in the manner of the platform."""
+        """The settings folder by the platform's convention."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         if self.platform == "win32":
@@ -53,7 +53,7 @@ class Machine:
         return self.config
 
     def find_folder(self, variable: str, name: str) -> Path:
-        """Return the folder that a variable names, or a folder in the home folder."""
+        """Return the folder named by a variable, or else a folder in the home folder."""
         return self._find(variable, name)
 
     def _find(self, variable: str, name: str) -> Path:
@@ -63,16 +63,16 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The command that a client starts, as it must be in an empty environment."""
+    """The command that a client starts; it works in an empty environment."""
 
     command: str
     """Absolute path of the interpreter."""
     arguments: tuple[str, ...]
-    """All that follow it."""
+    """The arguments of the command."""
     env: Mapping[str, str]
-    """The variables that it needs."""
+    """Environment variables that the command needs."""
     runs_notebooks: bool
-    """Whether it runs notebooks before it has tools, which may take minutes."""
+    """Whether the command first runs notebooks, which may take minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,71 +82,71 @@ class Endpoint:
     url: str
     """Address of the HTTP endpoint."""
     token_file: Path | None
-    """The file to read the token from; None for the variable `TOKEN_VARIABLE`."""
+    """The file with the token; None if the client reads `TOKEN_VARIABLE`."""
     token_place: str
-    """Where the user finds the token, in words that do not contain it."""
+    """A description of where the user finds the token, without the token."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """A server elsewhere, and where its token is."""
+    """A remote server, and the source of its token."""
 
     address: str
-    """Of a bridge, or of any page of a Jupyter server."""
+    """The address of a bridge, or of any page of a Jupyter server."""
     token_source: str | None = None
     """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
 
 
 Server: TypeAlias = Launch | Endpoint
-"""What a client is told."""
+"""How a client reaches a server."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """A program that serves an assistant, as far as its settings are concerned."""
+    """An MCP client, as far as its settings are concerned."""
 
     name: str
     """Its name in commands."""
     title: str
     """Its name for people."""
     find_file: Callable[[Machine], Path]
-    """Returns where its settings are on a machine."""
+    """Returns the path of its settings file on a machine."""
     syntax: Syntax = "json"
-    """How they are written."""
+    """The format of the settings."""
     section: str = "mcpServers"
-    """The member of the settings that holds the servers: an object by name, or a list."""
+    """The key of the settings that holds the servers: an object by name, or a list."""
     is_list: bool = False
-    """Whether it is a list, whose entries have their name within."""
+    """Whether the servers are a list of entries that contain their name."""
     required: Mapping[str, str] | None = None
-    """Members that a new file needs besides."""
+    """Further members that a new settings file needs."""
     former_file: str | None = None
-    """The name of former settings beside them, which it ignores once these exist."""
+    """The name of the former settings file, which the client ignores once the new one exists."""
     make_entry: Callable[[Server], Entry]
-    """Returns what stands there for a server."""
+    """Returns the entry for a server."""
     header_from: HeaderSource = "variable"
-    """Where it can read the token of the HTTP endpoint."""
+    """Where the client can read the token of the HTTP endpoint."""
     sees_new_tools: bool = True
-    """Whether it lists the tools again when it is told that there are others."""
+    """Whether it lists the tools again when notified of a change."""
     commands: tuple[str, ...] = ()
-    """Programs that are on the PATH where it is installed."""
+    """Its commands on the PATH."""
     trace: str | None = None
-    """A folder that it makes in the home folder; None if it makes that of its settings."""
+    """A folder that it creates in the home folder; None for the folder of its settings."""
     belongs_to_folder: bool = False
-    """Whether the file is one of a project, which needs no program to be installed."""
+    """Whether the settings belong to a project folder, so that no program needs to be installed."""
     start_seconds: float = 60.0
-    """How long it waits for a server to start; the MCP SDK's limit for a request, unless known."""
+    """How long it waits for a server to start; by default the MCP SDK's request timeout."""
     start_member: tuple[str, float] | None = None
-    """The member of an entry that sets another limit, and its unit in seconds."""
+    """The key of an entry that overrides this timeout, and its unit in seconds."""
     make_link: Callable[[str, Entry], str] | None = None
-    """Returns a link that opens it and adds an entry; gets the server's name, too."""
+    """Returns a link that opens the client and adds an entry, given the server's name."""
     next_step: str
-    """What to do once the entry is there, as a sentence."""
+    """What the user does after the entry was added, as a sentence."""
 
     @property
     def is_pasted(self) -> bool:
-        """Whether its users paste the lines: nothing changes YAML and keeps its layout."""
+        """Whether users paste the entry: no library edits YAML and preserves its layout."""
         return self.syntax == "yaml"
 
     def find_trace(self, machine: Machine) -> Path:
-        """Return the folder that is there where the client has run."""
+        """Return a folder that exists if the client has ever run."""
         return machine.home / self.trace if self.trace else self.find_file(machine).parent

@@ -1,8 +1,8 @@
-"""Writes a server into a client's settings file, and removes it: with a backup, or not at all.
+"""Adds a server to a client's settings file, and removes it, with a backup.
 
-Runs in the process of the command. What changes in the text is the business of `settings_text`;
-here it is read, compared and replaced. A file is replaced in one step, so that a client that reads
-it meanwhile sees the old one or the new one. Whatever cannot be done leaves it as it was.
+Runs in the process of the command. The text is edited by `settings_text`; here the file is read,
+compared and replaced. It is replaced atomically, so that a client reads either the old or the new
+file. A failure leaves the file unchanged.
 """
 
 import difflib
@@ -26,21 +26,21 @@ from mcp_notebook.settings.settings import Settings
 
 _TEMPORARY = ".tmp"
 _MOST = 64 * 2**20
-"""Bytes of a backup. Claude Code keeps its history in its settings."""
+"""Maximum bytes of a backup: Claude Code keeps its history in its settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What a settings file will be, before anything is written."""
+    """A planned change of a settings file."""
 
     client: Client
-    """Whose settings they are."""
+    """The client of the settings."""
     file: Path
-    """Where they are."""
+    """The settings file."""
     before: str | None
-    """What is there; None for no file."""
+    """The current text; None for no file."""
     after: str | None
-    """What will be there; None for no file."""
+    """The new text; None for no file."""
 
     @property
     def is_needed(self) -> bool:
@@ -48,7 +48,7 @@ class Change:
         return self.before != self.after
 
     def format_diff(self) -> str:
-        """Return the lines that change, as ``diff -u`` writes them."""
+        """Return the change as a unified diff."""
         before, after = ((text or "").splitlines() for text in (self.before, self.after))
         old = os.devnull if self.before is None else str(self.file)
         new = os.devnull if self.after is None else str(self.file)
@@ -57,7 +57,7 @@ class Change:
 
 
 def is_installed(client: Client, machine: Machine) -> bool:
-    """Return whether a client has left a trace on a machine, or needs none."""
+    """Return whether a client seems to be installed, or needs no installation."""
     path = machine.env.get("PATH", os.defpath)
     return (
         client.belongs_to_folder
@@ -68,7 +68,7 @@ def is_installed(client: Client, machine: Machine) -> bool:
 
 
 def explain_absence(client: Client, machine: Machine) -> str:
-    """Return why a client seems not to be installed, as a sentence."""
+    """Explain why a client seems not to be installed, as a sentence."""
     names = " or ".join(f"`{command}`" for command in client.commands)
     commands = f", and no command {names}" if names else ""
     return (
@@ -78,11 +78,11 @@ def explain_absence(client: Client, machine: Machine) -> str:
 
 
 def read_entries(client: Client, file: Path) -> dict[str, Entry]:
-    """Return what a client's settings say about all servers, by name; nothing if there is no file.
+    """Return the entries of all servers in a client's settings, by name; none without a file.
 
     Raises:
         ClientError: The file cannot be read, or is not valid.
-        MissingLibrary: It is in YAML, and no library reads it.
+        MissingLibrary: The file is YAML, and PyYAML is not installed.
     """
     text = _read(client, file)
     try:
@@ -94,17 +94,17 @@ def read_entries(client: Client, file: Path) -> dict[str, Entry]:
 def plan_installation(
     client: Client, file: Path, name: str, server: Server, *, replace: bool = False
 ) -> Change:
-    """Return what installing a server changes.
+    """Plan the installation of a server.
 
     Args:
-        client: Whose settings are changed; not one whose users paste the lines.
-        file: Where they are.
+        client: The client; not one with YAML settings.
+        file: Its settings file.
         name: The server's name in the client.
-        server: What the client is told.
-        replace: Whether a server of that name with other settings is replaced.
+        server: The server.
+        replace: Whether to replace a different server with this name.
 
     Raises:
-        ClientError: The file cannot be read or changed, or has another server of that name.
+        ClientError: The file cannot be read or changed, or has a different server of this name.
     """
     before = _read(client, file)
     entry = client.make_entry(server)
@@ -122,16 +122,16 @@ def plan_installation(
 
 
 def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> Change:
-    """Return what removing a server changes: as far as possible, all is as before it was installed.
+    """Plan the removal of a server. If nothing else has changed, the backup is restored.
 
     Args:
-        client: Whose settings are changed.
-        file: Where they are.
+        client: The client.
+        file: Its settings file.
         name: The server's name in the client.
-        settings: Where backups are.
+        settings: Names the folder of backups.
 
     Raises:
-        ClientError: The file cannot be read or changed, has no server of that name, or is in YAML.
+        ClientError: The file cannot be read or changed, has no server of this name, or is YAML.
     """
     if client.is_pasted:
         raise ClientError(
@@ -147,7 +147,7 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
             )
         after = remove_entry(client, before, name)
         backup = _read_backup(settings, file)
-        # The backup is what it was before if the server is all that has changed since.
+        # Restore the backup only if the server is all that has changed since.
         if (
             backup is not None
             and find_entry(client, backup, name) is None
@@ -160,27 +160,27 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
 
 
 def apply_change(change: Change, settings: Settings) -> Path | None:
-    """Write a change, and return where the file before it is kept; None if there was none.
+    """Write a change, and return the backup; None if there was no file.
 
     Args:
-        change: What was planned.
-        settings: Where backups are.
+        change: The planned change.
+        settings: Names the folder of backups.
 
     Raises:
-        ClientError: The file cannot be written, or has changed meanwhile.
+        ClientError: The file cannot be written, or has changed since it was read.
     """
     client, file = change.client, change.file
     backup = None
     if _read(client, file) != change.before:
         raise ClientError(
-            f"{client.title} changed {file} meanwhile, so nothing was written. Run the command "
-            "again."
+            f"Another program changed {file} in the meantime, so nothing was written. Run the "
+            "command again."
         )
     try:
         if change.before is not None:
             backup = find_backup(settings, file)
             write_private(backup, change.before)
-        # A link stays one: dotfiles are often links to files elsewhere.
+        # Follow a symbolic link: dotfiles are often links to files elsewhere.
         target = file.resolve()
         if change.after is None:
             target.unlink()
@@ -192,20 +192,20 @@ def apply_change(change: Change, settings: Settings) -> Path | None:
         place = place.parent if place.suffix == _TEMPORARY else place
         raise ClientError(
             f"{client.title}'s settings, {file}, were not changed: {place} cannot be written "
-            f"({error.strerror}). Make it writable, or copy the lines of "
-            f"`mcp-notebook install {client.name} --print` there."
+            f"({error.strerror}). Make it writable, or paste the output "
+            f"of `mcp-notebook install {client.name} --print`."
         ) from None
     return backup
 
 
 def find_backup(settings: Settings, file: Path) -> Path:
-    """Return where the last backup of a settings file is, or would be."""
+    """Return the path of the last backup of a settings file."""
     digest = hashlib.sha256(str(file.absolute()).encode("utf-8", "surrogateescape")).hexdigest()
     return settings.home / "backups" / f"{digest[:12]}-{file.name.lstrip('.')}"
 
 
 def _read(client: Client, file: Path) -> str | None:
-    """Return a file's text; None if there is none."""
+    """Return the text of a file; None if it does not exist."""
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -225,9 +225,9 @@ def _read_backup(settings: Settings, file: Path) -> str | None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file in one step, with the permissions that it has."""
+    """Write a file atomically, and keep its permissions."""
     if file.exists() and not os.access(file, os.W_OK):
-        # It could be replaced all the same, but somebody did not want that.
+        # A read-only file could be replaced, but its owner does not want that.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
     temporary = file.with_name(f".{file.name}.{os.getpid()}{_TEMPORARY}")
     try:
@@ -242,6 +242,7 @@ def _replace(file: Path, text: str) -> None:
 
 def _make_unusable(client: Client, file: Path, problem: ValueError) -> ClientError:
     return ClientError(
-        f"{client.title}'s settings, {file}, were left alone: the file {problem}. Correct it, or "
-        f"copy the lines of `mcp-notebook install {client.name} --print` into it."
+        f"{client.title}'s settings, {file}, were not changed: the file {problem}. Fix it, or "
+        f"paste "
+        f"the output of `mcp-notebook install {client.name} --print` into it."
     )

@@ -1,9 +1,9 @@
 """Changes one member of JSON that may have comments and trailing commas, and nothing else.
 
-Pure functions on texts, in the process of the command. Python's own decoder reads texts and
-numbers; what is around them is read here. Libraries that keep comments read JSON5, so they take
-what clients refuse, need forty times as long, and say little of what is wrong (json-five 1.1.2).
-That the result means what it should is checked by `settings_text`.
+Pure functions on strings, in the process of the command. Python's decoder parses strings and
+numbers; objects, arrays and comments are parsed here. Libraries that preserve comments parse JSON5:
+they accept what clients reject, take forty times as long, and have poor error messages
+(json-five 1.1.2). `settings_text` checks the result.
 """
 
 import json
@@ -16,7 +16,7 @@ from mcp_notebook.clients.client import Entry
 _INDENT = re.compile(r"[ \t]*")
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SAME_LINE = re.compile(r"(?:[ \t]*(?:/\*.*?\*/|//[^\r\n]*))*", re.DOTALL)
-"""Comments that begin on the line of what is before them, without what is after the last one."""
+"""Comments on the rest of a line, without trailing space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Node:
     end: int
     value: Any
     members: tuple["_Member", ...] = ()
-    """Of an object."""
+    """The members of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class _Member:
 
 
 def read_json(text: str) -> Any:
-    """Return what a text means; an empty one is an empty object.
+    """Parse JSON with comments; an empty text is an empty object.
 
     Raises:
-        ValueError: It is not valid, with the line.
+        ValueError: The text is not valid; the message names the line.
     """
     node = _parse(text)
     return {} if node is None else node.value
 
 
 def put_json(text: str, section: str, name: str, entry: Entry) -> str:
-    """Return a text with an entry in a section, in the place of one that has the name.
+    """Add an entry to a section, or replace it, and return the new text.
 
     Args:
-        text: A valid document, whose section is an object if it is there.
-        section: The member of the document that holds the entries.
-        name: Of the entry.
+        text: A valid document. If it has the section, that is an object.
+        section: The member that holds the entries.
+        name: The entry's name.
         entry: The entry.
     """
     root = _parse(text)
@@ -71,7 +71,7 @@ def put_json(text: str, section: str, name: str, entry: Entry) -> str:
 
 
 def cut_json(text: str, section: str, name: str) -> str:
-    """Return a text without an entry, which it has."""
+    """Remove an existing entry, and return the new text."""
     root = _parse(text)
     assert root is not None
     holder = _find(root, section)
@@ -94,7 +94,7 @@ def cut_json(text: str, section: str, name: str) -> str:
     result = text[:start] + text[end:]
     index = members.index(member)
     if comma is None and index:
-        # The one before is the last one now.
+        # Remove the comma of the new last member.
         before = _find_comma(text, members[index - 1].node.end)
         assert before is not None
         result = result[: before - 1] + result[before:]
@@ -102,19 +102,19 @@ def cut_json(text: str, section: str, name: str) -> str:
 
 
 def _find(node: _Node, key: str) -> _Member | None:
-    # Of two with one key, readers take the last.
+    # Of duplicate keys, parsers take the last.
     return next((member for member in reversed(node.members) if member.key == key), None)
 
 
 def _find_unit(text: str, root: _Node) -> str:
-    """Return what each level is indented by."""
+    """Return the indent of one level."""
     outer = _find_indent(text, root.start, leading=True) or ""
     inside = _find_indent(text, root.members[0].start) if root.members else None
     return (inside or "").removeprefix(outer) or "  "
 
 
 def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
-    """Return the text with another member at the end of an object."""
+    """Append a member to an object, and return the new text."""
     name = json.dumps(key, ensure_ascii=False)
     inside = node.end - 1
     if not node.members:
@@ -145,13 +145,13 @@ def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
 
 
 def _render(text: str, value: Any, unit: str | None, indent: str) -> str:
-    """Return a value as it is written at an indent; on one line without a unit."""
+    """Render a value at an indent; on one line without a unit."""
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return (_find_break(text) + indent).join(lines)
 
 
 def _find_comma(text: str, position: int) -> int | None:
-    """Return the position behind the comma that follows a value, if one does."""
+    """Return the position after the comma that follows a value; None without a comma."""
     place = _skip(text, position)
     return place + 1 if text.startswith(",", place) else None
 
@@ -166,14 +166,14 @@ def _skip(text: str, position: int) -> int:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not valid in JSON")
 
 
 _SCALARS = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _parse(text: str) -> _Node | None:
-    """Return the value of a text; None if there is none."""
+    """Parse a text; None if it is empty."""
     start = _skip(text, 0)
     if start == len(text):
         return None
@@ -227,7 +227,7 @@ def _parse_array(text: str, start: int) -> _Node:
 
 
 def _skip_comma(text: str, position: int, closing: str) -> int:
-    """Return where the next member or the closing bracket is."""
+    """Return the position of the next member or of the closing bracket."""
     place = _skip(text, position)
     if text.startswith(",", place):
         return _skip(text, place + 1)
@@ -240,26 +240,24 @@ def _fail(text: str, position: int) -> NoReturn:
     line = text.count("\n", 0, position) + 1
     end = _find_line_end(text, position)
     rest = text[position:end][:20]
-    raise ValueError(
-        f"line {line}: {f'{rest!r} was not expected' if rest else 'it ends too early'}"
-    )
+    raise ValueError(f"line {line}: {f'unexpected {rest!r}' if rest else 'unexpected end'}")
 
 
 # -- lines -----------------------------------------------------------------------------------------
 
 
 def _find_break(text: str) -> str:
-    """Return what ends the lines of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _find_line_start(text: str, position: int) -> int:
-    """Return where the line of a position begins."""
+    """Return the start of a position's line."""
     return text.rfind("\n", 0, position) + 1
 
 
 def _find_line_end(text: str, position: int) -> int:
-    """Return where the line of a position ends, before its break."""
+    """Return the end of a position's line, before the line ending."""
     end = text.find("\n", position)
     if end < 0:
         return len(text)
@@ -267,23 +265,23 @@ def _find_line_end(text: str, position: int) -> int:
 
 
 def _find_line_break(text: str, position: int) -> int:
-    """Return where the break before the line of a position begins; 0 on the first line."""
+    """Return the position of the line ending before a position's line; 0 on the first line."""
     start = _find_line_start(text, position)
     return start - 2 if text[max(start - 2, 0) : start] == "\r\n" else max(start - 1, 0)
 
 
 def _is_line_start(text: str, position: int) -> bool:
-    """Return whether nothing but an indent is before a position on its line."""
+    """Return whether only an indent precedes a position on its line."""
     return not text[_find_line_start(text, position) : position].strip(" \t")
 
 
 def _find_indent(text: str, position: int, *, leading: bool = False) -> str | None:
-    """Return the indent of what stands at a position; None if it is not the first on its line.
+    """Return the indent of a position's line; None if something else precedes the position.
 
     Args:
         text: The text.
-        position: Of a word in it.
-        leading: Whether to return that of the line, whatever else is before the position.
+        position: A position in it.
+        leading: Whether to return the indent in any case.
     """
     if not leading and not _is_line_start(text, position):
         return None

@@ -1,6 +1,6 @@
-"""All clients that this package can set up: their settings files, the entries in them, their links.
+"""All clients that this package can set up: their settings files, entries and links.
 
-Pure functions and data, in every process. Beside each client is the source of what is known of it.
+Pure functions and data, in every process. A comment at each client cites the source of the facts.
 """
 
 import base64
@@ -23,18 +23,18 @@ from mcp_notebook.errors import ClientError
 from mcp_notebook.text.wording import suggest
 
 _STARTUP_SECONDS = 300
-"""Seconds for notebooks to run before clients that have a limit give up."""
+"""Seconds for notebooks to run, in clients with a startup timeout."""
 _CALL_SECONDS = 86_400
-"""Seconds for one call in clients that would end it after a minute; the notebook has own limits."""
+"""Seconds for one call, in clients with a timeout of a minute; notebooks have their own limits."""
 _GOOSE_SECONDS = 3_600
-"""Seconds for one call in Goose, which waits as long for a start that hangs."""
+"""Seconds for one call in Goose, which also waits this long for a start that hangs."""
 
 
 # -- where settings are ----------------------------------------------------------------------------
 
 
 def _find_claude_code(machine: Machine) -> Path:
-    # Its settings folder moves with the variable, and this file moves into it.
+    # The variable moves the settings folder, and this file into it.
     variable = machine.env.get("CLAUDE_CONFIG_DIR")
     return Path(variable or machine.home) / ".claude.json"
 
@@ -65,7 +65,7 @@ def _bearer(value: str) -> Entry:
 
 
 def _make_claude_code(server: Server) -> Entry:
-    """Return Claude Code's entry. It runs a ``headersHelper`` whenever it connects."""
+    """Return Claude Code's entry. Claude Code runs ``headersHelper`` whenever it connects."""
     if isinstance(server, Launch):
         return {"type": "stdio"} | _launch(server)
     entry: Entry = {"type": "http", "url": server.url}
@@ -116,14 +116,14 @@ def _make_windsurf(server: Server) -> Entry:
 
 
 def _make_gemini(server: Server) -> Entry:
-    """Return Gemini CLI's entry; ``url`` would be another transport."""
+    """Return Gemini CLI's entry; ``url`` would select another transport."""
     if isinstance(server, Launch):
         return _launch(server)
     return {"httpUrl": server.url, "headers": _bearer(f"${{{TOKEN_VARIABLE}}}")}
 
 
 def _make_codex(server: Server) -> Entry:
-    """Return Codex's entry. Its limits are ten seconds for a start and a minute for a call."""
+    """Return Codex's entry. Its default timeouts are 10 s for a start and 60 s for a call."""
     if isinstance(server, Endpoint):
         entry: Entry = {"url": server.url, "bearer_token_env_var": TOKEN_VARIABLE}
     else:
@@ -134,7 +134,7 @@ def _make_codex(server: Server) -> Entry:
 
 
 def _make_goose(server: Server) -> Entry:
-    """Return Goose's entry. Its one limit is for starts and calls, by default five minutes."""
+    """Return Goose's entry. Its one timeout, by default 300 s, applies to starts and calls."""
     entry: Entry = {
         "enabled": True,
         "name": "notebook",
@@ -159,7 +159,7 @@ def _make_goose(server: Server) -> Entry:
 
 
 def _make_continue(server: Server) -> Entry:
-    """Return Continue's entry, without the name that is its first member."""
+    """Return Continue's entry, without its first member, the name."""
     if isinstance(server, Launch):
         entry: Entry = {"type": "stdio"} | _launch(server)
         if server.runs_notebooks:
@@ -204,8 +204,8 @@ _LIST = (
         next_step="Start `claude` again; `/mcp` shows the connection.",
     ),
     Client(
-        # modelcontextprotocol.io/docs/develop/connect-local-servers. It adds remote servers by
-        # its own pages only, and drops the tools of a changed list (claude-ai-mcp issue 960).
+        # modelcontextprotocol.io/docs/develop/connect-local-servers. Remote servers
+        # can only be added in its UI, and a changed list drops all tools (claude-ai-mcp issue 960).
         name="claude-desktop",
         title="Claude Desktop",
         find_file=lambda machine: machine.app_data / "Claude" / "claude_desktop_config.json",
@@ -247,7 +247,7 @@ _LIST = (
         next_step="Start Cursor again; its settings list the server under *Tools & MCP*.",
     ),
     Client(
-        # docs.windsurf.com/windsurf/cascade/mcp. It does not say that it follows a changed list.
+        # docs.windsurf.com/windsurf/cascade/mcp, which does not mention changed tool lists.
         name="windsurf",
         title="Windsurf",
         find_file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
@@ -299,7 +299,7 @@ _LIST = (
     ),
     Client(
         # docs/src/ai/mcp.md and docs/src/configuring-zed.md in its repository. Headers are
-        # written out there, so that it cannot be given a token without one in the file.
+        # literal, so a token could only be given by writing it into the file.
         name="zed",
         title="Zed",
         find_file=_find_zed,
@@ -310,8 +310,8 @@ _LIST = (
         next_step="Zed starts the server at once; its Agent panel's settings show a green dot.",
     ),
     Client(
-        # docs/customize/deep-dives/mcp.mdx and the schemas in its repository. It has no handler
-        # for a changed list. Secrets are read from its own .env and the environment.
+        # docs/customize/deep-dives/mcp.mdx and the schemas in its repository. It ignores changed
+        # tool lists. Secrets are read from its own .env file and the environment.
         name="continue",
         title="Continue",
         find_file=lambda machine: (
@@ -326,10 +326,10 @@ _LIST = (
         commands=("cn",),
         start_seconds=20,
         start_member=("connectionTimeout", 0.001),
-        next_step="Continue reads it at once; its tools are there in agent mode.",
+        next_step="Continue reads it at once; the tools are available in agent mode.",
     ),
     Client(
-        # What Claude Code, VS Code's Copilot and others read in the folder of a project.
+        # Read by Claude Code, VS Code's Copilot and others in a project's folder.
         name="mcp.json",
         title="Project (.mcp.json)",
         find_file=lambda machine: machine.folder / ".mcp.json",
@@ -340,21 +340,22 @@ _LIST = (
 )
 
 CLIENTS: Mapping[str, Client] = {client.name: client for client in _LIST}
-"""All of them, by name, in the order in which people are shown them."""
+"""All clients by name, in display order."""
 
 
 def find_client(name: str) -> Client:
-    """Return the client of a name.
+    """Return the client with a name.
 
     Raises:
-        ClientError: There is none.
+        ClientError: No client has this name.
     """
     client = CLIENTS.get(name.lower())
     if client is None:
         close = suggest(name.lower(), CLIENTS)
         hint = f"Did you mean {close}? " if close else ""
         raise ClientError(
-            f"There is no client {name!r}. {hint}Those that can be set up are "
-            f"{', '.join(CLIENTS)}; most others read the lines of mcp.json."
+            f"Unknown client {name!r}. {hint}The known clients are {', '.join(CLIENTS)}; most "
+            f"others "
+            "accept the entry of mcp.json."
         )
     return client

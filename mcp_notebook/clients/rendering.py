@@ -1,7 +1,7 @@
-"""Writes an entry in the formats of settings: JSON, TOML and YAML, without their libraries.
+"""Renders an entry as JSON, TOML or YAML, without their libraries.
 
-Pure functions, in every process: kernels show entries, too, and load no library for that. An entry
-has texts, numbers, lists and objects.
+Pure functions, in every process: kernels also show entries, and must not load a library for it. An
+entry has strings, numbers, lists and objects.
 """
 
 import json
@@ -11,18 +11,18 @@ from typing import Any
 from mcp_notebook.clients.client import Client, Entry
 
 _PLAIN_KEY = re.compile(r"(?!(?i:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z_][A-Za-z0-9_-]*")
-"""Not what YAML takes for a truth value."""
+"""Excludes the words that YAML reads as booleans."""
 
 
 def name_entry(client: Client, entry: Entry, name: str) -> Entry:
-    """Return an entry with the name that it has within, in clients where it has one there."""
+    """Add the server's name to an entry, for clients whose entries contain it."""
     if client.is_list:
         return {"name": name} | entry
     return entry | {"name": name} if "name" in entry else entry
 
 
 def render_document(client: Client, entry: Entry, name: str) -> str:
-    """Return the text of a settings file that holds nothing but one entry."""
+    """Return the text of a settings file with a single entry."""
     servers: Any = [entry] if client.is_list else {name: entry}
     document = {**(client.required or {}), client.section: servers}
     if client.syntax == "json":
@@ -33,7 +33,7 @@ def render_document(client: Client, entry: Entry, name: str) -> str:
 
 
 def render_toml_table(section: str, name: str, table: Entry) -> str:
-    """Return a table of TOML in another one; objects in it are on one line."""
+    """Return an entry as a TOML table, with nested objects inline."""
     lines = [f"{render_key(key)} = {_render_toml(value)}" for key, value in table.items()]
     return "\n".join([f"[{section}.{render_key(name)}]", *lines]) + "\n"
 
@@ -48,7 +48,7 @@ def _render_toml(value: Any) -> str:
 
 
 def render_yaml(value: Entry, indent: str = "") -> str:
-    """Return an object as a block of YAML; lists of texts are on one line."""
+    """Return an object as a YAML block, with lists of strings inline."""
     lines = []
     for key, member in value.items():
         head = f"{indent}{render_key(key)}:"
@@ -64,20 +64,20 @@ def render_yaml(value: Entry, indent: str = "") -> str:
 
 
 def render_yaml_item(item: Entry, indent: str) -> str:
-    """Return an object as an item of a list in YAML."""
+    """Return an object as an item of a YAML list."""
     block = render_yaml(item, f"{indent}  ")
     return f"{indent}- {block.removeprefix(f'{indent}  ')}"
 
 
 def render_key(key: str) -> str:
-    """Return a key of TOML or YAML."""
+    """Return a key as TOML and YAML write it."""
     return key if _PLAIN_KEY.fullmatch(key) else render_scalar(key)
 
 
 def render_scalar(value: str | float) -> str:
-    """Return a text, number or truth value as TOML and YAML write it: as JSON does.
+    """Return a string, number or boolean as TOML and YAML write it, which is JSON's form.
 
-    Characters that one of them refuses unescaped are escaped.
+    Characters that one of the formats rejects are escaped.
     """
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", _escape, text)

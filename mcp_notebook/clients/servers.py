@@ -1,6 +1,6 @@
-"""What a client is told to start or to connect to.
+"""Builds the command that a client starts, or the endpoint that it connects to.
 
-Runs in the process of the command or in a kernel: clients get the interpreter of that process.
+Runs in the process of the command or in a kernel; the command uses that process's interpreter.
 """
 
 import re
@@ -23,31 +23,32 @@ def build_server(  # noqa: PLR0913 - what there is to say
     http: bool = False,
     remote: Remote | None = None,
 ) -> Server:
-    """Return what a client is told: a command, or the address of this machine with `http`.
+    """Return the server for a client: a command, or with `http` this machine's endpoint.
 
     Args:
-        client: Who is told.
+        client: The client.
         settings: As for `build_launch` and `build_endpoint`.
         notebooks: As for `build_launch`.
         options: As for `build_launch`.
-        http: Whether it connects to the HTTP endpoint.
-        remote: The server that it reaches by a command.
+        http: Whether the client connects to the HTTP endpoint.
+        remote: A remote server, which the client reaches through a command.
 
     Raises:
-        ClientError: The client cannot do this, or a file does not exist.
+        ClientError: The client does not support this, or a file does not exist.
     """
     if not http and remote is None:
         return build_launch(client, settings, notebooks, options)
     if http and remote is not None:
         raise ClientError(
-            "--http is for the HTTP endpoint of this machine, and --url for a server elsewhere. "
-            "Give one of them."
+            "--http is for the HTTP endpoint of this machine, and --url for a remote server. Use "
+            "one of them."
         )
     extra = [*map(str, notebooks), *options]
     if extra:
         raise ClientError(
-            f"{extra[0]!r} has no effect with {'--http' if http else '--url'}: {client.title} does "
-            "not start the server then. Give what concerns the server to `mcp-notebook serve`."
+            f"{extra[0]!r} has no effect with {'--http' if http else '--url'}, because "
+            f"{client.title} "
+            "does not start the server. Pass it to `mcp-notebook serve`."
         )
     return build_endpoint(client, settings) if remote is None else build_connection(remote)
 
@@ -56,13 +57,13 @@ def build_connection(remote: Remote) -> Launch:
     """Return the command for a client that connects to a remote server.
 
     Raises:
-        ClientError: Its address has a secret in it, or the token's file does not exist.
+        ClientError: The address contains a secret, or the token's file does not exist.
     """
     if re.search(r"[?&#]token=|^(?:\w+://)?[^/?#]*@", remote.address):
         raise ClientError(
-            "The address has a token or a password in it, which would be as public as the client's "
-            "settings. Write the token to a file that only you can read, leave it out of the "
-            "address, and name the file with --token-file."
+            "The address contains a token or a password, which anyone who reads the client's "
+            "settings would see. Write the token to a file that only you can read, name the file "
+            "with --token-file, and remove the token from the address."
         )
     words = ["-P", "-m", "mcp_notebook", "connect", remote.address]
     source = remote.token_source
@@ -83,12 +84,12 @@ def build_launch(
     notebooks: Sequence[Path] = (),
     options: Sequence[str] = (),
 ) -> Launch:
-    """Return the command for a client, as it works in an empty environment and any folder.
+    """Return the command for a client. It works in an empty environment and in any folder.
 
     Args:
-        client: Who starts it. It gets ``--meta-tools`` if it does not see new tools.
-        settings: Where the records of live kernels are.
-        notebooks: Those to run; without any, the command serves all open ones.
+        client: The client. It gets ``--meta-tools`` if it does not notice new tools.
+        settings: Name the folder of kernels' records.
+        notebooks: Notebooks to run; if none, the command serves all open notebooks.
         options: Further options of ``mcp-notebook stdio``.
 
     Raises:
@@ -96,11 +97,12 @@ def build_launch(
     """
     for notebook in notebooks:
         if not notebook.is_file():
+            problem = "is a folder" if notebook.is_dir() else "does not exist"
             raise ClientError(
-                f"There is no notebook {str(notebook)!r}. Check the path, or name none to serve "
-                "the notebooks that are open."
+                f"The notebook {str(notebook)!r} {problem}. Check the path, or name no notebook to "
+                "serve all open ones."
             )
-    # -P: clients start servers in the user's folders, where a random.py must not be imported.
+    # -P: clients start servers in the user's folders, whose random.py must not be imported.
     words = ["-P", "-m", "mcp_notebook", "stdio", *options]
     if not client.sees_new_tools and "--meta-tools" not in options:
         words.append("--meta-tools")
@@ -115,27 +117,28 @@ def build_launch(
 
 
 def build_endpoint(client: Client, settings: Settings, url: str | None = None) -> Endpoint:
-    """Return the address for a client, with where it reads the token.
+    """Return the endpoint for a client, and where the client reads the token.
 
     Args:
-        client: Who connects.
-        settings: Of the bridge that serves it.
-        url: The address; None for that of the background bridge, or where it would serve.
+        client: The client.
+        settings: The settings of the bridge.
+        url: The address; None for that of the background bridge, or the one that it would get.
 
     Raises:
-        ClientError: The client cannot be given a token without having it in its settings.
+        ClientError: The client can read a token only from its settings.
     """
     if client.header_from == "nowhere":
         raise ClientError(
-            f"{client.title} cannot read a token from a file or a variable, and a token in its "
-            "settings would be as public as they are. Leave --http out: it then starts "
+            f"{client.title} cannot read a token from a file or an environment variable, and "
+            f"anyone "
+            "who reads its settings would see a token there. Omit --http: the client then starts "
             "`mcp-notebook stdio`, which finds all open notebooks."
         )
     if url is None:
         bridge = read_bridge(settings.bridge_file)
         port = settings.port or DEFAULT_PORT
         url = bridge.url if bridge else f"http://127.0.0.1:{port}/mcp"
-    # The helper that reads the file for Claude Code is a program of Unix.
+    # Claude Code reads the file with `sed`, which Windows does not have.
     from_file = client.header_from == "file" and not settings.token and sys.platform != "win32"
     return Endpoint(
         url=url,

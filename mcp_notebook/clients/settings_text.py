@@ -1,8 +1,7 @@
-"""Adds, finds and removes a server in the text of a client's settings, and changes nothing else.
+"""Finds, adds and removes a server in the text of a client's settings, and changes nothing else.
 
-Pure functions on texts, in the process of the command. JSON and TOML have a module each that makes
-the change; here the new text is read again and compared with what it should mean. YAML is only
-read: its users paste the lines themselves.
+Pure functions on strings, in the process of the command. `json_text` and `toml_text` edit the text;
+here the new text is parsed and compared with the expected settings. YAML is only read.
 """
 
 import copy
@@ -17,7 +16,7 @@ from mcp_notebook.errors import MissingLibrary
 
 
 def _read_yaml(text: str) -> Any:
-    """Return what a text means; an empty one is an empty object."""
+    """Parse YAML; an empty text is an empty object."""
     try:
         import yaml  # noqa: PLC0415 - optional
     except ImportError:
@@ -38,30 +37,30 @@ _READERS: dict[Syntax, Callable[[str], Any]] = {
     "yaml": _read_yaml,
 }
 _MARK = "\ufeff"
-"""What some editors put before a text."""
+"""The byte order mark that some editors write."""
 
 
 def find_entry(client: Client, text: str, name: str) -> Entry | None:
-    """Return what a client's settings say about a server; None if they say nothing.
+    """Return the entry of a server; None if there is none.
 
     Args:
-        client: Whose settings they are.
-        text: The settings.
-        name: Of the server.
+        client: The client.
+        text: Its settings.
+        name: The server's name.
 
     Raises:
-        ValueError: They are not valid; the end of a sentence says what is wrong.
-        MissingLibrary: They are in YAML, and no library reads it.
+        ValueError: The settings are not valid; the message ends a sentence about the file.
+        MissingLibrary: They are YAML, and PyYAML is not installed.
     """
     return list_entries(client, text).get(name)
 
 
 def list_entries(client: Client, text: str) -> dict[str, Entry]:
-    """Return what a client's settings say about all servers, by name.
+    """Return the entries of all servers, by name.
 
     Args:
-        client: Whose settings they are.
-        text: The settings.
+        client: The client.
+        text: Its settings.
 
     Raises:
         ValueError: As for `find_entry`.
@@ -77,16 +76,16 @@ def list_entries(client: Client, text: str) -> dict[str, Entry]:
 
 
 def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
-    """Return settings with a server, in the place of one that has its name.
+    """Return the settings with a server added, or replaced if it exists.
 
     Args:
-        client: Whose settings they are; not in YAML.
-        text: The settings; "" for none.
-        name: Of the server.
-        entry: What they shall say.
+        client: The client; not one with YAML settings.
+        text: Its settings; "" for none.
+        name: The server's name.
+        entry: The server's entry.
 
     Raises:
-        ValueError: As for `find_entry`, or they cannot be changed without writing them anew.
+        ValueError: As for `find_entry`, or the text cannot be edited in place.
     """
     mark, text = _split_mark(text)
     document = _read(client, text)
@@ -101,15 +100,15 @@ def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
 
 
 def remove_entry(client: Client, text: str, name: str) -> str:
-    """Return settings without a server, which they have; "" if nothing else was in them.
+    """Return the settings with a server removed; "" if nothing else is left.
 
     Args:
-        client: Whose settings they are; not in YAML.
-        text: The settings.
-        name: Of the server.
+        client: The client; not one with YAML settings.
+        text: Its settings, which have the server.
+        name: The server's name.
 
     Raises:
-        ValueError: As for `find_entry`, or they cannot be changed without writing them anew.
+        ValueError: As for `find_entry`, or the text cannot be edited in place.
     """
     mark, text = _split_mark(text)
     document = _read(client, text)
@@ -121,7 +120,7 @@ def remove_entry(client: Client, text: str, name: str) -> str:
     cut = cut_json if client.syntax == "json" else cut_toml
     changed = cut(text, client.section, name)
     if client.syntax == "toml" and not expected[client.section]:
-        # A table without members need not be written.
+        # TOML may omit an empty table.
         expected = {key: value for key, value in expected.items() if key != client.section}
         if client.section in _read(client, changed):
             expected[client.section] = {}
@@ -138,7 +137,7 @@ def _read(client: Client, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"is not valid {client.syntax.upper()}: {error}") from None
     if not isinstance(document, dict):
-        raise ValueError("holds no settings: it is not an object with members")  # noqa: TRY004 - the text is wrong
+        raise ValueError("is not valid: its top level is not an object")  # noqa: TRY004 - the text is wrong
     return document
 
 
@@ -154,7 +153,7 @@ def _read_servers(client: Client, document: dict[str, Any]) -> Any:
 
 
 def _check(client: Client, text: str, expected: dict[str, Any]) -> str:
-    """Return a text that means what it should.
+    """Return a text if it parses to the expected settings.
 
     Raises:
         ValueError: It does not.
@@ -163,16 +162,14 @@ def _check(client: Client, text: str, expected: dict[str, Any]) -> str:
         document = _READERS[client.syntax](text)
     except (ValueError, RecursionError):
         document = None
-    # By their texts: a number that is none is not equal to itself.
+    # Compare as strings, because NaN is not equal to itself.
     if repr(_sort(document)) != repr(_sort(expected)):
-        raise ValueError(
-            "is laid out in a way that cannot be changed without writing all of it anew"
-        )
+        raise ValueError("has a layout that this command cannot edit")
     return text
 
 
 def _sort(value: Any) -> Any:
-    """Return a value whose text does not depend on the order of members."""
+    """Sort the members of all objects."""
     if isinstance(value, dict):
         return {key: _sort(value[key]) for key in sorted(value, key=repr)}
     return [_sort(item) for item in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""What to copy into a client's settings, and where: for commands and for notebooks.
+"""The entry to paste into a client's settings, for commands and notebooks.
 
-In every process. It looks which settings a client has, and changes none.
+In every process. Checks which settings files exist, and changes none.
 """
 
 import json
@@ -21,23 +21,23 @@ from mcp_notebook.clients.servers import build_endpoint
 from mcp_notebook.settings.settings import Settings
 
 SERVER_NAME = "notebook"
-"""The name that a server has in clients if nobody chooses another one."""
+"""The default name of a server in clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snippet:
-    """What a user copies, and what to do with it."""
+    """An entry to paste, and what to do with it."""
 
     client: Client
-    """Whose settings it is for."""
+    """The client."""
     file: Path
-    """Where they are."""
+    """Its settings file."""
     text: str
-    """The lines, as they would stand in a new file."""
+    """The lines, as a new settings file would have them."""
     link: str | None
-    """A link that opens the client and adds the server, if it has such links."""
+    """A link that opens the client and adds the server; None if it has no such links."""
     steps: tuple[str, ...]
-    """What is to be done afterwards, as sentences."""
+    """What the user does next, as sentences."""
 
 
 def render_snippet(
@@ -47,14 +47,14 @@ def render_snippet(
     name: str = SERVER_NAME,
     file: Path | None = None,
 ) -> Snippet:
-    """Return what a client's settings must hold for a server.
+    """Return the entry to paste for a server.
 
     Args:
         client: The client.
-        server: What it starts or connects to.
-        machine: Where its settings are looked for.
+        server: The server.
+        machine: The machine that the client runs on.
         name: The server's name in the client.
-        file: Its settings, if they are not where they usually are.
+        file: The settings file; None for its usual place.
     """
     entry = name_entry(client, client.make_entry(server), name)
     place = file or client.find_file(machine)
@@ -68,30 +68,30 @@ def render_snippet(
 
 
 def _list_obstacles(client: Client, file: Path) -> list[str]:
-    """Return what to look at before the lines are pasted into settings that are there."""
+    """Return what the user must consider before pasting into existing settings."""
     if not client.is_pasted:
         return []
     if file.exists():
         keys = ", ".join(f"`{key}`" for key in (*(client.required or {}), client.section))
-        return [f"Leave out the top-level lines that the file already has ({keys})."]
+        return [f"Omit the top-level lines that the file already has ({keys})."]
     former = file.with_name(client.former_file) if client.former_file else None
     if former is None or not former.exists():
         return []
     step = (
-        f"{client.title} still has its settings in {former}, and ignores them once {file} exists: "
-        "move them there first, as its documentation says."
+        f"{client.title} still has its settings in {former}, and ignores them once {file} exists. "
+        "Move them there first, as its documentation describes."
     )
     return [step]
 
 
 def list_steps(client: Client, server: Server) -> tuple[str, ...]:
-    """Return what a user has to do once the entry is there, as sentences."""
+    """Return what the user does after the entry was added, as sentences."""
     steps = [client.next_step]
     if isinstance(server, Endpoint) and server.token_file is None:
         steps.insert(
             0,
-            f"Set {TOKEN_VARIABLE} where {client.title} is started: its settings name the "
-            "variable, so that the token is not in them. The token is in "
+            f"Set {TOKEN_VARIABLE} where {client.title} is started: its settings refer to the "
+            "variable instead of containing the token. The token is in "
             f"{server.token_place}.",
         )
     return tuple(steps)
@@ -100,18 +100,18 @@ def list_steps(client: Client, server: Server) -> tuple[str, ...]:
 def format_claude_command(settings: Settings, url: str) -> str:
     """Return the shell command that connects Claude Code to an endpoint.
 
-    The token is in no argument of any process, which every user of the machine could read: Claude
+    The token is never a command-line argument, which every user of the machine could read: Claude
     Code reads it from its place whenever it connects.
 
     Args:
-        settings: Of the bridge that serves it.
+        settings: The settings of the bridge.
         url: The address.
     """
     client = CLIENTS["claude-code"]
     entry = client.make_entry(build_endpoint(client, settings, url))
     headers = entry.get("headers", {})
     if headers:
-        # In single quotes: Claude Code fills the variable in, not the shell.
+        # In single quotes, so that Claude Code expands the variable and the shell does not.
         words = [f"--header '{name}: {value}'" for name, value in headers.items()]
         address = shlex.quote(url)
         return f"claude mcp add --transport http {SERVER_NAME} {address} {' '.join(words)}"

@@ -1,9 +1,8 @@
 """Changes one table of a TOML document, and nothing else.
 
-Pure functions on texts, in the process of the command. A table may stand anywhere in TOML, so that
-one is added at the end and removed with its header. Libraries that keep comments count those before
-the next header as part of the table before, and would remove them with it. That the result means
-what it should is checked by `settings_text`.
+Pure functions on strings, in the process of the command. A new table is added at the end; a table
+is removed with its header. Libraries that preserve comments would also remove the comments before
+the next header. `settings_text` checks the result.
 """
 
 import re
@@ -19,21 +18,21 @@ _NO_CONTENT = re.compile(r"[ \t]*(?:#.*)?")
 
 
 def read_toml(text: str) -> Any:
-    """Return what a text means.
+    """Parse TOML.
 
     Raises:
-        ValueError: It is not valid, with the line.
+        ValueError: The text is not valid; the message names the line.
     """
     return tomllib.loads(text)
 
 
 def put_toml(text: str, section: str, name: str, entry: Entry) -> str:
-    """Return a text with an entry in a section, in the place of one that has the name.
+    """Add an entry to a section, or replace it, and return the new text.
 
     Args:
-        text: A valid document, whose section is a table if it is there.
+        text: A valid document. If it has the section, that is a table.
         section: The table that holds the entries.
-        name: Of the entry.
+        name: The entry's name.
         entry: The entry.
     """
     end = _find_break(text)
@@ -50,10 +49,10 @@ def put_toml(text: str, section: str, name: str, entry: Entry) -> str:
 
 
 def cut_toml(text: str, section: str, name: str) -> str:
-    """Return a text without an entry, if it is a table of its own."""
+    """Remove an entry that has its own table, and return the new text."""
     for first, last in reversed(list(_find_tables(text, section, name))):
         before = text[:first]
-        # The empty line that set it apart from what is before.
+        # Also remove the empty line before it.
         if last == len(text) and before.endswith(("\n\n", "\r\n\r\n")):
             before = before[: -len(_find_break(text))]
         text = before + text[last:]
@@ -65,7 +64,7 @@ def _find_break(text: str) -> str:
 
 
 def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield where a table and those within it begin and end, without the comments after them."""
+    """Yield the spans of a table and its subtables, without the comments after them."""
     start = end = position = 0
     is_inside = False
     for line in text.splitlines(keepends=True):
@@ -84,7 +83,7 @@ def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]
 
 
 def _parse_header(line: str) -> tuple[str, ...] | None:
-    """Return the keys in a line that is a header of a table."""
+    """Return the keys of a table header; None for other lines."""
     try:
         value: Any = tomllib.loads(line)
     except tomllib.TOMLDecodeError:

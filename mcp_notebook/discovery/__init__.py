@@ -1,6 +1,6 @@
 """How processes find the live kernels of their user: by files that the kernels publish.
 
-Face: `records` writes, reads and watches these files; `departures` remembers for some minutes which
-kernels have left, and `record_ids` makes the records' ids. `greeting` connects to a kernel that a
-record names. Used by kernels and bridges.
+Face: `records` writes, reads and watches these files; `departures` remembers for ten minutes which
+kernels have left, and `record_ids` makes the records' ids. `greeting` connects to the kernel that a
+record names. Used by kernels, bridges and the server extension.
 """

@@ -1,9 +1,9 @@
-"""Notes on kernels that have left, kept for some minutes beside the records.
+"""Notes about kernels that have left, kept for ten minutes beside the records.
 
-A kernel that leaves removes its record, and a bridge that finds a dead one's removes it, too. The
-note says what became of the notebook to those who look afterwards: ``mcp-notebook list``,
-``mcp-notebook call``, and the clients of bridges that call an unknown tool. One note per notebook,
-the latest. Runs in every process; contacts none.
+A kernel removes its record when it leaves; a bridge removes the record of a dead kernel. The note
+tells ``mcp-notebook list``, ``mcp-notebook call`` and clients that call a missing tool what became
+of the notebook. Each notebook has at most one note, the latest. Runs in every process; contacts no
+other process.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
 from mcp_notebook.settings.private_files import read_private, write_private
 
 KEEP = 600.0
-"""Seconds for which people are told what became of a notebook or a tool that was there."""
+"""Seconds for which a missing notebook or tool is explained."""
 _SUFFIX = ".gone"
 _MAX_LINE = 255
-"""Characters of a text for messages; the names of files are as long in most file systems."""
+"""Maximum characters of a text in messages, as of a file name in most file systems."""
 
 
 def _make_printable(text: str) -> str:
@@ -28,7 +28,7 @@ def _make_printable(text: str) -> str:
 
 
 Line = Annotated[str, AfterValidator(_make_printable)]
-"""A text for messages, in one line; a file's name may have line breaks and colours in it."""
+"""A text in messages, on one line; a file name may contain line breaks and escape codes."""
 
 
 class Departure(BaseModel):
@@ -37,7 +37,7 @@ class Departure(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     notebook: str | None
-    """Path of the notebook, if the kernel knew it."""
+    """Path of the notebook; None if the kernel did not know it."""
     first_notebook: str | None = None
     """Its path when the kernel started."""
     name: Line
@@ -45,16 +45,16 @@ class Departure(BaseModel):
     reason: Line | None
     """Why the kernel left, as a sentence; None if it crashed or was killed."""
     at: FiniteFloat
-    """When that happened or was noticed, in seconds since the epoch."""
+    """When the kernel left, or when this was noticed, in seconds since the epoch."""
 
 
 def is_recent(at: float) -> bool:
-    """Tell whether what happened at this time is still told; in seconds since the epoch."""
-    return abs(time.time() - at) < KEEP  # a clock may have been set
+    """Return whether a time, in seconds since the epoch, is within the last `KEEP` seconds."""
+    return abs(time.time() - at) < KEEP  # `abs`: the clock may have been set back
 
 
 def write_departure(folder: Path, departure: Departure) -> None:
-    """Note that a kernel has left; does nothing if that cannot be written."""
+    """Write a note that a kernel has left. Does nothing if that fails."""
     key = hashlib.sha256((departure.notebook or departure.name).encode(errors="replace"))
     with contextlib.suppress(OSError):
         list_departures(folder)  # removes the old ones
@@ -62,7 +62,7 @@ def write_departure(folder: Path, departure: Departure) -> None:
 
 
 def list_departures(folder: Path) -> tuple[Departure, ...]:
-    """Return the kernels that left in the last minutes, latest first, and forget earlier ones."""
+    """Return the kernels that left recently, latest first, and delete older notes."""
     departures = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():

@@ -1,8 +1,8 @@
-"""The records that live kernels publish so that bridges find them: write, read, watch, prune.
+"""The records by which bridges find live kernels: writes, reads, watches and prunes them.
 
-A record is a small JSON file (mode 0600) in a folder that depends on HOME only. A kernel writes and
-removes its own record. Bridges read and watch all records, and remove those of dead processes.
-Whatever else is in that folder is ignored. Runs in every process; contacts none.
+A record is a small JSON file (mode 0600) in a folder that depends only on HOME. A kernel writes and
+removes its own record. Bridges read and watch all records, and remove the records of dead
+processes. Other files in the folder are ignored. Runs in every process; contacts no other process.
 """
 
 import contextlib
@@ -32,59 +32,58 @@ logger = logging.getLogger(__name__)
 
 _SUFFIX = ".json"
 _RESCAN = 2.0
-"""Seconds between two scans of the folder, for network disks that send no file events."""
+"""Seconds between two scans of the folder, for network disks that send no events."""
 _WAIT_MS = 300
-"""Milliseconds that the watching thread waits at a time. Cancelling takes as long, because nothing
-can stop the thread."""
+"""Milliseconds that the watching thread blocks at a time, and thus the time to cancel it."""
 _START_TOLERANCE = 60.0
-"""Seconds by which two readings of a process's start time may differ. They depend on the wall
-clock, which may jump (time servers, virtual machines that resume). Too small a tolerance would
-prune the record of a live kernel; too large a one costs one refused connection."""
+"""Seconds by which two readings of a process's start time may differ, because the wall clock may
+jump (time servers, resumed virtual machines). If this is too small, the record of a live kernel is
+pruned; if too large, one connection is refused."""
 _MAX_REPORTS = 20
-"""Ignored files that one scan of the folder names in the log."""
+"""Maximum number of ignored files that one scan logs by name."""
 
 _Pid = Annotated[int, Field(gt=0, lt=2**32)]
 _Path = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
-"""A path that the system can be asked for."""
+"""A path that the operating system accepts."""
 
 
 class Process(BaseModel):
-    """A process that files belong to; it may have ended since."""
+    """A process that owns a file; it may have ended since."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     pid: _Pid
     started: FiniteFloat
-    """When the process started, in seconds since the epoch: pids are reused."""
+    """When the process started, in seconds since the epoch, because PIDs are reused."""
 
 
 class Record(Process):
-    """What bridges need to know about a live kernel; readable by the user only."""
+    """What bridges need to know about a live kernel."""
 
     id: str
-    """Unique for each load of the extension; also the file's name."""
+    """Unique for each load of the extension; also the stem of the file's name."""
     host: str
-    """Name of the machine: several machines may share a home folder."""
+    """Name of the machine, because several may share a home folder."""
     version: str
     """The kernel's version of mcp-notebook."""
     protocol: int
     """The kernel's version of the link protocol."""
     notebook: _Path | None = None
-    """Path of the notebook, if the kernel knows it."""
+    """Path of the notebook; None if the kernel does not know it."""
     first_notebook: _Path | None = None
-    """Its path when the kernel started, which a restarted kernel is given again."""
+    """Its path when the kernel started; a restarted kernel gets the same."""
     name: Line
     """Short name of the notebook, for messages and for the full names of tools."""
     jupyter_id: Line | None = None
-    """The id by which a Jupyter Server knows the kernel; other frontends choose one, too."""
+    """The kernel's id in its Jupyter Server or other frontend."""
     owner: Literal["user", "bridge"] = "user"
-    """Who started the kernel. A headless kernel is served only by the bridge that started it."""
+    """Who started the kernel. Only the bridge that started a headless kernel serves it."""
     socket: _Path | None = None
     """Path of the Unix socket; None if the kernel listens on TCP."""
     port: Annotated[int, Field(gt=0, lt=2**16)] | None = None
     """Port on 127.0.0.1, on systems without Unix sockets."""
     token: str | None = None
-    """The token that connections over TCP have to present."""
+    """The token that TCP connections must present."""
 
 
 class BridgeRecord(Process):
@@ -94,7 +93,7 @@ class BridgeRecord(Process):
     url: str
     """URL of the endpoint, including ``/mcp``; the token is in a file of its own."""
     notices: tuple[str, ...] = ()
-    """What whoever starts it has to know, such as that the token is a new one."""
+    """Messages for the user who starts it, for example that the token is new."""
 
 
 def read_start_time(pid: int) -> float | None:
@@ -121,22 +120,22 @@ def remove_record(folder: Path, record_id: str) -> None:
 
 
 def is_alive(process: Process) -> bool:
-    """Return whether a process of this machine, which a record names, still runs."""
+    """Return whether a process on this machine is still running."""
     started = read_start_time(process.pid)
     return started is not None and abs(started - process.started) < _START_TOLERANCE
 
 
 class IgnoredFiles:
-    """Files among the records that are not records; the log names each once, not at every scan.
+    """Invalid files in the folder of records; each is logged once, not at every scan.
 
-    Belongs to whoever scans the folder: one command, or the task that watches for a bridge.
+    Owned by the scanner of the folder: a command, or the watching task of a bridge.
     """
 
     def __init__(self) -> None:
         self._paths: frozenset[Path] = frozenset()
 
     def update(self, problems: dict[Path, str]) -> None:
-        """Take the files that a scan has ignored, each with the reason, and log the new ones."""
+        """Take the files that a scan ignored, with the reasons, and log the new ones."""
         new = [path for path in problems if path not in self._paths]
         for path in new[:_MAX_REPORTS]:
             logger.warning("Ignoring %r, not a valid record: %s.", str(path), problems[path])
@@ -150,8 +149,8 @@ def list_live_records(folder: Path, ignored: IgnoredFiles | None = None) -> tupl
     """Return the records of live kernels on this machine, oldest first, and prune dead ones.
 
     Args:
-        folder: Of the records.
-        ignored: Takes the files that are no records; None to ignore them silently.
+        folder: The folder of the records.
+        ignored: Takes the invalid files; None to ignore them silently.
     """
     records = []
     for record in read_records(folder, ignored):
@@ -165,14 +164,14 @@ def list_live_records(folder: Path, ignored: IgnoredFiles | None = None) -> tupl
 
 
 def read_records(folder: Path, ignored: IgnoredFiles | None = None) -> tuple[Record, ...]:
-    """Return the user's records of all machines, also of dead kernels, oldest first.
+    """Return the user's records of all machines, including those of dead kernels, oldest first.
 
-    Whatever is not a valid record is ignored, because a newer version may have written it, and so
-    are the files of other users, whose tools must not reach this user's assistant.
+    Invalid files are ignored, because a newer version may have written them. Files of other users
+    are ignored, because their tools must not reach this user's assistant.
 
     Args:
-        folder: Of the records.
-        ignored: Takes the files that are no records; None to ignore them silently.
+        folder: The folder of the records.
+        ignored: Takes the invalid files; None to ignore them silently.
     """
     records = []
     problems: dict[Path, str] = {}
@@ -199,7 +198,7 @@ def _read_record(path: Path) -> Record:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds no record, or one that belongs in another file.
+        ValueError: It is not a valid record, or belongs to another file.
     """
     record = Record.model_validate_json(read_private(path))
     if path.stem != record.id:
@@ -208,7 +207,7 @@ def _read_record(path: Path) -> Record:
 
 
 def _describe_problem(error: OSError | ValueError) -> str:
-    """Return what is wrong with a file, as the end of a sentence."""
+    """Describe what is wrong with a file, as the end of a sentence."""
     if isinstance(error, ValidationError):
         problem = error.errors(include_url=False, include_input=False)[0]
         name = f"`{problem['loc'][0]}`" if problem["loc"] else "it"
@@ -220,7 +219,7 @@ def _describe_problem(error: OSError | ValueError) -> str:
 
 
 def _describe_member(name: str, kind: str, message: str) -> str:
-    """Return what pydantic does not accept, by its type of the error."""
+    """Describe a field that pydantic rejects, by the type of the error."""
     if kind == "json_invalid":
         return f"it is not valid JSON ({message.partition(': ')[2]})"
     texts = {
@@ -233,7 +232,7 @@ def _describe_member(name: str, kind: str, message: str) -> str:
 
 
 def read_bridge(path: Path) -> BridgeRecord | None:
-    """Return the record of the user's background bridge, or None if it does not run."""
+    """Return the record of the user's background bridge; None if it is not running."""
     try:
         record = BridgeRecord.model_validate_json(read_private(path))
     except (OSError, ValidationError):
@@ -242,21 +241,21 @@ def read_bridge(path: Path) -> BridgeRecord | None:
 
 
 def make_socket_name(record_id: str) -> str:
-    """Return the name of the Unix socket of a record's kernel."""
+    """Return the file name of a kernel's Unix socket."""
     return f"{record_id}.sock"
 
 
 def forget_record(folder: Path, record: Record, reason: str | None = None) -> None:
-    """Remove a record and its socket, and leave a note for those who look for the notebook.
+    """Remove a record and its socket, and write a note that explains the missing notebook.
 
     Does nothing if they do not exist or cannot be removed.
 
     Args:
-        folder: Of the records.
-        record: Of the kernel that leaves.
+        folder: The folder of the records.
+        record: The record of the kernel that leaves.
         reason: Why it leaves, as a sentence; None if it crashed or was killed.
     """
-    if record.owner == "user":  # who started a headless kernel knows what became of it
+    if record.owner == "user":  # the bridge of a headless kernel knows what became of it
         departure = Departure(
             notebook=record.notebook,
             first_notebook=record.first_notebook,
@@ -269,7 +268,7 @@ def forget_record(folder: Path, record: Record, reason: str | None = None) -> No
         remove_record(folder, record.id)
     if record.socket is None:
         return
-    # A record must not be able to remove any other file, or the socket of another kernel.
+    # A forged record must not remove another file, or the socket of another kernel.
     path = Path(record.socket)
     with contextlib.suppress(OSError):
         status = path.lstat()
@@ -279,7 +278,7 @@ def forget_record(folder: Path, record: Record, reason: str | None = None) -> No
 
 
 def _prune(folder: Path, record: Record) -> None:
-    """Forget a dead kernel, unless its successor has published a record under its id meanwhile."""
+    """Forget a dead kernel, unless its successor has published a record with the same id."""
     with contextlib.suppress(OSError, ValueError):
         if _read_record(folder / f"{record.id}{_SUFFIX}") == record:
             forget_record(folder, record)
@@ -288,7 +287,7 @@ def _prune(folder: Path, record: Record) -> None:
 async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
     """Yield the live records, now and after each change in the folder; never ends.
 
-    Also yields every few seconds without a change, for disks that send no events.
+    Also yields every few seconds without a change, for file systems that send no events.
 
     Raises:
         SettingsError: The folder does not exist and cannot be created.
@@ -310,7 +309,7 @@ async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
 
 
 async def _changes(folder: Path) -> AsyncIterator[object]:
-    """Yield after each change, and every few seconds, whatever happens to the folder; never end."""
+    """Yield after each change and every few seconds, even if the folder is removed; never ends."""
     from anyio import sleep  # noqa: PLC0415 - kernels do not watch, and import nothing for it
     from watchfiles import awatch  # noqa: PLC0415
 
@@ -331,7 +330,7 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 if change or monotonic() > rescan_at:
                     yield change
                     rescan_at = monotonic() + _RESCAN
-        # `awatch` puts into a group what stops it once it runs: a name of a file that is not UTF-8.
+        # `awatch` raises a group for errors while it runs, such as a file name that is not UTF-8.
         except (OSError, RuntimeError, ExceptionGroup) as error:
             # Inotify watches run out on shared machines. A folder that was removed comes back with
             # the next kernel.

@@ -1,7 +1,7 @@
-"""Tries an address that is in a client's settings, with the token that the client would send.
+"""Checks an address in a client's settings, with the token that the client would send.
 
-Runs on the command's event loop. The token is sent nowhere unless the user's own bridge is there,
-or the address is one of another machine, which is asked over TLS.
+Runs on the command's event loop. The token is sent only to the user's own bridge, or over TLS to
+another machine.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from mcp_notebook.text.wording import count
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}|\$\{\{ *secrets\.(\w+) *\}\}")
 _HELPER_LIMIT = 10.0
-"""Seconds for the command that prints a header."""
+"""Seconds for the command that prints the header."""
 
 
 @dataclass(frozen=True)
 class _Headers:
-    """What a client would send, or why it cannot."""
+    """The headers that a client would send, or the reason why it cannot."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     problem: Finding | None = None
@@ -50,7 +50,7 @@ async def check_address(
     """Ask the address of an entry for its tools, and return what is right and wrong about it."""
     try:
         return await _try(server, server.url or "", settings, machine)
-    except RemoteError as error:  # there is no HTTP client in this environment
+    except RemoteError as error:  # the environment has no usable HTTP client
         reason, _, step = str(error).partition(". ")
         return [complain(f"{reason}.", step)]
 
@@ -76,11 +76,11 @@ async def _try(
         return [
             complain(
                 f"{url} answers, but does not list its tools: {answer.error}",
-                f"Check that the address is that of MCP, or run {server.format_repair()}.",
+                f"Check that this is an MCP address, or run {server.format_repair()}.",
             )
         ]
     if not answer.tools:
-        return [complain(f"{url} answers, and has no tools: no notebook is open.", OPEN_ONE)]
+        return [complain(f"{url} answers but has no tools: no notebook is open.", OPEN_ONE)]
     number = count(len(answer.tools), "tool")
     return [approve(f"{url} lists {number}: {list_names(answer.tools)}.", answer.tools)]
 
@@ -88,7 +88,7 @@ async def _try(
 async def _find_wrong_listener(
     server: ConfiguredServer, url: str, settings: Settings
 ) -> Finding | None:
-    """Return what is wrong with who listens at an address, before it gets a token."""
+    """Check who listens at an address before sending a token there."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -98,36 +98,36 @@ async def _find_wrong_listener(
         return complain(f"{url!r} is not an address.", f"Run {server.format_repair()}.")
     if not is_loopback(host):
         return await _find_remote_problem(url, is_encrypted=parts.scheme == "https")
-    start = "Start it: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
+    start = "Start one: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
     bridge = read_bridge(settings.bridge_file)
     if bridge is not None and bridge.url != url:
-        start = f"Your bridge is at {bridge.url} now: run {server.format_repair()}."
-    # Not over HTTP: a program that listens and says nothing also counts.
+        start = f"Your bridge is now at {bridge.url}: run {server.format_repair()}."
+    # Not over HTTP, so that a program that listens but never answers counts, too.
     if not await is_listening(host, port):
-        return complain(f"Nobody answers at {url}: no bridge runs there.", start)
+        return complain(f"Nothing answers at {url}: no bridge is running there.", start)
     is_foreign = not await asyncio.to_thread(is_own_port, host, port)
     if is_foreign or not await is_bridge(f"{parts.scheme}://{parts.netloc}/healthz"):
         who = "a program of another user" if is_foreign else "another program of yours"
         return complain(
-            f"Port {port} is taken: {who} listens there, and gets the token that "
+            f"Port {port} is in use by {who}, which would receive the token that "
             f"{server.client.title} sends.",
-            f"Stop it, or serve on another port: {start}",
+            f"Stop that program, or serve on another port. {start}",
         )
     return None
 
 
 async def _find_remote_problem(url: str, *, is_encrypted: bool) -> Finding | None:
-    """Return what is wrong with an address of another machine, before it gets a token."""
+    """Check an address of another machine before sending a token there."""
     if not is_encrypted:
         return complain(
-            f"{url} is on another machine, and nothing on the way is encrypted, so it was not "
-            "asked: everybody on the way could read the token.",
+            f"{url} is on another machine and not encrypted, so it was not contacted: anybody on "
+            "the way could read the token.",
             "Use an address with https://, or `mcp-notebook connect`.",
         )
     if not await is_answering(url):
         return complain(
-            f"Nobody answers at {url}.",
-            "Check the address and your network, and ask whoever runs that server.",
+            f"Nothing answers at {url}.",
+            "Check the address and your network, or ask the administrator of that server.",
         )
     return None
 
@@ -148,10 +148,11 @@ def _read_headers(server: ConfiguredServer, settings: Settings, machine: Machine
             if not value:
                 return _Headers(
                     problem=complain(
-                        f"{server.client.title} reads the token from the variable {variable}, "
-                        "which is not set here.",
-                        f"Set it to the content of {settings.token_place} where "
-                        f"{server.client.title} is started, and here to try again.",
+                        f"{server.client.title} reads the token from the environment variable "
+                        f"{variable}, which is not set here.",
+                        f"Set it to the token in {settings.token_place} where "
+                        f"{server.client.title} "
+                        "is started, and here before you run this command again.",
                     )
                 )
             text = text.replace(match[0], value)
@@ -162,7 +163,7 @@ def _read_headers(server: ConfiguredServer, settings: Settings, machine: Machine
 def _find_variable(
     server: ConfiguredServer, variable: str, machine: Machine, *, is_secret: bool
 ) -> str | None:
-    """Return the value of a variable; Continue also has secrets in a file beside its settings."""
+    """Return the value of a variable. Continue also reads secrets from a file of its own."""
     if machine.env.get(variable) or not is_secret:
         return machine.env.get(variable)
     try:
@@ -194,18 +195,18 @@ def _run_helper(server: ConfiguredServer, helper: str, settings: Settings) -> _H
         reason = done.stderr.decode(errors="replace").strip() or "it printed no header"
     step = f"Run {server.format_repair()}."
     if not os.path.exists(settings.token_path) and not settings.token:  # noqa: PTH110 - both fit
-        step = "`%mcp serve` in a notebook makes the file."
+        step = "`%mcp serve` in a notebook creates the file."
     return _Headers(
-        problem=complain(f"The command that reads the token fails: {reason}. ({helper})", step)
+        problem=complain(f"The command that reads the token failed: {reason}. ({helper})", step)
     )
 
 
 def _say_how_to_get_in(
     server: ConfiguredServer, url: str, settings: Settings, machine: Machine
 ) -> str:
-    """Return where the right token is, and where it belongs."""
+    """Return where the right token is, and where the client needs it."""
     if not is_loopback(urlsplit(url).hostname or ""):
-        return "Whoever runs that server can give you a token."
+        return "Ask the administrator of that server for a token."
     texts = map(str, server.headers.values())
     names = [match[1] or match[2] for text in texts for match in _VARIABLE.finditer(text)]
     place = f"The token of your own bridge is in {settings.token_place}."

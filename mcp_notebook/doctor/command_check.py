@@ -1,6 +1,6 @@
-"""Tries a command that is in a client's settings, as the client starts it.
+"""Checks a command in a client's settings by starting it as the client does.
 
-Runs on the command's event loop. What the command starts ends with the question.
+Runs on the command's event loop. The started process ends with the check.
 """
 
 import os
@@ -28,7 +28,7 @@ from mcp_notebook.text.wording import count
 
 _MISSING_MODULE = re.compile(r"No module named '?mcp_notebook")
 _LAST_LINES = 3
-"""Of what a command that failed has written."""
+"""Last lines of a failed command's output that are shown."""
 
 
 async def check_command(
@@ -38,8 +38,8 @@ async def check_command(
 
     Args:
         server: The entry.
-        settings: Of this command: where the open notebooks are for it.
-        machine: Where the client runs.
+        settings: The settings of this command.
+        machine: The machine that the client runs on.
     """
     problem = _find_missing_program(server, machine)
     if problem is not None:
@@ -53,27 +53,27 @@ async def check_command(
     if server.arguments[:1] == ("stdio",):
         return [*findings, *await _describe_tools(server, answer, settings, machine)]
     if not answer.tools:
-        step = "There, open a notebook with tools, or start its kernel: `%mcp status` shows them."
-        return [*findings, complain("The server answers, and has no tools.", step)]
+        step = "Open a notebook with tools there, or start its kernel. `%mcp status` lists "
+        "the tools."
+        return [*findings, complain("The server answers but has no tools.", step)]
     return [*findings, _approve_tools(answer)]
 
 
 def _find_missing_program(server: ConfiguredServer, machine: Machine) -> Finding | None:
-    """Return what is wrong with the words of a command, before it is started."""
+    """Check that a command and its folder exist, before starting it."""
     command = server.words[0]
     folder = server.find_folder(machine)
     if not folder.is_dir():
         return complain(
-            f"The entry starts the server in {folder}, which is not there.",
-            f"Correct `cwd` in {server.file}, or remove it.",
+            f"The entry starts the server in {folder}, which does not exist.",
+            f"Fix or remove `cwd` in {server.file}.",
         )
     if os.path.dirname(command):  # noqa: PTH120 - Path drops "./"
         if (folder / command).is_file():
             return None
         return complain(
-            f"Its command is gone: there is no {command}. The environment that it was in was "
-            "removed or moved.",
-            "In the environment where mcp-notebook is installed now, run "
+            f"Its command {command} does not exist. The environment was probably removed or moved.",
+            "In the environment where mcp-notebook is now installed, run "
             f"{server.format_repair()}.",
         )
     if shutil.which(command, path=server.env.get("PATH", BARE_PATH)) is not None:
@@ -81,34 +81,34 @@ def _find_missing_program(server: ConfiguredServer, machine: Machine) -> Finding
     there = shutil.which(command, path=machine.env.get("PATH"))
     place = f" Your shell finds it as {there}." if there else ""
     return complain(
-        f"Its command {command!r} is not found by programs that no shell has started.{place}",
+        f"Its command {command!r} is not on the PATH of desktop programs.{place}",
         f"{server.format_repair()} writes the full path.",
     )
 
 
 def _explain_failure(server: ConfiguredServer, answer: Answer) -> Finding:
-    """Return why a command that was started has given no tools."""
+    """Explain why a started command listed no tools."""
     command = shlex.join(server.words)
     output = "\n".join(answer.lines[-_LAST_LINES:])
     if answer.is_late:
         member = server.client.start_member
-        place = f"`{member[0]}` in {server.file}" if member else "the client's documentation says"
+        place = f"`{member[0]}` in {server.file}" if member else "see its documentation"
         return complain(
-            f"It did not list its tools within {server.start_limit:g} s, and "
-            f"{server.client.title} waits no longer." + (f" It wrote: {output}" if output else ""),
+            f"It did not list its tools within {server.start_limit:g} s, the timeout of "
+            f"{server.client.title}." + (f" Its output: {output}" if output else ""),
             f"Run `{command}` in a terminal to see what it waits for. If it runs notebooks, "
-            f"have the client wait longer ({place}), or open them in Jupyter and leave them out.",
+            f"raise the client's timeout ({place}), or open them in Jupyter and remove them here.",
         )
     if _MISSING_MODULE.search(output):
         return complain(
             f"{server.words[0]} no longer has mcp-notebook.",
             f"Install it there: `{shlex.quote(server.words[0])} -m pip install mcp-notebook`. Or, "
-            f"in the environment where it is now, run {server.format_repair()}.",
+            f"in the environment that has it, run {server.format_repair()}.",
         )
     reason = output or f"{answer.error}"
     return complain(
-        f"Its command starts, and gives no tools: {reason}",
-        f"Correct that, and try again; the command is `{command}`.",
+        f"Its command starts but lists no tools: {reason}",
+        f"Fix that and check again. The command is `{command}`.",
     )
 
 
@@ -117,9 +117,9 @@ def _compare_versions(server: ConfiguredServer, answer: Answer) -> list[Finding]
         return []
     return [
         complain(
-            f"It starts mcp-notebook {answer.version} ({server.words[0]}), and this is "
+            f"It starts mcp-notebook {answer.version} ({server.words[0]}), but this is "
             f"{__version__}.",
-            f"Upgrade the older one with pip, or run {server.format_repair()} for this one.",
+            f"Upgrade the older one with pip, or run {server.format_repair()} to use this one.",
         )
     ]
 
@@ -127,7 +127,7 @@ def _compare_versions(server: ConfiguredServer, answer: Answer) -> list[Finding]
 async def _describe_tools(
     server: ConfiguredServer, answer: Answer, settings: Settings, machine: Machine
 ) -> list[Finding]:
-    """Return what a command that serves open notebooks, or runs some, has listed."""
+    """Return the findings about the tools that a ``stdio`` command lists."""
     tools = [name for name in answer.tools if name not in META_TOOLS]
     findings = [_approve_tools(answer)] if tools else []
     if any(word.endswith(".ipynb") for word in server.arguments):
@@ -138,8 +138,8 @@ async def _describe_tools(
         return [
             *findings,
             complain(
-                f"It looks for open notebooks in {home}, and yours are in {settings.home}.",
-                f"With {variable} set, run {server.format_repair()}, or unset the variable where "
+                f"It looks for open notebooks in {home}, but yours are in {settings.home}.",
+                f"With {variable} set, run {server.format_repair()}; or unset the variable where "
                 "Jupyter is started.",
             ),
         ]
@@ -148,8 +148,8 @@ async def _describe_tools(
     if tools or findings:
         return findings
     if not notebooks.number:
-        step = f"{OPEN_ONE} If one is open, compare its home folder, which `%mcp status` shows."
-        text = f"It starts, and has no tools: no notebook is open (looked for in {home})."
+        step = f"{OPEN_ONE} If one is open, compare its home folder, shown by `%mcp status`."
+        text = f"It starts but has no tools: no notebook is open (searched in {home})."
         return [complain(text, step)]
     number = count(notebooks.number, "open notebook has", "open notebooks have")
     return [_complain_about_nothing(server, f"{number} no tools, or the entry's options allow")]
@@ -167,9 +167,9 @@ def _approve_tools(answer: Answer) -> Finding:
 def _complain_about_nothing(server: ConfiguredServer, who: str) -> Finding:
     command = shlex.join(["mcp-notebook", *server.arguments])
     return complain(
-        f"It starts, and has no tools. {who} none.",
-        "Put `%%mcp_tool` above a cell with functions and run it; `mcp-notebook list` shows what "
-        f"is there. The entry starts `{command}`.",
+        f"It starts but has no tools. {who} none.",
+        "Put `%%mcp_tool` above a cell with functions and run it. `mcp-notebook list` shows all "
+        f"tools. The entry starts `{command}`.",
     )
 
 

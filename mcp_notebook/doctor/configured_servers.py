@@ -1,7 +1,6 @@
-"""What the settings of clients say about this program: a command to start, or an address.
+"""The entries for mcp-notebook in clients' settings: commands to start, and addresses.
 
-Reads the settings' files and changes nothing. Clients have other names for the same things; here
-they get one.
+Reads settings files and changes nothing. Maps the clients' different keys to common names.
 """
 
 import shlex
@@ -16,9 +15,9 @@ from mcp_notebook.clients.snippets import SERVER_NAME
 from mcp_notebook.settings.settings import Settings
 
 _PROGRAMS = ("mcp-notebook", "mcp_notebook")
-"""How a command names this program: its own command, and the module for ``python -m``."""
+"""The names of this program: its command, and its module for ``python -m``."""
 _LONGEST = 300.0
-"""Seconds to wait for a server at most, whatever its client does."""
+"""Maximum seconds to wait for a server, whatever its client's timeout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +26,13 @@ class ConfiguredServer:
 
     client: Client
     file: Path
-    """The settings."""
+    """The settings file."""
     is_usual_file: bool
-    """Whether the client's settings are usually there."""
+    """Whether the file is in its usual place."""
     name: str
     """The server's name in the client."""
     entry: Entry
-    """What the settings say about it."""
+    """The server's entry in the settings."""
 
     @property
     def url(self) -> str | None:
@@ -45,7 +44,7 @@ class ConfiguredServer:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command with its arguments; empty if there is none."""
+        """The command with its arguments; empty without a command."""
         command = self.entry.get("command", self.entry.get("cmd"))
         arguments = self.entry.get("args", [])
         if not isinstance(command, str) or not command or not isinstance(arguments, list):
@@ -54,13 +53,13 @@ class ConfiguredServer:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The variables that the command gets."""
+        """The environment variables of the command."""
         env = self.entry.get("env") or self.entry.get("envs")
         return {key: str(env[key]) for key in env} if isinstance(env, dict) else {}
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """What is sent to the address, before variables are filled in."""
+        """The headers sent to the address, before variables are expanded."""
         options = self.entry.get("requestOptions")
         headers = (options if isinstance(options, dict) else self.entry).get("headers")
         variable = self.entry.get("bearer_token_env_var")
@@ -70,12 +69,12 @@ class ConfiguredServer:
 
     @property
     def is_off(self) -> bool:
-        """Whether the client is told not to use it."""
+        """Whether the server is disabled."""
         return self.entry.get("enabled") is False or self.entry.get("disabled") is True
 
     @property
     def start_limit(self) -> float:
-        """Seconds that the client waits for its first answer."""
+        """Seconds that the client waits for the server to start."""
         seconds = self.client.start_seconds
         if self.client.start_member is not None:
             key, unit = self.client.start_member
@@ -86,25 +85,25 @@ class ConfiguredServer:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows the name of this program in the command."""
+        """The arguments of this program in the command."""
         for place, word in enumerate(self.words):
             if _is_program(word):
                 return self.words[place + 1 :]
         return ()
 
     def find_folder(self, machine: Machine) -> Path:
-        """Return the folder that the client starts the command in."""
+        """Return the working directory of the command."""
         folder = self.entry.get("cwd")
         if isinstance(folder, str) and folder:
             return Path(folder).expanduser()
         return machine.folder if self.client.belongs_to_folder else machine.home
 
     def find_home(self, machine: Machine) -> Path:
-        """Return where the command looks for open notebooks."""
+        """Return the home folder in which the command looks for open notebooks."""
         return Path(self.env.get("MCP_NOTEBOOK_HOME") or machine.home / Settings().home.name)
 
     def format_repair(self) -> str:
-        """Return the command that writes this entry anew."""
+        """Return the command that rewrites this entry."""
         words = ["mcp-notebook", "install", self.client.name]
         if self.url is not None:
             words.append("--http")
@@ -123,13 +122,13 @@ class ConfiguredServer:
 def read_servers(
     client: Client, machine: Machine, file: Path | None = None, name: str | None = None
 ) -> Sequence[ConfiguredServer]:
-    """Return the servers of this program in a client's settings.
+    """Return the entries for mcp-notebook in a client's settings.
 
     Args:
-        client: Whose settings they are.
-        machine: Where they are looked for.
-        file: Where they are, if not where they usually are.
-        name: The only server to return; None for all that start or reach this program.
+        client: The client.
+        machine: The machine that the client runs on.
+        file: The settings file; None for its usual place.
+        name: The only server to return; None for all entries for mcp-notebook.
 
     Raises:
         ClientError: The settings cannot be read.

@@ -1,6 +1,6 @@
-"""The whole examination: of one client, or of all that know this program and what they share.
+"""Checks one client, or this machine and all clients that have an entry for mcp-notebook.
 
-Runs in the process of the command, and prints what it finds as it finds it.
+Runs in the process of the command, and prints findings as they come.
 """
 
 import json
@@ -28,32 +28,32 @@ _MARKS: dict[State, str] = {"right": "✓", "noted": "-", "wrong": "✗"}
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What is to be looked at, as typed in a shell."""
+    """What to check, as typed in a shell."""
 
     client: Client | None = None
-    """None for all that know this program, and what they share."""
+    """None for the machine and all clients with an entry for mcp-notebook."""
     name: str | None = None
-    """The server's name in the client; None for all of this program."""
+    """The server's name in the client; None for all entries for mcp-notebook."""
     file: Path | None = None
-    """The client's settings, if they are not where they usually are."""
+    """The client's settings file; None for its usual place."""
     as_json: bool = False
-    """Whether to print one JSON object in place of lines."""
+    """Whether to print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Section:
-    """What was found about one thing."""
+    """The findings about one thing."""
 
     title: str
     findings: Sequence[Finding]
 
 
 async def examine(settings: Settings, examination: Examination) -> bool:
-    """Look at what connects clients and notebooks, print it, and return whether all is right.
+    """Check what connects clients and notebooks, print the findings, and return if all is well.
 
     Args:
-        settings: Where the records of live kernels are, and what is set otherwise.
-        examination: What to look at.
+        settings: The settings of this command.
+        examination: What to check.
     """
     sections = []
     async for section in _list_sections(settings, examination):
@@ -64,7 +64,7 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     if examination.as_json:
         print_data(json.dumps(_describe(sections, wrong), indent=2, ensure_ascii=False))
     else:
-        print_output("\nNothing is wrong." if not wrong else f"\n{count(wrong, 'problem')}.")
+        print_output("\nNo problems." if not wrong else f"\n{count(wrong, 'problem')}.")
     return not wrong
 
 
@@ -82,15 +82,15 @@ async def _list_sections(settings: Settings, examination: Examination) -> AsyncI
                 is_known = True
                 yield section
     if not is_known:
-        step = "`mcp-notebook install` lists the clients of this machine, and connects them."
-        nobody = complain("No client's settings name mcp-notebook.", step)
+        step = "`mcp-notebook install` lists the clients on this machine, and connects them."
+        nobody = complain("No client has an entry for mcp-notebook.", step)
         yield _Section(title="Clients", findings=[nobody])
 
 
 async def _examine_client(
     settings: Settings, machine: Machine, examination: Examination, client: Client
 ) -> AsyncIterator[_Section]:
-    """Yield what is found about a client that somebody asks for, which should be connected."""
+    """Yield the findings about a client that the user named, which should be connected."""
     is_known = False
     async for section in _examine_known(settings, machine, examination, client):
         is_known = True
@@ -98,16 +98,16 @@ async def _examine_client(
     if is_known:
         return
     if examination.file is None and not is_installed(client, machine):
-        step = "Install it and start it once, or say where its settings are with --file."
+        step = "Install it and start it once, or name its settings file with --file."
         finding = complain(explain_absence(client, machine), step)
     else:
         file = examination.file or client.find_file(machine)
-        what = f"a server {examination.name!r}" if examination.name else "mcp-notebook"
+        what = f"the server {examination.name!r}" if examination.name else "mcp-notebook"
         words = ["mcp-notebook", "install", client.name]
         words += ["--name", examination.name] if examination.name else []
         words += ["--file", str(file)] if examination.file else []
         finding = complain(
-            f"{client.title} does not know {what}: {file} has no entry for it.",
+            f"{client.title} is not connected: {file} has no entry for {what}.",
             f"Run `{shlex.join(words)}`.",
         )
     yield _Section(title=client.title, findings=[finding])
@@ -116,7 +116,7 @@ async def _examine_client(
 async def _examine_known(
     settings: Settings, machine: Machine, examination: Examination, client: Client
 ) -> AsyncIterator[_Section]:
-    """Yield what is found about each server of this program in a client's settings."""
+    """Yield the findings about each entry for mcp-notebook in a client's settings."""
     try:
         servers = read_servers(client, machine, examination.file, examination.name)
     except ClientError as error:
@@ -128,9 +128,9 @@ async def _examine_known(
     for server in servers:
         title = f"{client.title}: the server {server.name!r} in {server.file}"
         if client.belongs_to_folder and examination.client is None:
-            # Somebody else may have written it: its command would run, or have the user's token.
-            step = f"Read it, and then try it with `mcp-notebook doctor {client.name}`."
-            findings = [note("It comes with this folder, so it was not tried.", step)]
+            # Somebody else may have written it: its command would run, or get the user's token.
+            step = f"Read it first, then check it with `mcp-notebook doctor {client.name}`."
+            findings = [note("It belongs to this folder, so it was not checked.", step)]
         else:
             findings = await _examine_server(server, settings, machine)
         yield _Section(title=title, findings=findings)
@@ -140,8 +140,8 @@ async def _examine_server(
     server: ConfiguredServer, settings: Settings, machine: Machine
 ) -> list[Finding]:
     if server.is_off:
-        step = "Switch it on in the client, or remove the member that says so from its settings."
-        return [complain(f"{server.client.title} is told not to use it.", step)]
+        step = "Enable it in the client, or in its settings."
+        return [complain(f"It is disabled in {server.client.title}.", step)]
     if server.url is not None:
         return await check_address(server, settings, machine)
     if server.words:

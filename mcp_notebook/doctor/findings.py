@@ -1,4 +1,4 @@
-"""What an examination finds: one sentence each, and what to do about it.
+"""Findings of the checks: a sentence, and the next step.
 
 Pure data.
 """
@@ -7,32 +7,32 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 State: TypeAlias = Literal["right", "noted", "wrong"]
-"""Whether something works, need not, or should and does not."""
+"""Whether something works, is worth knowing, or does not work."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     state: State
     text: str
-    """What there is, as a sentence."""
+    """What was found, as a sentence."""
     next_step: str | None = None
-    """What the user can do, as a sentence; None if nothing, or if the text says it already."""
+    """What the user can do, as a sentence; None if there is nothing to do or the text says it."""
     tools: tuple[str, ...] | None = None
-    """The tools that were listed, if they were asked for."""
+    """The tools that were listed; None if none were requested."""
 
 
 def approve(text: str, tools: tuple[str, ...] | None = None) -> Finding:
-    """Return that something is as it should be."""
+    """Return the finding that something works."""
     return Finding(state="right", text=text, tools=tools)
 
 
 def note(text: str, next_step: str | None = None) -> Finding:
-    """Return something that the user may want to know."""
+    """Return a finding that the user may want to know."""
     return Finding(state="noted", text=text, next_step=next_step)
 
 
 def complain(text: str, next_step: str | None = None) -> Finding:
-    """Return that something does not work."""
+    """Return the finding that something does not work."""
     return Finding(state="wrong", text=text, next_step=next_step)

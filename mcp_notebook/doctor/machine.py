@@ -1,6 +1,6 @@
-"""What all clients share: this installation, its folder, the open notebooks, bridge and log.
+"""Checks what all clients share: the installation, its folder, open notebooks, bridge and log.
 
-Runs on the command's event loop. Looks and changes nothing.
+Runs on the command's event loop. Changes nothing.
 """
 
 import json
@@ -30,7 +30,7 @@ _ENABLE = "`jupyter server extension enable mcp_notebook`"
 
 
 async def examine_machine(settings: Settings) -> list[Finding]:
-    """Return what is right and wrong with what all clients share."""
+    """Return the findings about what all clients share."""
     findings = [
         _describe_installation(),
         *_check_variables(),
@@ -58,7 +58,7 @@ def _check_variables() -> list[Finding]:
     for name in list_unknown_variables():
         close = suggest(name, variables)
         hint = f"Did you mean {close}?" if close else "Remove it."
-        findings.append(note(f"The variable {name} is not a setting, and has no effect.", hint))
+        findings.append(note(f"The variable {name} is not a setting and has no effect.", hint))
     return findings
 
 
@@ -72,59 +72,60 @@ def _describe_limits(settings: Settings) -> Finding:
         for value in [getattr(settings, limit.name)]
         if value != limit.default
     ]
-    return approve(f"The limits in {settings.limits}: {', '.join(others) or 'all as normal'}.")
+    return approve(f"The limits in {settings.limits}: {', '.join(others) or 'all as in normal'}.")
 
 
 def _check_home(settings: Settings) -> Finding:
-    """Return whether the folder of records and secrets can be used, by the user only."""
+    """Check that the folder of records and secrets is usable, and only by the user."""
     home = settings.home
     chmod = f"chmod 700 {shlex.quote(str(home))}"
-    choose = "or set MCP_NOTEBOOK_HOME to another folder, both here and for the notebooks."
+    choose = "or set MCP_NOTEBOOK_HOME to another folder, here and for the notebooks."
     try:
         status = home.stat()
     except FileNotFoundError:
         parent = next(folder for folder in home.absolute().parents if folder.exists())
         if os.access(parent, os.W_OK | os.X_OK):
-            return approve(f"Its folder, {home}, is made when it is first needed.")
-        problem = f"cannot be made: {parent} is not writable", f"Make that writable, {choose}"
+            return approve(f"Its folder, {home}, will be created when it is first needed.")
+        problem = f"cannot be created: {parent} is not writable", f"Make {parent} writable, "
+        f"{choose}"
     except OSError as error:
-        problem = f"cannot be used: {error.strerror}", f"Correct that, {choose}"
+        problem = f"cannot be used: {error.strerror}", f"Fix that, {choose}"
     else:
         if not stat.S_ISDIR(status.st_mode):
             problem = "is not a folder", f"Move it away, {choose}"
         elif not is_own(status):
             problem = "belongs to another user", f"Remove it, {choose}"
         elif sys.platform != "win32" and status.st_mode & 0o022:
-            problem = "can be written to by other users", f"Run `{chmod}`."
+            problem = "is writable for other users", f"Run `{chmod}`."
         elif not os.access(home, os.R_OK | os.W_OK | os.X_OK):
             problem = "is not writable", f"Run `{chmod}`."
         else:
-            return approve(f"Its folder, {home}, can be written to by you alone.")
+            return approve(f"Its folder, {home}, is writable, and only by you.")
     return complain(f"Its folder, {home}, {problem[0]}.", problem[1])
 
 
 async def _check_bridge(settings: Settings) -> Finding:
-    """Return whether the background bridge is up."""
+    """Check the background bridge."""
     bridge = read_bridge(settings.bridge_file)
     if bridge is None:
-        return note("No background bridge runs. It is needed over HTTP only: `%mcp serve`.")
+        return note("No background bridge is running. Only HTTP needs one: `%mcp serve` starts it.")
     if bridge.version != __version__:
         return complain(
-            f"The background bridge at {bridge.url} is mcp-notebook {bridge.version}, and this is "
+            f"The background bridge at {bridge.url} is mcp-notebook {bridge.version}, but this is "
             f"{__version__}.",
-            "`%mcp serve` in a notebook of this environment replaces an older one.",
+            "`%mcp serve` in a notebook of this environment replaces an older bridge.",
         )
     origin = bridge.url.removesuffix("/mcp")
     if bridge.url.startswith("http:") and not await is_bridge(f"{origin}/healthz"):
         return complain(
             f"The background bridge (process {bridge.pid}) does not answer at {bridge.url}.",
-            "`%mcp serve --stop` and `%mcp serve` in a notebook start it anew.",
+            "Restart it in a notebook: `%mcp serve --stop`, then `%mcp serve`.",
         )
     return approve(f"The background bridge serves at {bridge.url}.")
 
 
 def _check_audit(settings: Settings) -> Finding:
-    """Return whether calls can be written down."""
+    """Check that the audit log can be written."""
     path = settings.audit_path
     if not settings.audit:
         return note("The audit log is off (MCP_NOTEBOOK_AUDIT).")
@@ -135,18 +136,18 @@ def _check_audit(settings: Settings) -> Finding:
         return complain(f"The audit log, {path}, cannot be used: {error.strerror}.")
     is_regular = stat.S_ISREG(status.st_mode) if place == path else place.is_dir()
     if is_regular and os.access(place, os.W_OK) and (place != path or is_own(status)):
-        return approve(f"The audit log, {path}, can be written.")
+        return approve(f"The audit log, {path}, is writable.")
     reason = "it is not a regular file" if not is_regular else f"{place} is not writable for you"
     return complain(
-        f"The audit log, {path}, cannot be written: {reason}. Calls are not written down.",
-        "Correct that, or set MCP_NOTEBOOK_AUDIT_FILE to another file.",
+        f"The audit log, {path}, cannot be written: {reason}. Calls are not recorded.",
+        "Fix that, or set MCP_NOTEBOOK_AUDIT_FILE to another file.",
     )
 
 
 def _check_extension() -> Finding:
-    """Return whether a Jupyter Server of this environment serves tools."""
+    """Check that the Jupyter Server of this environment serves tools."""
     if find_spec("jupyter_server") is None:
-        return note("This environment has no Jupyter Server, which would serve tools at /mcp.")
+        return note("This environment has no Jupyter Server, so none serves tools at /mcp.")
     enabled = None
     for folder in reversed(jupyter_config_path()):  # later ones win
         root = Path(folder)
@@ -161,8 +162,8 @@ def _check_extension() -> Finding:
         return approve("The Jupyter Server of this environment serves tools at /mcp.")
     text = "The Jupyter Server of this environment does not serve tools at /mcp: its extension is "
     if enabled is None:
-        return complain(f"{text}not set up.", f"Run {_ENABLE}, or install mcp-notebook again.")
-    return note(f"{text}switched off.", f"{_ENABLE} switches it on.")
+        return complain(f"{text}not configured.", f"Run {_ENABLE}, or reinstall mcp-notebook.")
+    return note(f"{text}disabled.", f"{_ENABLE} enables it.")
 
 
 def _read_extensions(file: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The open notebooks of a home folder: what each offers, and which ones no client can reach.
+"""The open notebooks of a home folder: their tools, and the notebooks that cannot be reached.
 
-Runs on the command's event loop, and links the kernels as a bridge does.
+Runs on the command's event loop, and connects to kernels as a bridge does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,34 +17,34 @@ from mcp_notebook.text.wording import count
 OPEN_ONE = (
     "Open a notebook and run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`."
 )
-"""What to do where no notebook is open."""
+"""The next step if no notebook is open."""
 _MOST_NAMES = 8
-"""Tools that a line names."""
+"""Maximum number of tools named on a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenNotebooks:
-    """What the kernels of a home folder offer now."""
+    """The open notebooks of a home folder."""
 
     tools: Mapping[str, Sequence[str]]
-    """The names of the tools of each notebook that was linked, by the notebook's name."""
+    """The tools of each reachable notebook, by the notebook's name."""
     failures: Sequence[MissingTool]
-    """The notebooks that were not."""
+    """The unreachable notebooks."""
 
     @property
     def number(self) -> int:
-        """How many are open."""
+        """The number of open notebooks."""
         return len(self.tools) + len(self.failures)
 
 
 def list_open_records(home: Path) -> list[Record]:
-    """Return the records of the notebooks that somebody has open, of a home folder."""
+    """Return the records of a home folder's open notebooks, without headless ones."""
     folder = replace(Settings(), home=home).records_folder
     return [record for record in list_live_records(folder) if record.owner == "user"]
 
 
 async def ask_notebooks(settings: Settings) -> OpenNotebooks:
-    """Link all open notebooks, and return what they offer."""
+    """Connect to all open notebooks, and return their tools."""
     async with link_kernels(settings, None) as kernels:
         tools: dict[str, list[str]] = {}
         for link in kernels.links.open_links:
@@ -55,18 +55,18 @@ async def ask_notebooks(settings: Settings) -> OpenNotebooks:
 
 
 def describe_notebooks(notebooks: OpenNotebooks) -> list[Finding]:
-    """Return a finding for each open notebook, or that there is none."""
+    """Return a finding for each open notebook, or one that none is open."""
     if not notebooks.number:
-        return [note("No notebook is open that has loaded mcp_notebook.", OPEN_ONE)]
+        return [note("No open notebook has loaded mcp_notebook.", OPEN_ONE)]
     findings = []
     for name, tools in notebooks.tools.items():
         if tools:
-            text = f"Notebook {name}: {count(len(tools), 'tool')} ({list_names(tools)})."
+            text = f"The notebook {name}: {count(len(tools), 'tool')} ({list_names(tools)})."
             findings.append(approve(text, tuple(tools)))
         else:
             findings.append(
                 note(
-                    f"Notebook {name} is open and has no tools.",
+                    f"The notebook {name} is open but has no tools.",
                     "Put `%%mcp_tool` above a cell with functions, and run it.",
                 )
             )
@@ -74,14 +74,17 @@ def describe_notebooks(notebooks: OpenNotebooks) -> list[Finding]:
 
 
 def describe_failures(notebooks: OpenNotebooks) -> list[Finding]:
-    """Return a finding for each notebook that cannot be linked."""
+    """Return a finding for each unreachable notebook."""
     return [
-        complain(f"Notebook {failure.notebook} is not linked: {failure.reason}", failure.next_step)
+        complain(
+            f"The notebook {failure.notebook} cannot be reached: {failure.reason}",
+            failure.next_step,
+        )
         for failure in notebooks.failures
     ]
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return names for a line: the first ones, and how many more there are."""
+    """Join names for a line: the first few, and the number of others."""
     more = len(names) - _MOST_NAMES
     return ", ".join([*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])])

@@ -1,7 +1,7 @@
-"""A client of MCP that asks a server for its tools, and gives up when a limit has passed.
+"""Probes of servers: lists tools over MCP, and sends simple HTTP requests, all with a timeout.
 
-Runs on the command's event loop. The door to the MCP SDK's client and to httpx2 in this room. What
-an answer means is the business of those who ask.
+Runs on the command's event loop. The door to the MCP SDK's client and to httpx2 in this room. The
+callers interpret the answers.
 """
 
 import logging
@@ -27,39 +27,39 @@ from mcp_notebook.outgoing_http import open_http_client
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpath
-"""The PATH of a program that no shell has started."""
+"""The PATH of a program that was not started from a shell."""
 _HTTP_LIMIT = 10.0
-"""Seconds for an answer over HTTP that needs no tool."""
+"""Seconds for a simple HTTP request."""
 _UNAUTHORIZED = (401, 403)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of asking a server for its tools."""
+    """A server's answer to `tools/list`, or its failure."""
 
     tools: tuple[str, ...] = ()
     version: str | None = None
-    """The version that the server says it has."""
+    """The version of mcp-notebook that the server reports; None for other servers."""
     seconds: float = 0.0
-    """How long that took."""
+    """How long it took."""
     error: str | None = None
-    """Why there are no tools, as the protocol or the system says it; None if there are."""
+    """The error of the protocol or the system; None if tools were listed."""
     is_late: bool = False
-    """Whether it did not answer within the limit."""
+    """Whether the timeout expired."""
     lines: Sequence[str] = ()
-    """What a command has written on stderr."""
+    """The lines that a command wrote to stderr."""
 
 
 async def ask_command(
     words: Sequence[str], env: Mapping[str, str], folder: Path, limit: float
 ) -> Answer:
-    """Start a command as a client does that no shell has started, and ask for its tools.
+    """Start a command as a desktop client does, and list its tools.
 
     Args:
         words: The command and its arguments.
-        env: What it gets besides HOME, LOGNAME, SHELL, TERM, USER and a bare PATH.
-        folder: Where it is started.
-        limit: Seconds until it is given up.
+        env: Its variables besides HOME, LOGNAME, SHELL, TERM, USER and a bare PATH.
+        folder: Its working directory.
+        limit: The timeout in seconds.
     """
     parameters = StdioServerParameters(
         command=words[0], args=list(words[1:]), env={"PATH": BARE_PATH, **env}, cwd=folder
@@ -72,16 +72,13 @@ async def ask_command(
 
 
 async def ask_address(url: str, headers: Mapping[str, str], limit: float) -> Answer:
-    """Ask an address for its tools."""
+    """List the tools at an address."""
     async with open_http_client(headers=headers, timeout=limit) as http:
         return await _ask(streamable_http_client(url, http_client=http), limit)
 
 
 async def is_answering(url: str) -> bool:
-    """Return whether anything that speaks HTTP answers at an address.
-
-    Nothing secret is sent.
-    """
+    """Return whether an HTTP server answers at an address. Sends no secrets."""
     async with open_http_client(timeout=_HTTP_LIMIT) as http:
         try:
             await http.get(url)
@@ -91,7 +88,7 @@ async def is_answering(url: str) -> bool:
 
 
 async def is_listening(host: str, port: int) -> bool:
-    """Return whether anything takes connections at a port."""
+    """Return whether a port accepts connections."""
     try:
         with anyio.fail_after(_HTTP_LIMIT):
             stream = await anyio.connect_tcp(host, port)
@@ -102,7 +99,7 @@ async def is_listening(host: str, port: int) -> bool:
 
 
 async def is_bridge(url: str) -> bool:
-    """Return whether the server of an address says that it is a bridge and up."""
+    """Return whether a bridge is up at the address of a health check."""
     async with open_http_client(timeout=_HTTP_LIMIT) as http:
         try:
             response = await http.get(url)
@@ -112,7 +109,7 @@ async def is_bridge(url: str) -> bool:
 
 
 async def is_refused(url: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a server does not let in who sends these headers."""
+    """Return whether a server rejects these headers (401 or 403)."""
     async with open_http_client(timeout=_HTTP_LIMIT, headers=headers) as http:
         try:
             response = await http.post(url, json={})
@@ -126,7 +123,7 @@ async def _ask(transport: Transport, limit: float) -> Answer:
     sdk = logging.getLogger("mcp.client")
     level = sdk.level
     try:
-        # It writes a traceback for each line that is not a message.
+        # It logs a traceback for each line that is not a message.
         sdk.setLevel(logging.CRITICAL)
         with anyio.fail_after(limit):
             return await _list_tools(transport, began)
@@ -144,7 +141,7 @@ async def _ask(transport: Transport, limit: float) -> Answer:
 
 
 async def _list_tools(transport: Transport, began: float) -> Answer:
-    """Return what a server answers to ``initialize`` and ``tools/list``."""
+    """Return the answers to ``initialize`` and ``tools/list``."""
     info = Implementation(name="mcp-notebook-doctor", version=__version__)
     async with Client(transport, mode="legacy", client_info=info) as client:
         page = await client.list_tools()

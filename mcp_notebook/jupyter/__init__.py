@@ -1,13 +1,13 @@
 """The Jupyter Server extension: routes below the address and login of the user's own server.
 
-It is on wherever the package is installed beside Jupyter Server, which reads
+It is enabled wherever the package is installed beside Jupyter Server, which reads
 ``etc/jupyter/jupyter_server_config.d/mcp_notebook.json`` of the environment.
 
-Face: `extension`, which Jupyter Server loads by its name; nothing else here is for others.
+Face: `extension`, which Jupyter Server loads by name.
 
-Threads: all of it runs on the server's event loop (tornado on asyncio), which serves the user's
-notebooks, too. Nothing here may block it.
+Everything runs on the server's event loop (tornado on asyncio), which also serves the user's
+notebooks. Nothing here may block it.
 
 This room is the one door to ``jupyter_server`` and ``tornado``. It never imports `kernel`, `bridge`
-or MCP: what they do happens in processes of their own.
+or MCP, which run in processes of their own.
 """

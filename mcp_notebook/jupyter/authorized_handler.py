@@ -1,8 +1,8 @@
-"""Who may use the routes: whoever may run code in the server's kernels.
+"""Authorization of the routes: only users who may run code in the server's kernels.
 
-Runs on the event loop of Jupyter Server, whose own login says who it is: a token in the header, or
-a cookie together with an XSRF token. A request that is not let in is answered with 401 or 403 in
-JSON, never with a redirect to a page.
+Runs on the event loop of Jupyter Server, which authenticates the user: by a token in the header, or
+by a cookie with an XSRF token. A rejected request is answered with 401 or 403 in JSON, never with a
+redirect to a login page.
 """
 
 from http import HTTPStatus
@@ -14,7 +14,7 @@ from tornado.web import HTTPError
 
 _NO_LOGIN = (
     "The token is missing or wrong. Send the header `Authorization: token TOKEN`, with the token "
-    "of this Jupyter Server or one that its JupyterHub has given you."
+    "of this Jupyter Server or one from its JupyterHub."
 )
 _IN_THE_ADDRESS = (
     "A token in an address ends up in logs and is not accepted here. Send the header "
@@ -28,32 +28,32 @@ _FOREIGN_HOST = (
 
 
 class AuthorizedHandler(APIHandler):
-    """A handler whose methods are reached only by users who may run code in the kernels."""
+    """A handler that admits only users who may run code in the kernels."""
 
     auth_resource = "kernels"
 
     async def prepare(self) -> None:  # type: ignore[override] # as in APIHandler
-        """Let the request in, or raise.
+        """Admit the request, or raise.
 
         Raises:
-            HTTPError: 401 without a login, 403 if it does not allow this.
+            HTTPError: 401 without a valid login, 403 if the user lacks the permission.
         """
         if not self.check_host():
             self.current_user = None
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
-        if "token" in self.request.arguments:  # of the address, or of a form in the body
+        if "token" in self.request.arguments:  # in the query string, or in a form in the body
             self.current_user = None
             raise HTTPError(HTTPStatus.UNAUTHORIZED, _IN_THE_ADDRESS)
         try:
             await super().prepare()
         except HTTPError as error:
-            # What is wrong without a login is that there is none, whatever else there is.
+            # Without a login, report 401 below, whatever else is wrong.
             if error.status_code != HTTPStatus.FORBIDDEN or self.current_user is not None:
                 raise
-        if self.request.method == "OPTIONS":  # asks what may be asked, and has no login
+        if self.request.method == "OPTIONS":  # a CORS preflight has no login
             return
         if self.current_user is None:
-            # A JupyterHub has this raise 403 if the login is good, but not for this server.
+            # On a JupyterHub, this raises 403 if the login is valid but not for this server.
             self.redirect(self.base_url)
         is_authorized = self.authorizer.is_authorized(
             self, self.current_user, "execute", self.auth_resource
@@ -62,7 +62,7 @@ class AuthorizedHandler(APIHandler):
             raise HTTPError(HTTPStatus.FORBIDDEN, _NOT_ALLOWED)
 
     def redirect(self, url: str, permanent: bool = False, status: int | None = None) -> NoReturn:  # noqa: ARG002, FBT001, FBT002 - as in tornado
-        """Send nobody to a page to log in.
+        """Do not redirect to a login page.
 
         Raises:
             HTTPError: 401.

@@ -1,8 +1,7 @@
-"""The server's own bridge: a process that is started when a client asks, and again if it died.
+"""The server's own bridge: a process that is started on the first request, and again if it dies.
 
-Belongs to the event loop of Jupyter Server; what
-may block, it does in threads. The bridge ends when the pipe to its stdin is closed, which the
-system does when the server ends, however it ends.
+Runs on the event loop of Jupyter Server; blocking calls run in threads. The bridge ends when the
+pipe to its stdin is closed, which the operating system does when the server ends for any reason.
 """
 
 import asyncio
@@ -24,21 +23,21 @@ from tornado.web import HTTPError
 from mcp_notebook.settings.settings import Settings
 
 SETTINGS_KEY = "mcp_notebook_bridge"
-"""Where the server's application has its `BridgeProcess`."""
+"""The key of the `BridgeProcess` in the settings of the server's application."""
 _LOOK_EVERY = 500
-"""Milliseconds between two looks at which kernels the server has."""
+"""Milliseconds between two checks of the server's kernels."""
 _NOT_STARTED = (
     "mcp-notebook's bridge did not start. Its errors are in the log of this Jupyter Server."
 )
 
 
 class BridgeProcess:
-    """The bridge of one server, and the way to it.
+    """The bridge of one server, and the HTTP client that reaches it.
 
     Args:
         list_kernels: Returns the ids of the server's kernels.
-        settings: All options.
-        log: Of the server.
+        settings: All settings.
+        log: The server's log.
     """
 
     def __init__(
@@ -46,26 +45,26 @@ class BridgeProcess:
     ) -> None:
         self._list_kernels = list_kernels
         self.settings = settings
-        """All options."""
+        """All settings."""
         self._log = log
         self._lock = asyncio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._http: httpx2.AsyncClient | None = None
         self._reported: list[str] | None = None
-        """The kernels that the bridge knows of."""
+        """The kernels that were reported to the bridge."""
         self._watch = PeriodicCallback(self._look, _LOOK_EVERY)
 
     async def connect(self) -> httpx2.AsyncClient:
-        """Return what sends requests to the bridge, which is started unless it runs.
+        """Start the bridge unless it is running, and return the client that reaches it.
 
         Raises:
-            HTTPError: It does not start.
+            HTTPError: The bridge does not start.
         """
         async with self._lock:
             if self._http is None or self._process is None or self._process.poll() is not None:
                 try:
                     await self._start()
-                except BaseException:  # the client that asked first has hung up, for instance
+                except BaseException:  # for example, the first client has disconnected
                     self._abandon_start()
                     raise
             await self._tell_kernels()
@@ -74,7 +73,7 @@ class BridgeProcess:
 
     async def _start(self) -> None:
         if self._process is not None:
-            self._log.warning("mcp-notebook's bridge has ended, and is started again.")
+            self._log.warning("mcp-notebook's bridge has ended and is being restarted.")
         if self._http is not None:
             await self._http.aclose()
             self._http = None
@@ -86,7 +85,7 @@ class BridgeProcess:
         self._http = httpx2.AsyncClient(
             transport=transport,
             base_url=base_url,
-            # What it answers goes on as it is, when it comes: a call may take hours.
+            # Answers are relayed unchanged, without a timeout: a call may take hours.
             headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
             timeout=None,
             trust_env=False,
@@ -94,7 +93,7 @@ class BridgeProcess:
         self._watch.start()
 
     def _abandon_start(self) -> None:
-        """End a bridge that nobody knows the address of."""
+        """Kill a bridge whose address is unknown."""
         process, self._process = self._process, None
         if process is not None and self._http is None:
             process.kill()
@@ -102,10 +101,10 @@ class BridgeProcess:
     async def _read_address(
         self, process: subprocess.Popen[bytes]
     ) -> tuple[httpx2.AsyncHTTPTransport, str]:
-        """Wait until the bridge says where it listens.
+        """Wait until the bridge reports its address.
 
         Raises:
-            HTTPError: It has ended, or takes too long.
+            HTTPError: The bridge has ended, or takes too long.
         """
         assert process.stdout is not None
         line = b""
@@ -124,7 +123,7 @@ class BridgeProcess:
         return make(), f"http://127.0.0.1:{address['port']}"
 
     async def _look(self) -> None:
-        """Tell the bridge of new kernels; the system forgets one that has ended when asked."""
+        """Report new kernels to the bridge; `poll` also reaps a bridge that has ended."""
         async with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._watch.stop()
@@ -132,7 +131,7 @@ class BridgeProcess:
                 await self._tell_kernels()
 
     async def _tell_kernels(self) -> None:
-        """Tell the bridge which kernels are the server's, if that has changed."""
+        """Report the server's kernels to the bridge if they have changed."""
         kernels = sorted(self._list_kernels())
         if kernels == self._reported or self._process is None:
             return
@@ -140,13 +139,13 @@ class BridgeProcess:
         line = json.dumps(kernels).encode() + b"\n"
         try:
             await anyio.to_thread.run_sync(self._process.stdin.write, line)
-        except OSError:  # it has ended; the next request starts another
+        except OSError:  # it has ended; the next request restarts it
             return
         self._reported = kernels
 
 
 def _spawn(token: str) -> subprocess.Popen[bytes]:
-    """Start the bridge; what it says on stderr goes to the server's log."""
+    """Start the bridge; its stderr goes to the server's log."""
     # -P: modules in the server's folder must not shadow those of the bridge.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "mcp_notebook.cli.jupyter_bridge"],
@@ -154,6 +153,6 @@ def _spawn(token: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
-        # Ctrl-C in the server's terminal asks whether the server is to stop.
+        # Ctrl-C in the server's terminal only asks whether to stop the server.
         start_new_session=True,
     )

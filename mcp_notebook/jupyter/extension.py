@@ -1,4 +1,4 @@
-"""What Jupyter Server loads: adds the routes to the server, each with its handler.
+"""The entry point for Jupyter Server: adds the routes with their handlers.
 
 Runs in the process of Jupyter Server, once at its start.
 """
@@ -30,12 +30,12 @@ ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp-notebook/api/actions", ActionHandler),
     (r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(?:/pictures/(\d))?", CallHandler),
 )
-"""Patterns of paths below the server's base URL, without the first slash, and their handlers. A
-group in a pattern becomes an argument of the handler's methods."""
+"""Path patterns below the server's base URL, without the first slash, and their handlers. A group
+in a pattern becomes an argument of the handler's methods."""
 
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:
-    """Add the routes; Jupyter Server calls this by its name."""
+    """Add the routes; Jupyter Server calls this by name."""
     kernels = app.kernel_manager
     settings = Settings.from_environment()
     bridge = BridgeProcess(kernels.list_kernel_ids, settings, app.log)
@@ -44,6 +44,6 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
         kernels, settings.records_folder, getattr(app, "event_logger", None), app.log
     )
     app.web_app.settings[LINKS_KEY] = links
-    os.environ[SERVER_PATH] = app.base_url + "mcp"  # kernels get the environment of their server
+    os.environ[SERVER_PATH] = app.base_url + "mcp"  # kernels inherit it
     base = app.base_url.rstrip("/")
     app.web_app.add_handlers(".*$", [(f"{base}/{path}", handler) for path, handler in ROUTES])

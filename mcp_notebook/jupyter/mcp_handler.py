@@ -1,10 +1,10 @@
-"""``/mcp`` and ``/mcp/NOTEBOOK``: passes MCP on between a client and the server's own bridge.
+"""``/mcp`` and ``/mcp/NOTEBOOK``: relays MCP between a client and the server's own bridge.
 
-Runs on the event loop of Jupyter Server. Both directions stream: the head of the answer goes out
-when it comes, each piece of it at once, and a client that hangs up ends the request to the bridge,
-too. A call may take hours. Nothing of MCP is read here.
+Runs on the event loop of Jupyter Server. Answers are streamed: the head and each chunk are sent as
+they arrive, and a client that disconnects cancels the request to the bridge. A call may take hours.
+MCP messages are not parsed here.
 
-Only a token in the header opens it: a cookie, which a browser sends with every request, does not.
+Only a token in the header is accepted, not a cookie, which browsers send with every request.
 """
 
 import re
@@ -24,42 +24,42 @@ from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 
 _REQUEST_HEADERS = {"accept", "baggage", "content-type", "last-event-id", "traceparent"}
 _REQUEST_HEADERS |= {"tracestate", "user-agent"}
-"""What the bridge gets of a request, besides MCP's own. The server's token is not for it."""
+"""The relayed headers of a request, besides MCP's. The bridge must not get the server's token."""
 _OWN_HEADERS = {"connection", "date", "keep-alive", "server", "transfer-encoding"}
-"""What belongs to the connection with the bridge and not to the answer."""
+"""Headers of the connection to the bridge, which are not relayed."""
 _ONLY_A_COOKIE = (
-    "MCP clients send the header `Authorization: token TOKEN`. The cookie of a browser is not "
-    "enough, as other pages could send it, too."
+    "Send the header `Authorization: token TOKEN`. A browser's cookie is not enough, because other "
+    "pages could send it, too."
 )
 _WITHOUT_LOGIN = (
-    "This Jupyter Server has no token, and MCP clients need one. Start it with a token "
-    "(`IdentityProvider.token`, or the variable JUPYTER_TOKEN); a password can stay beside it."
+    "This Jupyter Server has no token, but MCP clients need one. Start it with a token "
+    "(`IdentityProvider.token`, or the variable JUPYTER_TOKEN); a password can be set as well."
 )
 _FOREIGN_ORIGIN = (
-    "A page of this Origin may not use mcp-notebook. Jupyter Server's `ServerApp.allow_origin`, or "
-    "MCP_NOTEBOOK_ALLOWED_ORIGINS, says which others may."
+    "Pages of this Origin may not use mcp-notebook. To allow them, set `ServerApp.allow_origin` or "
+    "MCP_NOTEBOOK_ALLOWED_ORIGINS."
 )
-_LOST = "mcp-notebook's bridge has ended. Connect again: it is started anew."
+_LOST = "mcp-notebook's bridge has ended. Connect again to restart it."
 
 
 class McpHandler(AuthorizedHandler):
     """The route for MCP clients."""
 
     def initialize(self) -> None:
-        """Take the answer as it is: tornado would compress it on the event loop."""
+        """Disable compression, which tornado would do on the event loop."""
         self.request.headers.pop("Accept-Encoding", None)
         self._relaying = anyio.CancelScope()
 
     async def prepare(self) -> None:  # type: ignore[override] # as in APIHandler
-        """Let the request in, or raise.
+        """Admit the request, or raise.
 
         Raises:
-            HTTPError: 401 without a login, 403 if it does not allow this.
+            HTTPError: 401 without a valid login, 403 if the user lacks the permission.
         """
         try:
             await super().prepare()
         except HTTPError as error:
-            # Without a token, the server wants an XSRF token, which would not do here.
+            # Without a token, the server asks for an XSRF token, which is not accepted here.
             if error.status_code == HTTPStatus.FORBIDDEN and self.current_user:
                 self._check_token()
             raise
@@ -71,19 +71,19 @@ class McpHandler(AuthorizedHandler):
         self.update_api_activity()
 
     async def post(self, notebook: str = "") -> None:
-        """Pass on a message of a client, and the answer."""
+        """Relay a message of a client, and the answer."""
         await self._relay(notebook)
 
     async def get(self, notebook: str = "") -> None:
-        """Pass on the messages of the bridge that answer no request."""
+        """Relay the bridge's messages that are not answers."""
         await self._relay(notebook)
 
     async def delete(self, notebook: str = "") -> None:
-        """Pass on that a client ends its session."""
+        """Relay the end of a client's session."""
         await self._relay(notebook)
 
     def on_connection_close(self) -> None:
-        """End the request to the bridge: the client has hung up."""
+        """Cancel the request to the bridge when the client disconnects."""
         self._relaying.cancel()
 
     def _check_token(self) -> None:
@@ -91,7 +91,7 @@ class McpHandler(AuthorizedHandler):
             raise HTTPError(HTTPStatus.FORBIDDEN, _ONLY_A_COOKIE if self.token else _WITHOUT_LOGIN)
 
     def _has_allowed_origin(self) -> bool:
-        """Return whether the request comes from no web page, or from one that may send it."""
+        """Return whether the request comes from an allowed web page, or from no page."""
         origin = self.get_origin()
         if origin is None or self.allow_origin in ("*", origin):
             return True
@@ -112,7 +112,7 @@ class McpHandler(AuthorizedHandler):
             except httpx2.HTTPError:
                 if not self._headers_written:
                     raise HTTPError(HTTPStatus.BAD_GATEWAY, _LOST) from None
-                # The client must not take what it has for the whole answer.
+                # The client must not mistake a truncated answer for the whole.
                 cast("HTTP1Connection", self.request.connection).close()
             except StreamClosedError:
                 self._relaying.cancel()
@@ -148,8 +148,8 @@ class McpHandler(AuthorizedHandler):
 
 
 def _make_path(notebook: str) -> str:
-    """Return the bridge's path for a notebook: one word below ``/mcp``, whatever its name.
+    """Return the bridge's path for a notebook: one segment below ``/mcp``, whatever its name.
 
-    httpx2 would resolve "..", which could lead to another path.
+    Dots are escaped, because httpx2 would resolve "..".
     """
     return f"/mcp/{quote(notebook, safe='').replace('.', '%2E')}" if notebook else "/mcp"

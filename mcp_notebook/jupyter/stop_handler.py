@@ -1,8 +1,9 @@
-"""``/mcp-notebook/calls/stop``: what the stop buttons of a notebook's live panel ask for.
+"""``/mcp-notebook/calls/stop``: the request of the stop buttons in a notebook's live panel.
 
-Runs on the event loop of Jupyter Server. The page's cookie opens it, together with the XSRF token
-that only pages of this server can read. The work is that of ``mcp-notebook call --stop``, in a
-process of its own: the kernel answers it also while its main thread is busy.
+Runs on the event loop of Jupyter Server. Accepts the page's cookie together with the XSRF token
+that
+only pages of this server can read. Runs ``mcp-notebook call --stop`` in a process of its own; the
+kernel answers it even while its main thread is busy.
 """
 
 import re
@@ -17,15 +18,15 @@ from tornado.web import HTTPError
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 
 _LIMIT = 60
-"""Seconds; the command needs one, and has ten to ask the kernel."""
+"""Timeout in seconds; the command takes one, and waits for the kernel for up to ten."""
 _ID = re.compile(r"[0-9a-f]{1,64}")
 """The id of a kernel's record."""
 _NOT_A_CALL = (
-    'Say which call to stop: {"kernel": "the id of its kernel\'s record", "call": its number}.'
+    'Name the call to stop: {"kernel": "the id of its kernel\'s record", "call": its number}.'
 )
 _TOO_SLOW = (
-    "Whether the call was stopped is not known yet. `mcp-notebook call --stop {}` in a terminal "
-    "says so."
+    "It is not known yet whether the call was stopped. Run `mcp-notebook call --stop {}` in a "
+    "terminal to find out."
 )
 
 
@@ -33,11 +34,11 @@ class StopHandler(AuthorizedHandler):
     """The route for stop buttons."""
 
     async def post(self) -> None:
-        """Stop a call, and say what became of it.
+        """Stop a call, and answer with the outcome.
 
         Raises:
             HTTPError: 400 if the request names no call, 409 if the call cannot be stopped, 504 if
-                that takes too long.
+                stopping takes too long.
         """
         name = _read_name(self.get_json_body())
         try:
@@ -53,7 +54,7 @@ def _read_name(body: Any) -> str:
     """Return the call's name for the command.
 
     Raises:
-        HTTPError: The body does not say which call.
+        HTTPError: The body names no call.
     """
     kernel, number = (body.get("kernel"), body.get("call")) if isinstance(body, dict) else ("", 0)
     is_id = isinstance(kernel, str) and _ID.fullmatch(kernel)

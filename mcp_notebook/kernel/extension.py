@@ -55,7 +55,7 @@ from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import KERNEL_ID, Settings
 from mcp_notebook.text.missing_tools import SWITCH_ON, SWITCHED_OFF, DroppedTool
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.wire import messages
@@ -88,10 +88,12 @@ class Extension:
         self.shell = shell
         self.settings = settings
         self._previous = previous
-        self.registry = ToolRegistry(self._tools_changed, _open_schema_cache(settings))
+        self.registry = ToolRegistry(self._tools_changed, SchemaCache(settings.schemas_folder))
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
         self.cards: ToolCards = ToolCards(self.registry, shell, getattr(shell, _CARDS, None))
-        self._id = settings.kernel_id or make_id()
+        headless_id = os.environ.get(KERNEL_ID)
+        self._is_headless = bool(headless_id)
+        self._id = headless_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
         self._resource_reader = ResourceReader(self.resources)
@@ -111,7 +113,9 @@ class Extension:
         recording = previous.recording if previous else None
         self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
-        self._record = PublishedRecord(self._id, settings, self._describe_notebook)
+        self._record = PublishedRecord(
+            self._id, settings, self._describe_notebook, is_headless=self._is_headless
+        )
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
         self.tasks = _make_task_store(self._id, settings, self.registry, self.resources)
@@ -120,7 +124,7 @@ class Extension:
             self._list_tools,
             self._resource_reader,
             tasks=self.tasks,
-            prompts=None if settings.kernel_id else self._prompts,  # nobody sees such a notebook
+            prompts=None if self._is_headless else self._prompts,  # nobody sees such a notebook
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self.panel = self._make_panel()
@@ -266,7 +270,7 @@ class Extension:
             if warning:
                 print_output(warning)
             address = find_public_address(os.environ)
-            if address is not None and not self.settings.kernel_id:
+            if address is not None and not self._is_headless:
                 display(build_address_card(address), raw=True)
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
@@ -274,7 +278,7 @@ class Extension:
             self.cards.refresh()
             names = [tool.name for tool in self.registry.tools]
             self.cards.show([name for name in names if not self.cards.has(name)])
-            if self.settings.panel and self.settings.kernel_id is None:
+            if self.settings.panel and not self._is_headless:
                 self.panel.show()
 
     # -- called by the notebook and by the parts ---------------------------------------------------
@@ -339,10 +343,6 @@ class Extension:
             name: value for name, value in self.shell.user_ns.items() if name not in hidden
         }
         return complete_mcp_tool(namespace, event.line)
-
-
-def _open_schema_cache(settings: Settings) -> SchemaCache | None:
-    return SchemaCache(settings.schemas_folder) if settings.schema_cache else None
 
 
 def _make_task_store(

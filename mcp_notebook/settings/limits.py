@@ -1,7 +1,7 @@
 """The limits: what clients may ask for at most, and how large results and logs may be.
 
-They come in three sets, and a TOML file may have other numbers. Runs in every process; reads that
-file, and no environment. Each limit is kept where what it limits is done.
+There are three sets of numbers, and a TOML file may change single ones. Runs in every process;
+reads only that file. Each limit is enforced where its work is done.
 """
 
 import math
@@ -14,11 +14,11 @@ from mcp_notebook.settings.values import describe_variable
 from mcp_notebook.text.wording import suggest
 
 LIMITS_VARIABLE = "MCP_NOTEBOOK_LIMITS"
-"""The variable that chooses a set, or names a file."""
+"""The variable with the name of a set or the path of a file."""
 SETS = ("strict", "normal", "open")
-"""For endpoints that others reach; by default; for a machine of one's own."""
+"""For shared endpoints; the default; for a machine of one's own."""
 _BASE = "base"
-"""The member of a file that names the set whose numbers hold for what it does not name."""
+"""The key of a file that names the set for all other limits."""
 
 
 def _limit(
@@ -29,7 +29,7 @@ def _limit(
     strict: float | None = None,
     open_: float | None = None,
 ) -> Any:
-    """Return the field of a limit, with its numbers in all sets and its bounds in a file."""
+    """Return the field of a limit: its numbers in all sets, and its bounds."""
     sets = {
         "strict": normal if strict is None else strict,
         "normal": normal,
@@ -44,50 +44,49 @@ class Limits:
     """The limits. `make_reference.py` turns the strings below the fields into documentation."""
 
     max_caller_requests_per_minute: int = _limit(120_000, strict=1_200, open_=1_200_000, least=1)
-    """Requests of any kind that one caller may make a minute: the holder of a token, or whoever
-    started `mcp-notebook stdio`. What a caller left unused for a minute, it may use at once."""
+    """Requests of any kind per minute and caller. A caller is the holder of a token, or the user
+    who
+    started `mcp-notebook stdio`. The budget of an unused minute may be spent at once."""
     max_requests_per_minute: int = _limit(240_000, strict=12_000, open_=2_400_000, least=1)
-    """Requests a minute of all callers together."""
+    """Requests per minute of all callers together."""
     max_caller_calls_per_minute: int = _limit(60_000, strict=600, open_=600_000, least=1)
-    """Calls of tools that one caller may make a minute. What a caller left unused for a minute, it
-    may use at once."""
+    """Calls of tools per minute and caller. The budget of an unused minute may be spent at
+    once."""
     max_calls_per_minute: int = _limit(120_000, strict=6_000, open_=1_200_000, least=1)
-    """Calls a minute of all callers together."""
+    """Calls per minute of all callers together."""
     max_caller_calls: int = _limit(512, strict=16, open_=4_096, least=1)
-    """Calls of one caller that may run or wait at a time."""
+    """Running and waiting calls of one caller."""
     max_calls: int = _limit(1_024, strict=128, open_=8_192, least=1)
-    """Calls that one server runs at a time, for all callers and kernels together."""
+    """Running calls of one server, for all callers and kernels together."""
     max_waiting_calls: int = _limit(64, strict=32, open_=1_000, least=1)
-    """Number of calls, tasks included, that may run or wait in one kernel. One caller, except you,
-    may have half of them, and all others together three quarters. Further calls fail with
-    "busy"."""
+    """Running and waiting calls in one kernel, including tasks. Any caller except you may have
+    half of them, and all others together three quarters. Further calls fail with "busy"."""
     max_request_bytes: int = _limit(
         64 * 2**20, strict=4 * 2**20, open_=512 * 2**20, least=2**16, most=2**30
     )
-    """Bytes of one request. By default, pictures and tables fit among the arguments of a call."""
+    """Bytes of one request. The default leaves room for pictures and tables as arguments."""
     max_argument_depth: int = _limit(100, strict=32, open_=200, least=1, most=200)
-    """Levels of arrays and objects among the arguments of a call."""
+    """Nesting levels of arrays and objects in the arguments of a call."""
     max_argument_values: int = _limit(1_000_000, strict=100_000, open_=10_000_000, least=1)
-    """Values and names of fields among the arguments of a call, at all levels."""
+    """Values and field names in the arguments of a call, at all levels."""
     max_caller_streams: int = _limit(256, strict=16, open_=512, least=1)
-    """Open streams of one caller, on which clients wait for news of tools and resources."""
+    """Open streams of one caller, on which clients wait for changes of tools and resources."""
     max_streams: int = _limit(512, strict=256, open_=512, least=1)
     """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
-    allow a process no more than 1,024 files and connections."""
+    allow a process only 1,024 files and connections."""
     max_caller_sessions: int = _limit(100, strict=10, open_=1_000, least=1)
     """HTTP sessions of one caller, except you. A new session replaces the least recently used one;
     the client is refused only if all are in use."""
     max_sessions: int = _limit(10_000, strict=1_000, open_=10_000, least=1)
-    """HTTP sessions of all callers together. Each takes about 40 KB of memory, whatever its client
-    has sent."""
+    """HTTP sessions of all callers together. Each takes about 40 KB of memory."""
     session_idle_minutes: float = _limit(60.0, strict=15.0, open_=1_440.0, least=0.01, most=525_600)
-    """Minutes after which the HTTP session of a client expires if the client sends nothing, has no
-    stream open and no call running. The client then opens a new one."""
+    """Minutes after which an HTTP session expires if it has no requests, no open stream and no
+    running call. Its client then opens a new one."""
     consent_timeout: float = _limit(120.0, least=1, most=3_600)
-    """Seconds that a person has to answer whether a call may run. No answer is a no."""
+    """Seconds that a person has to approve a call. No answer counts as a no."""
     task_ttl: float = _limit(3_600.0, strict=900.0, open_=86_400.0, least=1, most=366 * 86_400)
-    """Seconds that a kernel keeps a task and its result after its end. A question of a task waits
-    as long for its answer."""
+    """Seconds that a kernel keeps a finished task and its result, and that a task waits for the
+    answer to a question."""
     max_result_chars: int = _limit(25_000, least=1)
     """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
     max_structured_chars: int = _limit(100_000, least=1)
@@ -96,31 +95,30 @@ class Limits:
     max_table_rows: int = _limit(50, least=1)
     """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
     max_pictures: int = _limit(8, least=1)
-    """Number of pictures in one result. Beyond it, the first ones and the last one are sent."""
+    """Pictures in one result. Beyond it, the first ones and the last one are sent."""
     max_picture_side: int = _limit(1_568, least=16)
-    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models do
-    anyway."""
+    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models
+    would do."""
     max_picture_bytes: int = _limit(2**20, least=1_024)
-    """Bytes of one encoded picture, sound or binary document, but never more than
-    `max_result_bytes`. Larger pictures are compressed or scaled down; for larger sounds and
-    documents, a link is sent."""
+    """Bytes of one encoded picture, sound or binary document, at most `max_result_bytes`. Larger
+    pictures are compressed or scaled down; larger sounds and documents become links."""
     max_result_bytes: int = _limit(2**19, least=1_024)
     """Bytes of all pictures, sounds and embedded documents of one result together. With the
-    default, the JSON of a result stays below 1 MiB, the limit of some clients: base64 takes four
-    thirds of these bytes, which leaves 350,000 for everything else."""
+    default, the JSON of a result stays below 1 MiB, the limit of some clients: as base64, they
+    take four thirds of these bytes, which leaves 350,000 bytes for everything else."""
     max_resource_bytes: int = _limit(256 * 2**20, strict=64 * 2**20, open_=2 * 2**30, least=0)
     """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
-    The least recently used originals expire; then the oldest results of tasks are dropped."""
+    Beyond it, the least recently used originals expire, then the oldest results of tasks."""
     max_logged_calls: int = _limit(1_000, strict=1_000, open_=10_000, least=0, most=100_000)
-    """Calls that a kernel remembers for `%mcp log`; with 0, only those that run or wait."""
+    """Calls that a kernel remembers for `%mcp log`; 0 for only running and waiting calls."""
     audit_max_bytes: int = _limit(10 * 2**20, least=4_096)
-    """Bytes of the audit log. Before it grows larger, it is renamed to audit.jsonl.1."""
+    """Bytes of the audit log. Before it exceeds them, it is renamed to audit.jsonl.1."""
     audit_old_files: int = _limit(5, strict=20, open_=5, least=1, most=1_000)
-    """Number of old audit logs to keep."""
+    """Old audit logs to keep."""
 
 
 DEFAULT_LIMITS = Limits()
-"""The limits where nothing is set."""
+"""The default limits."""
 
 
 def is_limit(setting: Field[Any]) -> bool:
@@ -129,18 +127,18 @@ def is_limit(setting: Field[Any]) -> bool:
 
 
 def read_limits(chosen: str, source: str) -> tuple[str, dict[str, tuple[Any, str]]]:
-    """Return the limits that a set or a file has.
+    """Return the limits of a set or a file.
 
     Args:
         chosen: The name of a set, or the path of a file.
-        source: The option or variable that has it.
+        source: The option or variable with this value.
 
     Returns:
-        What is chosen, as it is understood in any folder; and value and source of each limit, by
-        name, except those that a file leaves as they are by default.
+        The name of the set, or the absolute path of the file; and the value and source of each
+        limit, by name, except for limits that a file leaves at their default.
 
     Raises:
-        SettingsError: There is no such set or file, or the file cannot be used.
+        SettingsError: No such set or file exists, or the file is not valid.
     """
     if chosen in SETS:
         return chosen, _list_set(chosen, source)
@@ -156,7 +154,7 @@ def read_limits(chosen: str, source: str) -> tuple[str, dict[str, tuple[Any, str
         if name not in known:
             close = suggest(name, known)
             hint = f"Did you mean {close}?" if close else f"The limits are {', '.join(known)}."
-            raise SettingsError(f"There is no limit {name!r}, which {file} has. {hint}")
+            raise SettingsError(f"Unknown limit {name!r} in {file}. {hint}")
         limits[name] = _check(known[name], value, file), str(file)
     return str(file), limits
 
@@ -166,7 +164,7 @@ def _list_set(name: str, source: str) -> dict[str, tuple[Any, str]]:
 
 
 def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
-    import tomllib  # noqa: PLC0415 - few have such a file, and every kernel imports this
+    import tomllib  # noqa: PLC0415 - rarely needed, and every kernel imports this module
 
     wrong = f"{source}={chosen!r} is not valid"
     try:
@@ -174,8 +172,9 @@ def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
         return file, tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         raise SettingsError(
-            f"{wrong}: it must be {', '.join(SETS)}, or the path of a TOML file, and there is no "
-            f"file {file}."
+            f"{wrong}: it must be {', '.join(SETS)}, or the path of a TOML file, but {file} "
+            f"does not "
+            "exist."
         ) from None
     except OSError as error:
         raise SettingsError(f"{wrong}: {file} cannot be read ({error.strerror}).") from None
@@ -189,10 +188,10 @@ def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _check(limit: Field[Any], value: object, file: Path) -> float:
-    """Return a number of a file.
+    """Check a number from a file.
 
     Raises:
-        SettingsError: It is not one, or out of bounds.
+        SettingsError: It is not a number, or out of bounds.
     """
     least, most = limit.metadata["ge"], limit.metadata["le"]
     is_whole = isinstance(limit.default, int)

@@ -1,8 +1,8 @@
-"""Reads and writes the user's own files in `home`: nobody else can read them, none is trusted.
+"""Reads and writes the user's private files in `home`, and trusts none of them.
 
-What is in such a folder may be anything: a pipe, a link to nowhere, a copy of gigabytes. Reading it
-never waits, never follows a link, and takes only regular files of the user of a bounded size.
-Runs in every process; knows nothing of what the files mean.
+A path there may be a pipe, a broken link or a file of gigabytes. Reading never blocks, never
+follows a link, and accepts only regular files of the user of a bounded size. Runs in every process;
+the content of the files is defined elsewhere.
 """
 
 import os
@@ -15,21 +15,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_SIZE = 2**16
-"""Bytes of a file that is read by default. A record has a hundredth of it."""
+"""Default for the maximum bytes of a file. A record has a hundredth of it."""
 READ_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a writer would block
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_BINARY", 0)
 )
-"""For `os.open`: opens a file for reading, but waits for nothing and follows no link."""
+"""For `os.open`: opens a file for reading without blocking or following a link."""
 LOCK_LIMIT = 10.0
-"""Seconds to wait for another process that holds a lock; it does so for milliseconds."""
+"""Seconds to wait for a lock, which other processes hold for milliseconds."""
 
 
 def make_private_folder(folder: Path) -> Path:
-    """Create a folder that only the user can access, and return it; its missing parents, too."""
+    """Create a folder that only the user can access, with missing parents, and return it."""
     for missing in reversed([path for path in folder.parents if not path.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others list them
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -52,10 +52,14 @@ def write_private(path: Path, text: str) -> None:
 
 
 def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
-    """Return the content of a file of the user, which has at most so many bytes.
+    """Return the content of a file of the user.
+
+    Args:
+        path: The file.
+        most: Maximum bytes of the file.
 
     Raises:
-        OSError: It is another user's, no regular file, too large, or cannot be read.
+        OSError: It belongs to another user, is not a regular file, is too large, or is unreadable.
     """
     descriptor = os.open(path, READ_FLAGS)
     try:
@@ -75,9 +79,9 @@ def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
 
 @contextmanager
 def lock_private(path: Path) -> Iterator[None]:
-    """Let one process at a time into the block, by a lock on an empty file, which stays.
+    """Let one process at a time into the block, by a lock on an empty file, which is not removed.
 
-    The system ends the lock of a process that dies.
+    The operating system releases the lock of a process that dies.
 
     Raises:
         OSError: The file cannot be used.
@@ -94,21 +98,21 @@ def lock_private(path: Path) -> Iterator[None]:
             time.sleep(0.02)
         yield
     finally:
-        os.close(descriptor)  # ends the lock
+        os.close(descriptor)  # releases the lock
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Return whether a file belongs to the user that this process acts for."""
+    """Return whether a file belongs to the user of this process."""
     return sys.platform == "win32" or status.st_uid == os.geteuid()
 
 
 def lock_file(descriptor: int) -> bool:
-    """Lock a file until its descriptor is closed, and return whether that worked.
+    """Try to lock a file until its descriptor is closed, and return whether it worked.
 
-    It does not if another descriptor has the lock, of this process or of another.
+    It fails if another descriptor holds the lock, in this process or another.
 
     Raises:
-        OSError: The disk has no locks.
+        OSError: The file system does not support locks.
     """
     try:
         if sys.platform == "win32":

@@ -1,8 +1,7 @@
 """All settings of mcp-notebook: default, unit and environment variable of each.
 
 `Settings` is built once, by the command line or by ``%load_ext``, and passed on. Only this module
-reads the environment; what its values must be like is the business of `settings_values`. Runs in
-every process.
+reads settings from the environment; `values` checks them. Runs in every process.
 """
 
 import os
@@ -17,14 +16,16 @@ from mcp_notebook.settings.values import describe_variable as _env
 from mcp_notebook.span_export import is_configured
 
 TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
-"""How tables in results are written; "auto" chooses the form that shows more rows, then the
-shorter one."""
+"""Format of tables in results; "auto" chooses the one that shows more rows, then the shorter
+one."""
 ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
-"""What the audit log has of a call's arguments."""
+"""What the audit log records of a call's arguments."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 SERVER_PATH = "JPY_MCP_PATH"
-"""The variable by which a Jupyter Server tells its kernels the path of its endpoint."""
+"""The variable in which a Jupyter Server gives its kernels the path of its endpoint."""
+KERNEL_ID = "MCP_NOTEBOOK_KERNEL_ID"
+"""The variable in which a bridge gives a headless kernel the id of its record. Not a setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,35 +36,35 @@ class Settings(Limits):
         default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
     )
     """Folder for the records of live kernels, their sockets, the token, the audit log and the
-    background bridge's log. It depends on HOME only, because desktop clients pass no other
-    variables to the processes that they start."""
+    background bridge's log. The default depends only on HOME, because desktop clients pass no
+    other variables to the processes that they start."""
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
-    """Address that the HTTP endpoint listens on; by default only this machine can reach it."""
+    """Address that the HTTP endpoint listens on. By default, only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
-    """Port of the HTTP endpoint. If not set, the port of the last time is used, at first 8791; if
-    that is taken, the next free one, with a new token unless you have taken it yourself."""
+    """Port of the HTTP endpoint. If not set, the last port is used again, at first 8791. If that
+    is in use, the next free port is used, with a new token unless the port is in use by you."""
     allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
-    """Names by which the HTTP endpoint is reached through a proxy of your own, without port, such
-    as "tools.example.com". Separate several with ",". Those of this machine are allowed always; if
-    other machines may connect (see `host`), all are."""
+    """Host names by which clients reach the HTTP endpoint through your own proxy, without port,
+    such as "tools.example.com". Separate several with ",". The names of this machine are always
+    allowed; if other machines may connect (see `host`), all names are."""
     allowed_origins: tuple[str, ...] = field(
         default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ORIGINS")
     )
     """Origins of web pages that may use the HTTP endpoint, such as "https://app.example.com".
-    Separate several with ",". Pages of an allowed host may always."""
+    Separate several with ",". Pages of allowed hosts may always use it."""
     certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
-    """Certificate with which the HTTP endpoint encrypts (TLS), as a PEM file."""
+    """TLS certificate of the HTTP endpoint, as a PEM file."""
     keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))
-    """Private key of the certificate, as a PEM file without a password. If not set, it is in the
-    certificate's file."""
+    """Private key of the certificate, as a PEM file without a password. If not set, it is read
+    from the certificate's file."""
     insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE"))
-    """Whether other machines may connect (see `host`) without encryption by the endpoint."""
+    """Whether other machines may connect (see `host`) without TLS."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
     """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
     token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
-    """File with the bearer token, created at the first start. If not set, it is `home`/token."""
+    """File with the bearer token, created at the first start. If not set, `home`/token."""
     oauth_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_OAUTH_FILE"))
-    """File that lets users of an OAuth issuer or a JupyterHub in, and says what each scope
+    """TOML file that admits users of an OAuth issuer or a JupyterHub, and defines what each scope
     allows."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
     """Minutes without an open notebook after which the background bridge stops."""
@@ -76,75 +77,71 @@ class Settings(Limits):
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Whether to serve a headless notebook even if one of its cells fails."""
     replicas: Count = field(default=1, metadata=_env("MCP_NOTEBOOK_REPLICAS"))
-    """Number of kernels that run each headless notebook and share its calls, or "auto": one for
-    each processor, as far as there is memory."""
+    """Number of kernels that run each headless notebook and share its calls, or "auto" for one per
+    processor, as far as memory allows."""
     watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH"))
-    """Whether a headless notebook whose code is changed and saved is run in new kernels, which
-    take over from the old ones when its cells have run."""
+    """Whether a headless notebook runs again in new kernels when it is saved with changed code. The
+    new kernels take over once all cells have run."""
     trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
-    """Whether to run a headless notebook only if it is trusted: Jupyter has signed it, when you
-    saved it there or with `jupyter trust FILE`."""
+    """Whether to run a headless notebook only if it is trusted, that is, signed by Jupyter when you
+    saved it there or ran `jupyter trust FILE`."""
     meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
-    """Whether to offer four more tools that list, describe and call the notebooks' tools and get
+    """Whether to offer four more tools that list, describe and call the notebooks' tools and fetch
     late results, for clients that do not notice when the list of tools changes."""
     confirm_destructive: bool = field(
         default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
     )
-    """Whether a person is asked before each call of a tool that may delete or overwrite something:
-    of all but those with `--read-only` or `--non-destructive`."""
+    """Whether a person is asked before each call of a tool that may delete or overwrite something,
+    that is, of any tool not marked `--read-only` or `--non-destructive`."""
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
     """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
-    """Patterns, one of which has to match a tool's name in its notebook, or <notebook>.<tool>, for
-    any client to see it. Separate several with ",". If not set, all names do."""
+    """Patterns of the tools that clients see. One must match the tool's name, or
+    <notebook>.<tool>. Separate several with ",". If not set, clients see all tools."""
     tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
-    """Tags, one of which a tool must have for any client to see it. Separate several with ","."""
+    """Tags of the tools that clients see. A tool must have one of them. Separate several with
+    ",". If not set, clients see all tools."""
     read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
-    """Whether clients see only tools that are declared to change nothing."""
+    """Whether clients see only tools that are declared read-only."""
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )
-    """Number of tools, or of resources, on one page of a list. If not set, a page has all tools, or
-    100 resources."""
+    """Number of tools or resources on one page of a list. If not set, a page has all tools, or 100
+    resources."""
     audit: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_AUDIT"))
-    """Whether bridges write each call down in the audit log."""
+    """Whether bridges record each call in the audit log."""
     audit_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_AUDIT_FILE"))
-    """The audit log. If not set, it is `home`/audit.jsonl."""
+    """The audit log. If not set, `home`/audit.jsonl."""
     audit_arguments: ArgumentsInAudit = field(
         default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT_ARGUMENTS")
     )
-    """What the audit log has of a call's arguments: their "hash" (SHA-256), the "full" arguments,
-    or "none" of them."""
-    schema_cache: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_SCHEMA_CACHE"))
-    """Whether to cache the schemas of tools in `home`, so that notebooks start sooner."""
+    """What the audit log records of a call's arguments: their "hash" (SHA-256), the "full"
+    arguments, or "none"."""
     call_timeout: float | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
     )
     """Seconds that a call may run if its tool sets no time limit. If not set, there is no limit."""
     task_after: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_TASK_AFTER", least=0.1))
-    """Seconds after which a call that still runs becomes a task, if its client can follow one: the
-    client may leave then, and ask for the result later."""
+    """Seconds after which a running call becomes a task, if its client supports tasks. The client
+    may then disconnect, and fetch the result later."""
     keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
-    """Whether calls of all tools that have run for `task_after` go on when their clients give them
+    """Whether calls of any tool that have run for `task_after` continue when their client gives
     up, as all calls of tools with `--keep` do."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
-    """How tables are written: "markdown", "csv", or "auto", which chooses the form that shows more
-    rows and, if both show as many, the shorter one."""
+    """Format of tables in results: "markdown", "csv", or "auto" for the format that shows more
+    rows, or the shorter one if both show the same number."""
     limits: str = field(default="normal", metadata=_env(LIMITS_VARIABLE))
-    """What clients may ask for, and how large results may be: "strict" for endpoints that others
-    reach, "normal", "open" for a machine of your own, or the path of a TOML file with single
-    numbers; see [Limits](../operate/limits.md)."""
+    """Limits on requests and results: "strict" for shared endpoints, "normal", "open" for a machine
+    of your own, or the path of a TOML file with single limits; see
+    [Limits](../operate/limits.md)."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
     """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
-    folder. Hidden files and folders in them are left out unless they are listed, too. Separate
-    several with ":", or with ";" on Windows."""
+    folder. Hidden files and folders in them are excluded unless they are listed themselves.
+    Separate several with ":", or with ";" on Windows."""
 
     tracing: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRACING"))
-    """Whether calls are traced with OpenTelemetry. If not set, they are if OpenTelemetry's own
-    variables say where spans go, such as OTEL_EXPORTER_OTLP_ENDPOINT."""
-
-    kernel_id: str | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KERNEL_ID"))
-    """The id of a headless kernel's record. Set by the bridge that starts the kernel."""
+    """Whether calls are traced with OpenTelemetry. If not set, they are traced if OpenTelemetry's
+    own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, configure an exporter."""
 
     @property
     def records_folder(self) -> Path:
@@ -173,12 +170,12 @@ class Settings(Limits):
 
     @property
     def tokens_file(self) -> Path:
-        """The file of the tokens that have names."""
+        """The file with the named tokens."""
         return self.home / "tokens.json"
 
     @property
     def token_place(self) -> str:
-        """Where the user finds the bearer token, in words that do not contain it."""
+        """A description of where the user finds the bearer token, without the token."""
         if self.token:
             return "the environment variable MCP_NOTEBOOK_TOKEN"
         return f"the file {self.token_path}"
@@ -189,7 +186,7 @@ class Settings(Limits):
         env: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Self:
-        """Build the settings from options and environment variables; options come first.
+        """Build the settings from options and environment variables; options take precedence.
 
         Args:
             env: The environment; None for that of the process. Empty variables count as unset.
@@ -203,21 +200,21 @@ class Settings(Limits):
         return cls(**{"tracing": is_configured(env)} | values)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables that give a child process these settings.
+        """Return environment variables that give a child process these settings.
 
-        They include the token, which only processes of the user can read, but not `kernel_id`.
+        They include the token; only the user's own processes can read them.
         """
         return {
             option.metadata["env"]: to_text(value)
             for option in fields(self)
-            if option.name != "kernel_id" and not is_limit(option)
+            if not is_limit(option)
             for value in [getattr(self, option.name)]
             if value is not None
         }
 
 
 def _read_all(env: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return the values that are set, each with its source; single limits before their set."""
+    """Return the values that are set, with their sources. Single limits override their set."""
     values = read_values(Settings, env, options)
     if "limits" not in values:
         return values
@@ -227,7 +224,7 @@ def _read_all(env: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, t
 
 
 def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[str, str]:
-    """Return the option, variable or file of each field that is not its default.
+    """Return the option, variable or file of each field that is set.
 
     Args:
         env: As for `Settings.from_environment`.
@@ -244,12 +241,12 @@ def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[s
 
 
 def list_unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
-    """Return the variables that look like settings but are not.
+    """Return the variables that look like settings but are unknown.
 
     Args:
         env: The environment; None for that of the process.
     """
-    variables = {option.metadata["env"] for option in fields(Settings)}
+    variables = {option.metadata["env"] for option in fields(Settings)} | {KERNEL_ID}
     env = os.environ if env is None else env
     return sorted(
         name for name in env if name.startswith("MCP_NOTEBOOK_") and name not in variables

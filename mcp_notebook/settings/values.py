@@ -1,7 +1,7 @@
 """The values of settings: read from options and environment variables, and checked.
 
-Runs in every process; reads no environment itself. Which settings there are is the business of
-`settings` and `limits`.
+Runs in every process; does not read the environment itself. The settings are defined in `settings`
+and `limits`.
 """
 
 import os
@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 from mcp_notebook.errors import SettingsError
 
 Count: TypeAlias = int | Literal["auto"]
-"""How many of something there are; "auto": as many as is good."""
+"""A number, or "auto" for a suitable number."""
 _WORDS = tuple[str, ...]
 _MOST = 1_000
-"""Of a `Count`."""
+"""Maximum of a `Count`."""
 
 
 def describe_variable(
@@ -29,7 +29,7 @@ def describe_variable(
 def read_values(
     settings: type[Any], env: Mapping[str, str], options: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
-    """Return the values that are set, each with its source; options come first.
+    """Return the values that are set, with their sources; options take precedence.
 
     Args:
         settings: A dataclass whose fields have the metadata of `describe_variable`.
@@ -37,7 +37,7 @@ def read_values(
         options: Values of fields, from the command line. None counts as unset.
 
     Returns:
-        Value and source by the name of the field. A source is an option or an environment variable.
+        The value and source of each field that is set. A source is an option or a variable.
 
     Raises:
         SettingsError: A value cannot be used.
@@ -60,7 +60,7 @@ def read_values(
 
 
 def to_text(value: object) -> str:
-    """Return the value of a variable that means this value to a child process."""
+    """Return the text of a variable that gives a child process this value."""
     if isinstance(value, tuple):
         separator = os.pathsep if any(isinstance(part, Path) for part in value) else ","
         return separator.join(map(to_text, value))
@@ -72,7 +72,7 @@ def _split(text: str, kind: Any) -> list[str]:
     if kind != _WORDS:
         return [part for part in text.split(os.pathsep) if part]
     words = [part.strip() for part in text.split(",")]
-    # These words limit something. If there are none, that must not mean that there is no limit.
+    # These words restrict something. An empty list must not mean that there is no restriction.
     if not all(words):
         raise _EmptyWord
     return words
@@ -80,7 +80,7 @@ def _split(text: str, kind: Any) -> list[str]:
 
 class _EmptyWord(ValueError):
     def __init__(self) -> None:
-        super().__init__("it must be one word, or several with commas between them")
+        super().__init__("it must be one or several words, separated by commas")
 
 
 def _check_value(
@@ -133,7 +133,7 @@ def _expand_home(value: object) -> object:
 
 
 def _explain_problem(kind: str, message: str) -> str:
-    """Return what a value must be, given the kind of pydantic's error and its message."""
+    """Explain what a value must be, from the type and message of pydantic's error."""
     type_name = kind.partition("_")[0]
     if kind == "finite_number" or type_name == "float":
         return "it must be a number"

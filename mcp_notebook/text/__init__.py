@@ -1,6 +1,5 @@
-"""Text for people: its words, what is left out of it, and how a terminal shows it.
+"""Text for people: wording, redaction of secrets, and output to a terminal.
 
-Face: `wording` writes lists and sizes, `redaction` takes secrets out, `terminal` prints,
-`missing_tools` says why a tool is missing. Any
-process and any thread may use this.
+Face: `wording` formats counts and sizes, `redaction` masks secrets, `terminal` prints, and
+`missing_tools` explains why a tool is missing. Any process and any thread may use this.
 """

@@ -1,24 +1,24 @@
-"""Why a tool is missing: every reason for which clients do not see a tool under its own name.
+"""Why a tool is missing: every reason why clients do not see a tool under its own name.
 
 Pure, in every process. One function per reason, each with the cause and the next step. The kernel
-knows what became of a declaration, a bridge knows the rest. ``mcp-notebook list`` shows all of
-them below its table, and ``%mcp status`` those that a kernel can know. Who calls a tool that was
-there some minutes ago is told by the bridge.
+knows what became of a declaration; a bridge knows the rest. ``mcp-notebook list`` shows all reasons
+below its table, and ``%mcp status`` those that the kernel knows. The bridge explains them to a
+client that calls a tool that recently went missing.
 
 ===============================  ==================================================================
 the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
-the tool was removed             by its notebook, which did not say why
+the tool was removed             by its notebook, for no stated reason
 the tool was switched off        in the side panel, by the notebook's user
 the tool was renamed             by its author, or with its notebook
 another notebook has the name    both tools are listed as ``<notebook>_<tool>``
-clients know another tool by it  which was listed as ``<notebook>_<tool>``; so is this one now
+clients know another tool by it  which was listed as ``<notebook>_<tool>``; now this one is
 a bridge reserves the name       for a tool of its own; the tool is listed as ``<notebook>_<tool>``
 clients do not accept the name   it is listed under a similar one
 MCP does not accept the tool     in some or all versions of the protocol
-its kernel is away               it is being restarted, or was given up
+its kernel is away               it is being restarted, or restarting failed
 its kernel has left              it was restarted or shut down, or unloaded mcp_notebook
 its kernel is dead               it crashed or was killed
-its link was lost                although its kernel lives; it is opened again
+its link was lost                although its kernel is alive; it is being reopened
 its kernel cannot be linked      it does not answer, is too old or too new, or refuses the bridge
 its kernel is elsewhere          on another machine that shares the home folder
 another bridge runs it           a notebook without a frontend belongs to the bridge that runs it
@@ -35,9 +35,9 @@ META_TOOLS = (
     "call_notebook_tool",
     "notebook_result",
 )
-"""The names that a bridge with meta-tools reserves for them."""
+"""The names that a bridge with meta-tools reserves."""
 READ_RESOURCE = "read_notebook_resource"
-"""The name that every bridge reserves for its tool that reads what results show only a part of."""
+"""The name that every bridge reserves for its tool that reads originals of shortened results."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
 SWITCHED_OFF = "Its user has switched it off in the side panel."
@@ -57,7 +57,7 @@ class MissingTool:
     next_step: str
     """What the user can do, as a sentence."""
     listed_as: str | None = None
-    """Its name in the list; None if it is not in the list."""
+    """Its name in the list; None if it is not listed."""
 
     def __str__(self) -> str:
         name = self.notebook if self.tool is None else f"{self.notebook}: {self.tool}"
@@ -70,7 +70,7 @@ class MissingTool:
 
 @dataclass(frozen=True)
 class DroppedTool:
-    """What a kernel knows of a tool that it no longer has."""
+    """What a kernel knows about a tool that it no longer has."""
 
     reason: str
     """What happened, as a sentence."""
@@ -79,19 +79,19 @@ class DroppedTool:
     next_step: str = DEFINE_AGAIN
     """What the user can do, as a sentence."""
     new_name: str | None = None
-    """The name of the tool that came in its place, if one did: it was renamed."""
+    """The new name, if the tool was renamed."""
 
 
 def explain_dropped(
     notebook: str, tool: str, dropped: DroppedTool, listed_as: str | None = None
 ) -> MissingTool:
-    """Explain what became of a tool, as its kernel knows it.
+    """Explain what became of a tool, as far as its kernel knows.
 
     Args:
         notebook: The notebook's name.
         tool: The tool's name.
         dropped: What the kernel knows.
-        listed_as: The name in the list of the tool that came in its place, if there is one.
+        listed_as: The listed name of its replacement, if there is one.
     """
     if listed_as is not None:
         return explain_renamed(notebook, tool, listed_as, dropped.at)
@@ -108,7 +108,7 @@ def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:
 def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> MissingTool:
     """Explain that a tool has had another name since this time."""
     reason = f"It was renamed at {format_time(at)}."
-    return MissingTool(notebook, tool, reason, f"Call {listed_as!r} in its place.", listed_as)
+    return MissingTool(notebook, tool, reason, f"Call {listed_as!r} instead.", listed_as)
 
 
 def explain_switched_off(tool: str) -> str:
@@ -120,23 +120,23 @@ def explain_switched_off(tool: str) -> str:
 
 
 def explain_shared_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
-    """Explain that tools of several notebooks have one name."""
+    """Explain that tools of several notebooks have the same name."""
     reason = f"Another notebook also has a tool {tool!r}."
     step = "Rename one of them with `%%mcp_tool --name NAME`, or close the other notebook."
     return MissingTool(notebook, tool, reason, step, listed_as)
 
 
 def explain_taken_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
-    """Explain that clients have seen another tool under this name, made of its notebook's name."""
-    reason = f"Clients know another tool as {tool!r}, after the name of its notebook."
+    """Explain that clients know another tool by this name, which includes its notebook's name."""
+    reason = f"Clients know another tool, of another notebook, as {tool!r}."
     step = "Rename this one with `%%mcp_tool --name NAME`."
     return MissingTool(notebook, tool, reason, step, listed_as)
 
 
 def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
-    """Explain that the bridge needs the name for a tool of its own."""
+    """Explain that the bridge reserves the name."""
     if tool == READ_RESOURCE:
-        reason = "The bridge has a tool of its own of this name."
+        reason = "The bridge has its own tool with this name."
         step = "Rename the tool with `%%mcp_tool --name NAME`."
         return MissingTool(notebook, tool, reason, step, listed_as)
     reason = "A bridge that runs with --meta-tools reserves this name for its own tool."
@@ -146,7 +146,7 @@ def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTo
 
 def explain_invalid_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
     """Explain that clients do not accept the name, or that it is too long."""
-    reason = "Clients accept at most 64 of the characters A-Z a-z 0-9 _ - as the name of a tool."
+    reason = "Clients accept tool names of at most 64 characters: A-Z a-z 0-9 _ -."
     return MissingTool(
         notebook, tool, reason, "Rename the tool with `%%mcp_tool --name NAME`.", listed_as
     )
@@ -175,7 +175,7 @@ def explain_rejection(
 
 
 def explain_away_kernel(notebook: str, reason: str) -> MissingTool:
-    """Explain that a kernel is away; the reason already names the next step."""
+    """Explain that a kernel is away; the reason names the next step."""
     return MissingTool(notebook, None, reason, "Its tools keep their names.")
 
 
@@ -184,7 +184,7 @@ def explain_departed_kernel(notebook: str, reason: str, at: float) -> MissingToo
 
     Args:
         notebook: The notebook's name.
-        reason: Why it left, in its own words: "The kernel was restarted."
+        reason: Why it left, for example "The kernel was restarted."
         at: When, in seconds since the epoch.
     """
     when = f"{reason.rstrip('.')} at {format_time(at)}."
@@ -193,15 +193,15 @@ def explain_departed_kernel(notebook: str, reason: str, at: float) -> MissingToo
 
 
 def explain_dead_kernel(notebook: str, at: float | None = None) -> MissingTool:
-    """Explain that a kernel's process has ended without a word, at this time if it is known."""
+    """Explain that a kernel's process ended unexpectedly, at this time if it is known."""
     when = "" if at is None else f" at {format_time(at)}"
     return MissingTool(notebook, None, f"Its kernel crashed or was killed{when}.", _RESTART)
 
 
 def explain_lost_link(notebook: str, at: float) -> MissingTool:
-    """Explain that the link to a kernel that lives was lost, at this time."""
+    """Explain that the link to a live kernel was lost at this time."""
     reason = f"The link to its kernel was lost at {format_time(at)}."
-    return MissingTool(notebook, None, reason, "It is being opened again: try again in a moment.")
+    return MissingTool(notebook, None, reason, "It is being reopened; try again in a moment.")
 
 
 def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> MissingTool:
@@ -210,25 +210,25 @@ def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> Mi
     Args:
         notebook: The notebook's name.
         problem: The message of the error, as a sentence.
-        is_mismatch: Whether the versions differ; the message then has the next step.
+        is_mismatch: Whether the protocol versions differ; the message then names the next step.
     """
-    step = "No other notebook is affected." if is_mismatch else _RESTART
+    step = "Other notebooks are not affected." if is_mismatch else _RESTART
     return MissingTool(notebook, None, problem, step)
 
 
 def explain_other_machine(notebook: str, host: str) -> MissingTool:
     """Explain that a kernel runs on another machine."""
-    reason = f"Its kernel runs on the machine {host!r}, which shares this home folder."
+    reason = f"Its kernel runs on another machine, {host!r}, which shares this home folder."
     return MissingTool(notebook, None, reason, f"Run mcp-notebook on {host!r}.")
 
 
 def explain_other_bridge(notebook: str) -> MissingTool:
     """Explain that a notebook without a frontend belongs to the bridge that runs it."""
-    reason = "Another mcp-notebook process runs this notebook, and only that one serves its tools."
+    reason = "Another mcp-notebook process runs this notebook, and only that process serves it."
     step = "Connect the client to that process, or open the notebook in Jupyter."
     return MissingTool(notebook, None, reason, step)
 
 
 def format_time(at: float) -> str:
-    """Return a time of the last minutes as people say it, on this machine's clock: "14:02"."""
+    """Return a recent time in this machine's time zone: "14:02"."""
     return time.strftime("%H:%M", time.localtime(at))

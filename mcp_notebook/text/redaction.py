@@ -1,28 +1,28 @@
-"""Which of a call's arguments are secrets, by the tool's input schema, and the call without them.
+"""Masks secrets in the arguments of a call, which are marked in the tool's input schema.
 
-Pure, in every process: the kernel side needs it for messages, the bridge for what it writes down. A
-schema marks a secret by ``writeOnly`` or ``format: password``, as the schemas of pydantic's
-``SecretStr`` do. Where it is not clear whether a value holds a secret, it counts as one: what the
-schema does not describe beside a secret may be the secret under a misspelled name, or as JSON text.
+Pure, in every process: the kernel side needs it for messages, the bridge for its logs. A schema
+marks a secret with ``writeOnly`` or ``format: password``, as pydantic's ``SecretStr`` does. In
+doubt, a value counts as a secret: an undescribed value beside a secret may be that secret under a
+misspelled name, or inside JSON text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MASK = "**********"
-"""Stands for a secret; pydantic's own has as many."""
+"""Replaces a secret; pydantic's mask has the same length."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _CONDITIONS = ("if", "then", "else")
 _OPEN_MEMBERS = ("additionalProperties", "unevaluatedProperties")
 _OPEN_ITEMS = ("items", "contains", "unevaluatedItems")
 _MEMBERS = frozenset({"properties", "patternProperties", *_OPEN_MEMBERS})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords that hold schemas by name."""
+"""Keywords with schemas by name."""
 _OTHERS = frozenset({"default", "examples", "enum", "const", "$defs"})
-"""Keywords that hold values, or schemas that apply only where something refers to them."""
+"""Keywords with values, or with schemas that apply only where they are referenced."""
 
 _MAPPINGS = (dict, Mapping)
-"""The first is nearly always right, and asked at a tenth of the price."""
+"""`dict` nearly always matches, and costs a tenth of the check for `Mapping`."""
 _PLAIN = (str, int, float, type(None))
 
 Schema = Mapping[str, Any]
@@ -33,8 +33,7 @@ def redact_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, 
 
     Args:
         schema: The tool's input schema.
-        arguments: As the client sent them, whether the schema allows them or not; they stay as
-            they are.
+        arguments: The arguments as the client sent them, valid or not; they are not changed.
     """
     try:
         answer: Any = _Redaction(schema).redact(dict(arguments), [schema])
@@ -44,10 +43,10 @@ def redact_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def has_secrets(part: Any, root: Schema) -> bool:
-    """Tell whether a schema marks anything as a secret, at any depth.
+    """Return whether a schema marks anything as a secret, at any depth.
 
     Args:
-        part: The schema, or a part of one.
+        part: The schema, or a part of it.
         root: The whole schema, for its ``$defs``.
     """
     waiting, references = [part], set()
@@ -75,7 +74,7 @@ def _is_marked(schema: Schema) -> bool:
 
 
 def _find_target(reference: str, root: Schema) -> Any:
-    """Return what a local reference leads to; {} for one that cannot be followed."""
+    """Return the target of a local reference; {} if there is none."""
     target: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -86,12 +85,13 @@ def _find_target(reference: str, root: Schema) -> Any:
 
 
 class _Redaction:
-    """Redacts one value; a value's options are all the schemas that may apply to it."""
+    """Redacts one value; its options are all the schemas that may apply to it."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._answers: dict[int, bool] = {}
-        """Whether a part of the schema, by its id, has secrets: a list may have a million items."""
+        """Whether a part of the schema has secrets, by its `id`: a list may have a million
+        items."""
 
     def redact(self, value: Any, options: Sequence[Any]) -> Any:
         schemas = list(self._list_schemas(options))
@@ -134,7 +134,7 @@ class _Redaction:
         return False
 
     def _list_schemas(self, options: Iterable[Any]) -> Iterator[Schema]:
-        """Yield schemas, and all those that they refer to for the same value."""
+        """Yield schemas, and all schemas that they apply to the same value."""
         waiting, references = list(options), set()
         while waiting:
             item = waiting.pop()
@@ -156,18 +156,18 @@ def _describes_object(schema: Schema) -> bool:
 
 
 def _list_members(key: str, schemas: Iterable[Schema]) -> Iterator[Any]:
-    """Yield the schemas of an object's member; none if it is not described."""
+    """Yield the schemas of an object's member; none if the member is not described."""
     for schema in schemas:
         properties = schema.get("properties", {})
         if key in properties:
             yield properties[key]
-        # No expression is run: a schema may count for more members than it describes.
+        # Patterns are not matched, so a schema may count for more members than it describes.
         yield from schema.get("patternProperties", {}).values()
         yield from (schema[word] for word in _OPEN_MEMBERS if isinstance(schema.get(word), Mapping))
 
 
 def _list_items(index: int, schemas: Iterable[Schema]) -> Iterator[Any]:
-    """Yield the schemas of an item; none if it is not described."""
+    """Yield the schemas of an item; none if the item is not described."""
     for schema in schemas:
         yield from schema.get("prefixItems", [])[index : index + 1]
         yield from (schema[word] for word in _OPEN_ITEMS if isinstance(schema.get(word), Mapping))

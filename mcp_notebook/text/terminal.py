@@ -1,9 +1,9 @@
-"""All that is printed for people: by commands, in the user's cells, and as lines of the log.
+"""Prints text for people: from commands, in the user's cells, and in the log.
 
-Runs in every process. Much of it is somebody else's text (a tool's result, a file's name, an
-error's message), and it may end up in a terminal, at once or when somebody reads the log. Nothing
-goes there by which it could move the cursor, set the clipboard or look like another text. What
-clients get over MCP is not printed, and not changed.
+Runs in every process. Much of the text is foreign (a tool's result, a file name, an error message)
+and may reach a terminal, at once or when somebody reads the log. Escape codes and other control
+characters are removed, so that it cannot move the cursor, set the clipboard or look like other
+text. Results for clients over MCP are not changed.
 """
 
 import logging
@@ -14,32 +14,32 @@ from mcp_notebook.text.wording import make_printable
 
 
 def print_output(text: str) -> None:
-    """Print on stdout what a command or a magic was asked for."""
+    """Print the output of a command or a magic on stdout."""
     print(make_printable(text), flush=True)  # noqa: T201 - what this module is for, as below
 
 
 def print_data(text: str) -> None:
-    """Print on stdout what a tool returned: as it is for a file or another program."""
+    """Print data on stdout: unchanged for a file or another program."""
     print(make_printable(text) if sys.stdout.isatty() else text, flush=True)  # noqa: T201
 
 
 def print_note(text: str, *, end: str = "\n") -> None:
-    """Print on stderr what whoever started it should know.
+    """Print a message for the user on stderr.
 
     Args:
         text: Any text.
-        end: What follows it.
+        end: The end of the line.
     """
     print(make_printable(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def print_check(mark: str, text: str, *, is_wrong: bool) -> None:
-    """Print on stdout what came of a check, with a mark before it; in colour on a terminal.
+    """Print the result of a check on stdout, after a mark; in color on a terminal.
 
     Args:
-        mark: One character; letters stand for it where stdout cannot write it.
-        text: What was found, on one line or several.
-        is_wrong: Whether something is to be done.
+        mark: One character; replaced by an ASCII character if stdout cannot encode it.
+        text: The result, on one line or several.
+        is_wrong: Whether the check failed.
     """
     try:
         mark.encode(sys.stdout.encoding or "utf-8")
@@ -75,14 +75,14 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """Formats records so that no text in one looks like a record of its own."""
+    """Formats log records so that no text in one looks like another record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record with its traceback; all lines but the first are indented."""
+        """Return a record with its traceback, and all lines but the first indented."""
         return make_printable(super().format(record)).replace("\n", "\n    ")
 
 
 def format_logs() -> None:
-    """Format what is logged where nobody set up logging, as in the processes of commands."""
+    """Use `LogFormatter` if logging is not configured, as in the processes of commands."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(LogFormatter())

@@ -1,4 +1,4 @@
-"""Pieces of the sentences that people read: suggestions, counts, text without terminal codes.
+"""Parts of messages: suggestions, counts, sizes, and text without terminal codes.
 
 Pure functions on strings, in every process.
 """
@@ -11,14 +11,14 @@ _KILO = 1_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 _HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tabs and ends of lines
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tabs and line feeds
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
-    "\u2028\u2029\u206a-\u206f\ufff9-\ufffb\ud800-\udfff]"  # other ends of lines, marks, halves
+    "\u2028\u2029\u206a-\u206f\ufff9-\ufffb\ud800-\udfff]"  # line ends, marks, surrogates
 )
 
 
 def suggest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that somebody who wrote `word` most likely meant.
+    """Return the word that was probably meant by `word`.
 
     Args:
         word: The unknown word.
@@ -53,7 +53,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def format_size(size: int) -> str:
-    """Return a number of bytes in readable units."""
+    """Format a number of bytes in readable units."""
     if size < _KILO:
         return f"{size} bytes"
     number, unit = float(size), "bytes"
@@ -65,15 +65,15 @@ def format_size(size: int) -> str:
 
 
 def strip_escapes(text: str) -> str:
-    """Remove ANSI escape codes: colours, cursor movements, window titles."""
+    """Remove ANSI escape codes: colors, cursor movements, window titles."""
     return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def make_printable(text: str) -> str:
-    r"""Return a text that does nothing to a terminal, and looks like what it is.
+    r"""Return a text that is safe to print on a terminal.
 
-    Escape codes are removed. Of other control characters, and of those that reverse the direction
-    of the text around them, the number is written out, as in JSON: ``\u202e``.
+    Escape codes are removed. Other control characters, and characters that change the direction of
+    text, are escaped as in JSON: ``\u202e``.
     """
     return _HARMFUL.sub(_write_number, strip_escapes(text).replace("\r\n", "\n"))
 
@@ -91,7 +91,7 @@ def escape_around(text: str, position: int, reach: int = 4096) -> tuple[int, int
         reach: The number of characters to search on each side.
 
     Returns:
-        Its start and end, or the position twice if it is not within a code.
+        Its start and end; the position twice if it is not within a code.
     """
     for code in _ESCAPES.finditer(text, max(position - reach, 0), position + reach):
         if code.start() < position < code.end():

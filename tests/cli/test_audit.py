@@ -136,14 +136,14 @@ def test_damaged_lines_are_skipped_with_a_note_and_odd_ones_are_shown(settings, 
 def test_without_a_log_the_command_says_when_it_begins(settings, show):
     lines, notes = show()
     assert lines == []
-    assert f"There is no audit log yet: {settings.audit_path}" in notes[0]
+    assert f"There is no audit log yet. {settings.audit_path}" in notes[0]
 
 
 def test_the_command_says_when_no_line_is_asked_for(settings, show):
     assert show("--tool", "top")[1][0].startswith("There is no audit log yet")
     _write(settings, _ended(1))
     for options in (["--tool", "typo"], ["--failed", "--json"]):
-        assert show(*options) == ([], [f"Nothing in {settings.audit_path} matches the options."])
+        assert show(*options) == ([], [f"No line of {settings.audit_path} matches the options."])
     assert show("--tool", "top")[1] == []
 
 
@@ -198,7 +198,7 @@ def test_on_a_terminal_the_outcome_has_a_colour(settings):
 def test_a_log_that_is_not_there_yet_is_waited_for(home):
     settings = Settings(home=home / ".mcp-notebook")
     with bridge(home, "audit", "--follow", "--json") as running:
-        running.wait_said("There is no audit log yet.*as soon as they come")
+        running.wait_said("There is no audit log yet.*as they come")
         _write(settings, _ended(1))
         assert running.message()["id"] == "a1b2-1"
         assert running.end(signal.SIGINT)[0] == 130

@@ -254,7 +254,7 @@ async def test_progress_is_shown_without_a_number_that_says_nothing(progress, sh
 
 async def test_an_argument_given_twice_is_refused(settings):
     call = ToolCall(tool="echo", texts=[("items", "1"), ("items", "2")])
-    with pytest.raises(InvalidArguments, match="'items' is given twice"):
+    with pytest.raises(InvalidArguments, match="'items' was given twice"):
         await call_tool(settings, call)
 
 
@@ -281,7 +281,7 @@ async def test_pictures_are_mentioned_when_they_are_not_saved(settings, capsys):
     assert await call_tool(settings, ToolCall(tool="media"))
     said = capsys.readouterr()
     assert said.out.splitlines() == ["see:", "a document", "a link: http://x/"]
-    assert re.search(r"image \(image/png, \d+ bytes\) not saved. .* --save DIR\.", said.err)
+    assert re.search(r"image \(image/png, \d+ bytes\) not saved; .* --save DIR", said.err)
     assert "audio (audio/wav, 12 bytes) not saved" in said.err
 
 

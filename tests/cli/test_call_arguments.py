@@ -35,5 +35,5 @@ def test_a_parameter_that_the_schema_does_not_know_is_read_as_json_or_else_as_te
 
 
 def test_a_parameter_that_is_named_twice_is_refused():
-    with pytest.raises(InvalidArguments, match="'x' is given twice"):
+    with pytest.raises(InvalidArguments, match="'x' was given twice"):
         read_arguments([("x", "1"), ("x", "2")], {})

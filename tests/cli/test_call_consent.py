@@ -38,7 +38,7 @@ async def test_a_call_goes_on_when_its_user_agrees(typed, monkeypatch, capsys):
 @pytest.mark.parametrize("typed", ["\n", "n\n", "", "yesterday\n"])
 async def test_anything_else_is_a_no(typed, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    with pytest.raises(ConsentDenied, match="You did not agree"):
+    with pytest.raises(ConsentDenied, match="You declined"):
         await ask_for_consent(Settings(), ENTRY, {})
 
 

@@ -41,7 +41,7 @@ def test_secrets_that_a_tool_needs_are_typed_unseen():
     os.close(theirs)
     try:
         said = b""
-        for prompt, typed in ((b"password (is not shown): ", b"hunter2"), (b"pin", b"4711")):
+        for prompt, typed in ((b"password (hidden): ", b"hunter2"), (b"pin", b"4711")):
             while prompt not in said:
                 said += process.stderr.read1()
             os.write(ours, typed + b"\n")

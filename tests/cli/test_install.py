@@ -50,7 +50,7 @@ def test_one_command_connects_a_client_and_says_what_to_do_next(home):
     assert entry["args"] == ["-P", "-m", "mcp_notebook", "stdio"]
     again = run("install", "cursor")
     assert (again.exit_code, again.stderr) == (0, "")
-    assert again.stdout == f"Cursor is connected already: {file} has this server.\n"
+    assert again.stdout == f"Cursor is already connected: {file} has this server.\n"
 
 
 def test_what_is_written_finds_the_open_notebooks_without_any_variable(home, module_home):
@@ -79,9 +79,7 @@ def test_settings_in_yaml_are_printed_to_paste(home):
     answer = run("install", "goose", "--file", str(file), "--name", "rain")
     assert answer.exit_code == 1
     assert answer.stdout.startswith("extensions:\n  rain:\n    enabled: true\n")
-    assert (
-        f"This belongs into {file}.\nLeave out the top-level lines that the file" in answer.stderr
-    )
+    assert f"Paste this into {file}.\nOmit the top-level lines that the file" in answer.stderr
     assert "Nothing was written" in answer.stderr
     assert file.read_text() == "theme: dark # mine\n"
     assert not isinstance(answer.exception, ClientError)
@@ -90,9 +88,9 @@ def test_settings_in_yaml_are_printed_to_paste(home):
 def test_what_is_installed_can_be_removed(home):
     file = home / ".cursor" / "mcp.json"
     file.write_text('{"mcpServers": {"other": {"url": "x"}}} // mine\n')
-    assert "The file before is kept as " in run("install", "cursor").stderr
+    assert "Backup of the previous file: " in run("install", "cursor").stderr
     answer = run("uninstall", "cursor")
-    assert answer.stdout == f"Disconnected Cursor: the server 'notebook' is no longer in {file}.\n"
+    assert answer.stdout == f"Disconnected Cursor: removed the server 'notebook' from {file}.\n"
     assert file.read_text() == '{"mcpServers": {"other": {"url": "x"}}} // mine\n'
 
 
@@ -176,7 +174,7 @@ def test_a_client_gets_what_to_copy_and_where_it_goes(tmp_path):
     server = json.loads(answer.stdout)["mcpServers"]["notebook"]
     assert server["args"][-1] == "stdio"
     assert server["env"] == {"MCP_NOTEBOOK_HOME": str(tmp_path)}
-    assert f"This belongs into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
+    assert f"Paste this into {Path.home() / '.cursor' / 'mcp.json'}." in answer.stderr
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=notebook&config=" in answer.stderr
 
 
@@ -221,7 +219,7 @@ def test_the_place_of_a_token_is_for_a_remote_server():
 
 
 def test_a_client_or_an_option_that_there_is_not_is_refused():
-    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+    with pytest.raises(ClientError, match=r"Unknown client 'curser'. Did you mean cursor\?"):
         raise show("curser").exception
     assert "No such option: --recursive" in show("cursor", "--recursive").output
-    assert "is not a name" in show("cursor", "--name", "a_b").output
+    assert "use letters, digits and hyphens" in show("cursor", "--name", "a_b").output

@@ -133,13 +133,13 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["serve", "--port", "abc"], "'--port': 'abc' is not a whole number from 0 to 65535."),
         (
             ["serve", "--replicas", "2"],
-            "--replicas is for notebooks that this command runs. Name one.",
+            "--replicas needs a notebook",
         ),
-        (["serve", "--watch"], "--watch is for notebooks that this command runs. Name one."),
+        (["serve", "--watch"], "--watch needs a notebook"),
         (["serve", "--port", "65536"], "'--port': '65536' is not a whole number from 0 to"),
         (["call"], "Missing argument 'TOOL'."),
-        (["call", "--stop", "12", "13"], "--stop takes nothing but the number of a call."),
-        (["call", "--stop", "12", "--arg", "a=1"], "--stop takes nothing but the number"),
+        (["call", "--stop", "12", "13"], "--stop takes only the number of a call."),
+        (["call", "--stop", "12", "--arg", "a=1"], "--stop takes only the number"),
     ],
 )
 def test_wrong_usage_is_answered_with_what_to_write(arguments, sentence):

@@ -82,7 +82,7 @@ def test_programs_get_one_object_with_the_values_as_json():
 def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
     answer = show(LIMIT="strict", ZZZ_ZZZ="1")
     assert (
-        "The variable MCP_NOTEBOOK_LIMIT is set, but there is no such setting. "
+        "The variable MCP_NOTEBOOK_LIMIT is set, but no setting has this name. "
         "Did you mean MCP_NOTEBOOK_LIMITS?"
     ) in answer.stderr
     assert "MCP_NOTEBOOK_ZZZ_ZZZ is set" in answer.stderr
@@ -104,7 +104,7 @@ def test_a_wrong_option_is_refused_as_by_serve():
 def test_a_word_that_is_no_option_is_refused():
     answer = show("cursor")
     assert answer.exit_code == 2
-    assert "unexpected argument (cursor)" in " ".join(answer.output.split())
+    assert "takes no notebook (cursor)" in " ".join(answer.output.split())
 
 
 def test_a_value_cannot_move_the_cursor():

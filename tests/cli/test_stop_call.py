@@ -74,7 +74,7 @@ async def test_a_call_is_stopped_by_its_number_or_its_full_name(settings, number
 
 async def test_a_number_of_two_notebooks_needs_the_notebook(settings, number, capsys):
     with another_record(settings, name="costs"):
-        with pytest.raises(CallError, match=f"Several calls are '{number}': write one of") as error:
+        with pytest.raises(CallError, match=f"'{number}' is ambiguous: write one of") as error:
             await stop_call(settings, str(number))
         assert f"sales:{number}" in str(error.value)
         assert f"costs:{number}" in str(error.value)
@@ -85,7 +85,7 @@ async def test_a_number_of_two_notebooks_needs_the_notebook(settings, number, ca
 async def test_two_notebooks_of_one_name_are_told_apart_by_their_kernels(settings, number, capsys):
     (record,) = list_live_records(settings.records_folder)
     with another_record(settings):
-        with pytest.raises(CallError, match="Several calls are"):
+        with pytest.raises(CallError, match="is ambiguous: write one of"):
             await stop_call(settings, f"sales:{number}")
         await stop_call(settings, f"{record.id}:{number}")
     assert f"Stopped {record.id}:{number}" in capsys.readouterr().out
@@ -93,9 +93,9 @@ async def test_two_notebooks_of_one_name_are_told_apart_by_their_kernels(setting
 
 async def test_a_call_that_is_not_there_is_an_error_that_names_those_that_are(settings, number):
     for name in ("9999", "sales:9999", f"costs:{number}", "spin", ""):
-        with pytest.raises(CallError, match=f"These wait or run: sales:{number}.") as error:
+        with pytest.raises(CallError, match=f"Waiting or running: sales:{number}.") as error:
             await stop_call(settings, name)
-        assert f"No call {name!r} waits or runs" in str(error.value)
+        assert f"No call {name!r} is waiting or running" in str(error.value)
     await stop_call(settings, str(number))
 
 
@@ -110,7 +110,9 @@ async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, ca
 async def test_without_calls_there_is_nothing_to_list(settings, capsys):
     await stop_call(settings, None)
     assert capsys.readouterr() == ("", "No call is waiting or running.\n")
-    with pytest.raises(CallError, match=r"it may have ended\. There is no other call to stop\.$"):
+    with pytest.raises(
+        CallError, match=r"it may have ended\. No other call is waiting or running\.$"
+    ):
         await stop_call(settings, "1")
 
 
@@ -120,4 +122,4 @@ def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monk
     with pytest.raises(SystemExit) as end:
         main.main()
     assert end.value.code == 1
-    assert "No call '12' waits or runs" in capsys.readouterr().err
+    assert "No call '12' is waiting or running" in capsys.readouterr().err

@@ -40,7 +40,7 @@ def test_a_new_token_is_all_that_stdout_has(run):
     added = run("add", "ci", "--tools", "sales.*", "--read-only", "--expires", "7d")
     assert TOKEN.fullmatch(added.stdout)
     assert added.stdout.strip() not in added.stderr
-    assert "The token 'ci' is for: sales.*; reading only, until 20" in added.stderr
+    assert "The token 'ci' allows: sales.*; read-only, until 20" in added.stderr
     assert '{"type": "http", "url": "http://127.0.0.1:8791/mcp", "headers"' in added.stderr
 
 
@@ -52,7 +52,7 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
     plain = run("list").stdout
     first, second = (line.split("\t") for line in plain.splitlines())
     assert first[:2] == ["a", "all tools"]
-    assert second[:2] == ["b", "sales.*, rain; tagged a; for no other token"]
+    assert second[:2] == ["b", "sales.*, rain; tagged a; exclusive"]
     assert second[3] == "never"
     data = run("list", "--json").stdout
     a, b = json.loads(data)
@@ -76,7 +76,7 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
 def test_a_token_for_the_metrics_is_told_to_be_for_nothing_else(run, tmp_path):
     added = run("add", "prometheus", "--metrics")
     assert TOKEN.fullmatch(added.stdout)
-    assert "is for: the metrics, and no tool." in added.stderr
+    assert "allows: metrics only." in added.stderr
     assert "http://127.0.0.1:8791/metrics" in added.stderr
     saved = run("rotate", "prometheus", "--save", str(tmp_path / "token"))
     assert saved.stdout == ""
@@ -121,7 +121,7 @@ def test_a_rotated_token_is_a_new_one_and_a_removed_one_is_gone(run):
     old, new = run("add", "ci").stdout, run("rotate", "ci").stdout
     assert TOKEN.fullmatch(new)
     assert old != new
-    assert "void at once" in run("remove", "ci").stderr
+    assert "Removed the token 'ci'." in run("remove", "ci").stderr
     assert "tokens: none" in str(run("remove", "ci", code=1).exception)
 
 
@@ -132,10 +132,10 @@ def test_a_rotated_token_is_a_new_one_and_a_removed_one_is_gone(run):
         (["--tools", "sales.*,,"], "--tools is empty"),
         (["--tags", " "], "--tags is empty"),
         (["--exclusive"], "--exclusive needs --tools"),
-        (["--metrics", "--read-only"], "--metrics goes alone"),
-        (["--metrics", "--tools", "top"], "--metrics goes alone"),
+        (["--metrics", "--read-only"], "--metrics cannot be combined"),
+        (["--metrics", "--tools", "top"], "--metrics cannot be combined"),
         *(
-            (["--expires", text], "is not a time")
+            (["--expires", text], "is not a duration")
             for text in ("7", "d", "0d", "-1d", "1y", "11111d")
         ),
     ],
@@ -149,7 +149,7 @@ def test_a_limit_that_says_nothing_is_refused_and_never_means_everything(run, ar
 def test_the_list_says_which_tokens_others_may_know(run, home):
     run("add", "ci")
     TokenStore(home / ".mcp-notebook" / "tokens.json").void_all()
-    assert "void: another user may know it, so rotate it" in run("list").stdout
+    assert "revoked: other users could read it; rotate it" in run("list").stdout
     assert json.loads(run("list", "--json").stdout)[0]["void"]
     run("rotate", "ci")
     assert "void" not in run("list").stdout

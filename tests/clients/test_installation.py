@@ -103,14 +103,14 @@ def test_a_server_with_other_settings_is_replaced_only_if_told_so(file, settings
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("cursor", '{\n  "a": 1\n  "b": 2\n}', r"is not valid JSON: line 3: '\"b\": 2' was not"),
-        ("cursor", '{"a": 1', "is not valid JSON: line 1: it ends too early"),
-        ("cursor", '{"a": NaN}', "is not valid JSON: NaN is no number"),
+        ("cursor", '{\n  "a": 1\n  "b": 2\n}', r"is not valid JSON: line 3: unexpected '\"b\": 2'"),
+        ("cursor", '{"a": 1', "is not valid JSON: line 1: unexpected end"),
+        ("cursor", '{"a": NaN}', "is not valid JSON: NaN is not valid"),
         ("cursor", "[" * 100_000, "is not valid JSON: it is nested too deeply"),
-        ("cursor", "[]", "holds no settings"),
+        ("cursor", "[]", "its top level is not an object"),
         ("cursor", '{"mcpServers": []}', "has a member 'mcpServers' that is not an object"),
         ("codex", "a = \n", r"is not valid TOML: .*line 1"),
-        ("codex", "mcp_servers = { x = { a = 1 } }\n", "is laid out in a way that cannot be"),
+        ("codex", "mcp_servers = { x = { a = 1 } }\n", "has a layout that this command cannot"),
         ("cursor", b"\xff", "is not UTF-8"),
     ],
 )
@@ -120,8 +120,8 @@ def test_a_file_that_cannot_be_changed_is_named_and_left_alone(name, text, probl
     client = CLIENTS[name]
     with pytest.raises(ClientError, match=problem) as failure:
         install(client, file, settings)
-    assert str(failure.value).startswith(f"{client.title}'s settings, {file}, were left alone: ")
-    assert f"copy the lines of `mcp-notebook install {name} --print`" in str(failure.value)
+    assert str(failure.value).startswith(f"{client.title}'s settings, {file}, were not changed: ")
+    assert f"paste the output of `mcp-notebook install {name} --print`" in str(failure.value)
     assert file.read_bytes() == before
 
 
@@ -215,7 +215,11 @@ def test_a_server_in_yaml_is_left_to_the_user(file, settings):
 def test_a_file_that_changes_while_it_is_changed_is_left_alone(file, settings):
     change = plan_installation(CURSOR, file, "notebook", LAUNCH)
     file.write_text("{}")
-    with pytest.raises(ClientError, match=r"changed .* meanwhile, so nothing was written. Run"):
+    with pytest.raises(
+        ClientError,
+        match=r"changed .* in the meantime, so nothing was "
+        r"written. Run",
+    ):
         apply_change(change, settings)
     assert file.read_text() == "{}"
 

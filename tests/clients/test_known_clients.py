@@ -187,7 +187,7 @@ def test_a_link_of_cursor_has_the_entry_in_base64():
 
 def test_an_unknown_client_is_answered_with_those_that_there_are():
     assert find_client("Cursor") is CLIENTS["cursor"]
-    with pytest.raises(ClientError, match=r"no client 'curser'. Did you mean cursor\?"):
+    with pytest.raises(ClientError, match=r"Unknown client 'curser'. Did you mean cursor\?"):
         find_client("curser")
-    with pytest.raises(ClientError, match=r"claude-code, claude-desktop, .*read the lines"):
+    with pytest.raises(ClientError, match=r"claude-code, claude-desktop, .*accept the entry"):
         find_client("emacs")

@@ -67,7 +67,7 @@ def test_notebooks_are_named_by_their_full_paths(tmp_path, monkeypatch):
 
 
 def test_a_notebook_that_does_not_exist_is_refused():
-    with pytest.raises(ClientError, match=r"no notebook 'nowhere.ipynb'. Check the path"):
+    with pytest.raises(ClientError, match=r"'nowhere.ipynb' does not exist. Check the path"):
         build_launch(CURSOR, Settings(), [Path("nowhere.ipynb")])
 
 
@@ -88,7 +88,7 @@ def test_a_client_that_can_reads_the_tokens_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["claude-desktop", "zed"])
 def test_a_client_that_would_need_the_token_itself_gets_no_address(name):
-    with pytest.raises(ClientError, match=r"as public as they are. Leave --http out"):
+    with pytest.raises(ClientError, match=r"would see a token there. Omit --http"):
         build_endpoint(CLIENTS[name], Settings())
 
 
@@ -96,11 +96,13 @@ def test_what_only_a_command_can_be_told_is_refused_with_an_address(tmp_path):
     notebook = tmp_path / "a.ipynb"
     notebook.touch()
     remote = Remote(address="https://hub/mcp")
-    with pytest.raises(ClientError, match="'--read-only' has no effect with --http: Cursor does"):
+    with pytest.raises(
+        ClientError, match="'--read-only' has no effect with --http, because Cursor does"
+    ):
         build_server(CURSOR, Settings(), options=["--read-only"], http=True)
-    with pytest.raises(ClientError, match=r"has no effect with --url: .*`mcp-notebook serve`"):
+    with pytest.raises(ClientError, match=r"has no effect with --url, .*`mcp-notebook serve`"):
         build_server(CURSOR, Settings(), [notebook], remote=remote)
-    with pytest.raises(ClientError, match="Give one of them"):
+    with pytest.raises(ClientError, match="Use one of them"):
         build_server(CURSOR, Settings(), http=True, remote=remote)
 
 
@@ -127,7 +129,7 @@ def test_a_remote_server_is_reached_by_a_command(tmp_path):
     "address", ["https://hub/lab?token=secret", "https://ada:secret@hub/lab", "ada:secret@hub"]
 )
 def test_a_secret_in_an_address_stays_out_of_settings(address):
-    with pytest.raises(ClientError, match="as public as the client's settings") as failure:
+    with pytest.raises(ClientError, match="anyone who reads the client's settings") as failure:
         build_connection(Remote(address=address))
     assert "secret" not in str(failure.value)
 

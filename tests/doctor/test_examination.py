@@ -111,7 +111,7 @@ def test_the_tools_of_a_client_that_works_are_listed(user, open_home):
     assert first == f"Cursor: the server 'notebook' in {user}/.cursor/mcp.json"
     assert second.startswith("  ✓ Its command starts and lists 1 tool in ")
     assert second.endswith(": add.")
-    assert last == "Nothing is wrong."
+    assert last == "No problems."
     assert "\x1b" not in answer.stdout
 
 
@@ -132,7 +132,7 @@ def test_for_programs_all_is_one_object(user, open_home):
 def test_without_an_open_notebook_it_says_how_to_get_tools(user):
     install("cursor")
     said = check("cursor")
-    assert "It starts, and has no tools: no notebook is open" in said
+    assert "It starts but has no tools: no notebook is open" in said
     assert "run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`" in said
 
 
@@ -149,7 +149,7 @@ def test_open_notebooks_in_another_home_folder_are_found(user, open_home):
     install("cursor")
     home = str(open_home.home / ".mcp-notebook")
     said = check("cursor", MCP_NOTEBOOK_HOME=home)
-    assert f"looks for open notebooks in {user}/.mcp-notebook, and yours are in {home}." in said
+    assert f"looks for open notebooks in {user}/.mcp-notebook, but yours are in {home}." in said
     assert f"With MCP_NOTEBOOK_HOME={home} set, run `mcp-notebook install cursor --replace`" in said
     install("cursor", "--replace", MCP_NOTEBOOK_HOME=home)
     assert run("doctor", "cursor", MCP_NOTEBOOK_HOME=home).exit_code == 0
@@ -160,7 +160,7 @@ def test_a_kernel_that_does_not_answer_is_named(user, open_home):
     record = record_of(open_home)
     other = record.model_copy(update={"socket": f"{record.socket}.gone"})
     write_record(user / ".mcp-notebook" / "kernels", other)
-    assert "✗ Notebook rain is not linked: The kernel of 'rain' cannot" in check("cursor")
+    assert "✗ The notebook rain cannot be reached: The kernel of 'rain' cannot" in check("cursor")
 
 
 @pytest.mark.anyio
@@ -172,7 +172,7 @@ async def test_a_kernel_of_another_version_is_named_with_what_to_upgrade(user, c
         write_record(settings.records_folder, kernel.record)
         assert not await examine(settings, Examination(client=CLIENTS["cursor"]))
     said = capsys.readouterr().out
-    assert "✗ Notebook sales is not linked: " in said
+    assert "✗ The notebook sales cannot be reached: " in said
     assert "upgrade" in said.lower()
 
 
@@ -180,7 +180,7 @@ def test_a_python_that_is_gone_is_named_with_what_writes_the_entry_anew(user):
     install("cursor", "--read-only")
     edit(user, command=f"{user}/venv/bin/python")
     said = check("cursor")
-    assert f"Its command is gone: there is no {user}/venv/bin/python." in said
+    assert f"Its command {user}/venv/bin/python does not exist." in said
     assert "run `mcp-notebook install cursor --replace --read-only`" in said
     install("cursor", "--replace", "--read-only")
     assert "no notebook is open" in check("cursor")
@@ -219,16 +219,16 @@ def test_a_server_that_starts_for_longer_than_its_client_waits_is_named(user):
         f"args = ['-c', '{script}']\nstartup_timeout_sec = 0.5\n"
     )
     said = check("codex")
-    assert "It did not list its tools within 0.5 s, and Codex CLI waits no longer." in said
-    assert f"have the client wait longer (`startup_timeout_sec` in {file})" in said
+    assert "It did not list its tools within 0.5 s, the timeout of Codex CLI." in said
+    assert f"raise the client's timeout (`startup_timeout_sec` in {file})" in said
 
 
 def test_a_command_that_ends_is_shown_with_what_it_wrote(user):
     install("cursor")
     edit(user, args=["-c", "raise SystemExit('no licence')"])
     said = check("cursor")
-    assert "Its command starts, and gives no tools: no licence" in said
-    assert f"the command is `{sys.executable} -c " in said
+    assert "Its command starts but lists no tools: no licence" in said
+    assert f"The command is `{sys.executable} -c " in said
 
 
 def test_a_command_that_speaks_no_mcp_is_named_without_tracebacks(user):
@@ -236,7 +236,7 @@ def test_a_command_that_speaks_no_mcp_is_named_without_tracebacks(user):
     edit(user, args=["-c", "print('hello')"])
     answer = run("doctor", "cursor")
     assert answer.exit_code == 1
-    assert "Its command starts, and gives no tools: " in answer.stdout
+    assert "Its command starts but lists no tools: " in answer.stdout
     assert "Traceback" not in answer.output
 
 
@@ -245,7 +245,7 @@ def test_a_command_that_only_a_shell_finds_is_named(user):
     edit(user, command="mcp-notebook", args=["stdio"])
     path = str(Path(sys.executable).parent)
     said = check("cursor", PATH=path)
-    assert "'mcp-notebook' is not found by programs that no shell has started." in said
+    assert "'mcp-notebook' is not on the PATH of desktop programs." in said
     assert f"Your shell finds it as {path}/mcp-notebook." in said
 
 
@@ -255,7 +255,7 @@ def test_a_notebook_that_is_gone_is_named(user):
     (user / "a.ipynb").unlink()
     said = check("cursor")
     assert "a.ipynb" in said
-    assert "gives no tools: " in said
+    assert "lists no tools: " in said
 
 
 def test_a_remote_server_that_does_not_answer_is_named(user):
@@ -266,13 +266,13 @@ def test_a_remote_server_that_does_not_answer_is_named(user):
     file.write_text(file.read_text() + "startup_timeout_sec = 30\n")
     said = check("codex")
     assert f"127.0.0.1:{port}" in said
-    assert "gives no tools" in said
+    assert "lists no tools" in said
 
 
 def test_a_server_that_is_switched_off_is_named(user):
     install("cursor")
     edit(user, disabled=True)
-    assert "Cursor is told not to use it. Switch it on" in check("cursor")
+    assert "It is disabled in Cursor. Enable it" in check("cursor")
 
 
 def test_an_entry_without_a_command_is_named(user):
@@ -286,8 +286,8 @@ def test_settings_that_are_not_valid_are_named_and_left_alone(user):
     file.write_text("{")
     for arguments in ((), ("cursor",)):
         said = check(*arguments)
-        assert f"Cursor's settings, {file}, were left alone: the file is not valid JSON" in said
-        assert "Correct it, or copy the lines of `mcp-notebook install cursor --print`" in said
+        assert f"Cursor's settings, {file}, were not changed: the file is not valid JSON" in said
+        assert "Fix it, or paste the output of `mcp-notebook install cursor --print`" in said
     assert file.read_text() == "{"
 
 
@@ -296,7 +296,7 @@ def test_settings_that_nothing_here_can_read_are_no_problem(user, monkeypatch):
     (user / ".config/goose/config.yaml").write_text("extensions: {}\n")
     monkeypatch.setitem(sys.modules, "yaml", None)
     answer = run("doctor", "goose")
-    assert (answer.exit_code, "\nNothing is wrong." in answer.stdout) == (0, True)
+    assert (answer.exit_code, "\nNo problems." in answer.stdout) == (0, True)
     assert "`pip install 'mcp-notebook[yaml]'`" in answer.stdout
 
 
@@ -305,11 +305,11 @@ def test_a_client_that_is_not_installed_or_not_connected_is_told_what_to_do(user
     assert "Windsurf seems not to be installed" in said
     assert "Install it and start it once" in said
     said = check("cursor")
-    assert f"Cursor does not know mcp-notebook: {user}/.cursor/mcp.json has no entry" in said
+    assert f"Cursor is not connected: {user}/.cursor/mcp.json has no entry" in said
     assert "Run `mcp-notebook install cursor`." in said
     assert "`mcp-notebook install cursor --name rain`" in check("cursor", "--name", "rain")
     said = check()
-    assert "No client's settings name mcp-notebook. `mcp-notebook install` lists" in said
+    assert "No client has an entry for mcp-notebook. `mcp-notebook install` lists" in said
 
 
 # -- over HTTP -------------------------------------------------------------------------------------
@@ -327,8 +327,8 @@ def test_an_address_is_asked_with_the_token_that_the_client_sends(user, open_hom
         assert f"{served.url} does not accept the token that Cursor sends." in said
         assert "Set MCP_NOTEBOOK_TOKEN to it where Cursor is started." in said
         said = check("cursor")
-        assert "reads the token from the variable MCP_NOTEBOOK_TOKEN, which is not set" in said
-        assert f"content of the file {user}/.mcp-notebook/token" in said
+        assert "from the environment variable MCP_NOTEBOOK_TOKEN, which is not set" in said
+        assert f"the token in the file {user}/.mcp-notebook/token" in said
 
 
 @pytest.mark.slow
@@ -357,7 +357,7 @@ def test_a_bridge_that_does_not_run_is_named(user):
     install("cursor", "--http")
     edit(user, url=url)
     said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
-    assert f"Nobody answers at {url}: no bridge runs there." in said
+    assert f"Nothing answers at {url}: no bridge is running there." in said
     assert "`%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal" in said
 
 
@@ -388,8 +388,8 @@ def test_a_program_that_has_taken_the_port_is_named_and_gets_no_token(user):
     with other_program() as (port, headers):
         edit(user, url=f"http://127.0.0.1:{port}/mcp")
         said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
-    assert f"Port {port} is taken: another program of yours listens there" in said
-    assert "Stop it, or serve on another port" in said
+    assert f"Port {port} is in use by another program of yours" in said
+    assert "Stop that program, or serve on another port" in said
     assert headers
     assert not any("Authorization" in each for each in headers)
 
@@ -400,14 +400,14 @@ def test_another_user_who_has_taken_the_port_gets_no_token(user):
     with hold_port_of_another_user() as port:
         edit(user, url=f"http://127.0.0.1:{port}/mcp")
         said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
-    assert f"Port {port} is taken: a program of another user listens there" in said
+    assert f"Port {port} is in use by a program of another user" in said
 
 
 def test_an_address_of_another_machine_without_encryption_gets_no_token(user):
     install("cursor", "--http")
     edit(user, url="http://tools.example.com/mcp")
     said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
-    assert "is on another machine, and nothing on the way is encrypted, so it was not asked" in said
+    assert "is on another machine and not encrypted, so it was not contacted" in said
     assert "Use an address with https://, or `mcp-notebook connect`." in said
 
 
@@ -434,7 +434,7 @@ def test_marks_are_letters_where_stdout_cannot_write_them(monkeypatch, capsys):
 def test_a_file_without_its_client_is_refused(user):
     answer = run("doctor", "--file", str(user / "mcp.json"))
     assert answer.exit_code == 2
-    assert "write its name before it" in " ".join(answer.output.split())
+    assert "--file needs a client" in " ".join(answer.output.split())
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,7 @@ def test_settings_that_come_with_a_folder_run_nothing_and_get_no_token_until_the
         (user / file).parent.mkdir(exist_ok=True)
         (user / file).write_text(json.dumps({section: {"notebook": entry}}))
         answer = run("doctor", MCP_NOTEBOOK_TOKEN=TOKEN)
-        assert "It comes with this folder, so it was not tried." in answer.stdout
+        assert "It belongs to this folder, so it was not checked." in answer.stdout
         assert f"`mcp-notebook doctor {client}`" in answer.stdout
         assert not canary.exists()
         assert not requests

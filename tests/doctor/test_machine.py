@@ -35,18 +35,20 @@ async def test_a_new_machine_has_nothing_wrong_and_says_what_to_do_first(setting
     assert not [finding for finding in findings if finding.state == "wrong"]
     assert f"mcp-notebook {__version__}, Python " in findings[0].text
     assert sys.executable in findings[0].text
-    assert "%load_ext mcp_notebook" in (await find(settings, "No notebook is open")).next_step
+    assert (
+        "%load_ext mcp_notebook" in (await find(settings, "No open notebook has loaded")).next_step
+    )
     assert not settings.home.exists(), "it changes nothing"
 
 
 async def test_open_notebooks_are_listed_with_their_tools(home, settings):
     with live_kernel(home, notebook=str(home / "rain.ipynb")) as kernel:
         kernel.ok("%load_ext mcp_notebook")
-        finding = await find(settings, "Notebook rain")
+        finding = await find(settings, "The notebook rain")
         assert (finding.state, finding.tools) == ("noted", None)
         kernel.ok("%%mcp_tool\ndef add(a: int):\n    return a")
-        finding = await find(settings, "Notebook rain")
-    assert (finding.state, finding.text) == ("right", "Notebook rain: 1 tool (add).")
+        finding = await find(settings, "The notebook rain")
+    assert (finding.state, finding.text) == ("right", "The notebook rain: 1 tool (add).")
     assert finding.tools == ("add",)
 
 
@@ -97,7 +99,7 @@ async def test_a_server_extension_that_is_switched_off_is_named(settings, home, 
     extensions = {"ServerApp": {"jpserver_extensions": {"mcp_notebook": False}}}
     (home / "jupyter_server_config.json").write_text(json.dumps(extensions))
     finding = await find(settings, "The Jupyter Server")
-    assert (finding.state, "switched off" in finding.text) == ("noted", True)
+    assert (finding.state, "disabled" in finding.text) == ("noted", True)
     assert "jupyter server extension enable mcp_notebook" in finding.next_step
 
 

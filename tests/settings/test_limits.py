@@ -77,7 +77,7 @@ def test_what_is_neither_a_set_nor_a_file_is_named_with_what_is_allowed(tmp_path
     monkeypatch.chdir(tmp_path)
     assert fail("strikt") == (
         f"{VARIABLE}='strikt' is not valid: it must be strict, normal, open, or the path of a TOML "
-        f"file, and there is no file {tmp_path / 'strikt'}."
+        f"file, but {tmp_path / 'strikt'} does not exist."
     )
     assert f"{VARIABLE}='~no-such-user/x' is not valid: " in fail("~no-such-user/x")
     assert f"{tmp_path} cannot be read (Is a directory)." in fail(tmp_path)
@@ -94,8 +94,8 @@ def test_what_is_not_toml_is_named(tmp_path, content):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("max_call = 7", "There is no limit 'max_call', which FILE has. Did you mean max_calls?"),
-        ("zzz = 7", "There is no limit 'zzz', which FILE has. The limits are max_caller_requests"),
+        ("max_call = 7", "Unknown limit 'max_call' in FILE. Did you mean max_calls?"),
+        ("zzz = 7", "Unknown limit 'zzz' in FILE. The limits are max_caller_requests"),
         ("max_calls = 0", "max_calls = 0 in FILE is not valid: it must be a whole number of at "),
         ("max_calls = 1.5", "max_calls = 1.5 in FILE is not valid: it must be a whole number"),
         ("max_calls = '7'", "max_calls = '7' in FILE is not valid: it must be a whole number"),

@@ -66,9 +66,7 @@ def test_the_name_in_the_list_is_shown_where_there_is_one():
 
 def test_a_tool_that_has_another_name_is_called_by_that_one():
     text = str(explain_dropped("sales", "top", DELETED, "best"))
-    assert text == (
-        "sales: top (listed as best): It was renamed at 12:00. Call 'best' in its place."
-    )
+    assert text == ("sales: top (listed as best): It was renamed at 12:00. Call 'best' instead.")
 
 
 def test_versions_that_do_not_accept_a_tool_are_named():

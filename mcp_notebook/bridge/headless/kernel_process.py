@@ -29,7 +29,7 @@ from jupyter_client.session import Session
 
 from mcp_notebook.bridge.headless.kernel_folder import claim_folder, make_kernel_folder
 from mcp_notebook.errors import KernelDied, NotebookError
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import KERNEL_ID, Settings
 
 _DEFAULT_KERNEL = "python3"
 """The kernelspec of a notebook that does not name one."""
@@ -97,7 +97,7 @@ def make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
     env |= settings.environment()
     env.pop("MCP_NOTEBOOK_TOKEN", None)  # a notebook may print its environment
-    return env | {"MCP_NOTEBOOK_KERNEL_ID": kernel_id, "JPY_SESSION_NAME": str(path)}
+    return env | {KERNEL_ID: kernel_id, "JPY_SESSION_NAME": str(path)}
 
 
 def check_kernel_name(name: str, path: Path) -> None:

@@ -24,9 +24,10 @@ class PublishedRecord:
     """The record of one kernel, from `publish` to `forget`.
 
     Args:
-        record_id: Of the record.
-        settings: The folder of the records, and who owns the kernel.
-        describe_notebook: Returns the record's fields about the notebook.
+        record_id: Its id.
+        settings: Names the folder of the records.
+        describe_notebook: Returns the fields that describe the notebook.
+        is_headless: Whether a bridge started the kernel.
     """
 
     def __init__(
@@ -34,10 +35,12 @@ class PublishedRecord:
         record_id: str,
         settings: Settings,
         describe_notebook: Callable[[], Mapping[str, Any]],
+        *,
+        is_headless: bool,
     ) -> None:
         self._id = record_id
         self._folder = settings.records_folder
-        self._owner = "bridge" if settings.kernel_id else "user"
+        self._owner = "bridge" if is_headless else "user"
         self._describe_notebook = describe_notebook
         self._record: Record | None = None
 
