@@ -259,7 +259,7 @@ class TimedOut(CallError):
     """
 
     def __init__(self, tool: str, seconds: float, *, is_own: bool, is_set: bool = True) -> None:
-        change = "Its author set this limit with `timeout=` (`--timeout` in a cell)"
+        change = "Its author set the limit with `timeout=` (`--timeout` in a cell)"
         if not is_own:
             limit = (
                 "the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT"
@@ -269,7 +269,7 @@ class TimedOut(CallError):
             change = f"This is {limit}. A tool can set its own with `timeout=`"
         super().__init__(
             f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
-            "Request less, or ask the author to raise the limit."
+            "Ask for less, or have the limit raised."
         )
 
 

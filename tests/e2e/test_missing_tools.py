@@ -203,7 +203,7 @@ async def test_a_kernel_on_another_machine(sales, listed):
         sales.home / ".mcp-notebook" / "kernels", record.model_copy(update={"host": "cluster"})
     )
     _, below = await listed()
-    assert "sales (not listed): Its kernel runs on the machine 'cluster'" in below
+    assert "sales (not listed): Its kernel runs on another machine, 'cluster'" in below
     assert "Run mcp-notebook on 'cluster'." in below
 
 
@@ -261,7 +261,7 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(own_sal
         sales.ok(TOP)
         await returns("top")
         sales.ok("%mcp_tool --name summit top\n__import__('mcp_notebook').registry.remove('top')")
-        await told("top", r"It was renamed at \d\d:\d\d\. Call 'summit' in its place\.")
+        await told("top", r"It was renamed at \d\d:\d\d\. Call 'summit' instead\.")
         assert "is gone" in text_of(await clients[0].call_tool("sales_top", {}))
 
         sales.manager.restart_kernel()

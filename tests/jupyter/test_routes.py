@@ -212,7 +212,7 @@ def test_a_cookie_alone_is_refused_even_with_its_xsrf_token(server):
         for headers in ({}, {"X-XSRFToken": xsrf}):
             answer = browser.post(f"{server.url}mcp", json=LIST, headers=headers)
             assert answer.status_code == 403
-            assert "cookie of a browser is not enough" in answer.json()["message"]
+            assert "cookie is not enough" in answer.json()["message"]
 
 
 def test_a_page_of_another_origin_is_refused_even_with_the_token(server):
@@ -356,7 +356,7 @@ def test_a_call_that_has_ended_is_a_conflict_that_says_so(page, link):
 def test_what_is_no_call_is_refused(page, kernel, call):
     answer = _stop(page, kernel, call)
     assert answer.status_code == 400
-    assert answer.json()["message"].startswith("Say which call to stop")
+    assert answer.json()["message"].startswith("Name the call to stop")
 
 
 def test_only_pages_of_the_server_may_ask(page, link, server):

@@ -554,7 +554,7 @@ CHANGES = (
     ),
     Change(
         "discovery/departures.py",
-        "< KEEP  # a clock",
+        "< KEEP  # `abs`",
         "< 9 * KEEP  # a clock",
         "discovery/test_departures.py kernel/tools/test_tool_registry.py",
     ),

@@ -160,7 +160,9 @@ def test_a_tool_never_takes_the_long_name_that_clients_know_another_by():
     assert served(catalog) == ["a_f", "b_f", "b_a_f"]
     assert catalog.find("a_f").kernel_id == "1"
     (explanation,) = [text for text in missing_in(catalog) if "b: a_f " in text]
-    assert "(listed as b_a_f): Clients know another tool as 'a_f'" in explanation
+    assert (
+        "(listed as b_a_f): Clients know another tool, of another notebook, as 'a_f'" in explanation
+    )
     catalog.remove_kernel("1")
     assert served(catalog) == ["f", "a_f"]
     assert catalog.find("b_a_f").kernel_id == "2"
@@ -330,7 +332,7 @@ def test_a_name_that_clients_do_not_accept_is_explained():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("what?", "x" * 65))
     first, second = missing_in(catalog)
-    assert "sales: what? (listed as what_): Clients accept at most 64 of" in first
+    assert "sales: what? (listed as what_): Clients accept tool names of at most 64" in first
     assert f"(listed as {'x' * 64}): Clients accept" in second
 
 
@@ -442,7 +444,7 @@ def test_a_tool_that_was_renamed_twice_is_called_by_its_last_name_in_the_list():
     missing = {name: DroppedTool("It went.", time.time(), new_name="v3") for name in ("v1", "v2")}
     catalog.set_kernel("1", notebook="sales", tools=tools("v3"), missing=missing)
     for name in ("v1", "v2", "sales_v1"):
-        assert re.search(f"It was renamed {AT} Call 'sales_v3' in its place.", gone(catalog, name))
+        assert re.search(f"It was renamed {AT} Call 'sales_v3' instead.", gone(catalog, name))
 
 
 def test_a_tool_that_went_without_a_reason_was_removed():
@@ -456,7 +458,7 @@ def test_a_tool_in_whose_place_another_of_its_kind_came_was_renamed():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "low", description="Best."))
     catalog.set_kernel("1", notebook="sales", tools=tools("best", "low", description="Best."))
-    assert re.search(f"It was renamed {AT} Call 'best' in its place", gone(catalog, "top"))
+    assert re.search(f"It was renamed {AT} Call 'best' instead", gone(catalog, "top"))
 
 
 @pytest.mark.parametrize(
@@ -480,7 +482,7 @@ def test_long_names_of_a_renamed_notebook_lead_to_the_new_ones():
     catalog.set_kernel("0", notebook="other", tools=tools("top"))
     catalog.set_kernel("1", notebook="sales", tools=tools("top"))
     catalog.set_kernel("1", notebook="turnover", tools=tools("top"))
-    assert "Call 'turnover_top' in its place." in gone(catalog, "sales_top")
+    assert "Call 'turnover_top' instead." in gone(catalog, "sales_top")
 
 
 def test_the_tools_of_a_kernel_that_left_are_explained_for_each():

@@ -381,8 +381,8 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
-        ("", "begins with notebook://"),
-        ("file:///a", "begins with notebook://"),
+        ("", "does not begin with notebook://"),
+        ("file:///a", "does not begin with notebook://"),
         ("notebook://", "it does not exist"),
         ("notebook:///a", "it does not exist"),
         ("notebook://k", "it does not exist"),

@@ -49,9 +49,7 @@ def test_who_misses_a_tool_that_was_renamed_twice_is_told_its_last_name(kernel):
         kernel.ok(FUNCTION.format(name), cell="a")
     status = kernel.ok("%mcp status").stdout
     for name in ("tool_v1", "tool_v2"):
-        assert re.search(
-            rf"{name}: It was renamed at \d\d:\d\d\. Call 'tool_v3' in its place\.", status
-        )
+        assert re.search(rf"{name}: It was renamed at \d\d:\d\d\. Call 'tool_v3' instead\.", status)
     kernel.ok("1", cell="a")
     with Link(record_of(kernel)) as link:
         reasons = {missing.reason for missing in link.welcome.missing.values()}
