@@ -555,7 +555,7 @@ CHANGES = (
     Change(
         "discovery/departures.py",
         "< KEEP  # `abs`",
-        "< 9 * KEEP  # a clock",
+        "< 9 * KEEP  # `abs`",
         "discovery/test_departures.py kernel/tools/test_tool_registry.py",
     ),
     Change(
