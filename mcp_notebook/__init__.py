@@ -1,9 +1,8 @@
 """A Jupyter notebook whose cells are tools for an AI assistant.
 
 Run ``%load_ext mcp_notebook`` and a ``%%mcp_tool`` cell with a function, and any MCP client can
-call
-that function in the live kernel. Importing this package loads neither IPython nor mcp: public names
-are loaded when they are first used.
+call that function in the live kernel. Importing this package loads neither IPython nor mcp: public
+names are loaded when they are first used.
 """
 
 import importlib

@@ -1,8 +1,7 @@
 """``mcp-notebook`` and ``python -m mcp_notebook``: starts bridges directly, all else through `cli`.
 
 Clients mostly start ``mcp-notebook stdio`` and wait for it. `cli`, whose library imports pydantic
-to
-parse the options, would add a fifth to that time, and 2 MB.
+to parse the options, would add a fifth to that time, and 2 MB.
 """
 
 import sys

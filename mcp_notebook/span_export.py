@@ -1,8 +1,8 @@
 """Export of spans with OpenTelemetry's SDK, configured by its own environment variables.
 
 Runs in the bridge and in kernels, only if tracing is enabled: importing the SDK takes half a
-second.
-Uses a provider of its own and never sets the global one, which belongs to the notebook's author.
+second. Uses a provider of its own and never sets the global one, which belongs to the notebook's
+author.
 """
 
 import os

@@ -2,8 +2,8 @@
 
 Pure functions on strings, in the process of the command. Python's decoder parses strings and
 numbers; objects, arrays and comments are parsed here. Libraries that preserve comments parse JSON5:
-they accept what clients reject, take forty times as long, and have poor error messages
-(json-five 1.1.2). `settings_text` checks the result.
+they accept what clients reject, take forty times as long, and have poor error messages (json-five
+1.1.2). `settings_text` checks the result.
 """
 
 import json

@@ -1,9 +1,8 @@
 """``/mcp-notebook/calls/stop``: the request of the stop buttons in a notebook's live panel.
 
 Runs on the event loop of Jupyter Server. Accepts the page's cookie together with the XSRF token
-that
-only pages of this server can read. Runs ``mcp-notebook call --stop`` in a process of its own; the
-kernel answers it even while its main thread is busy.
+that only pages of this server can read. Runs ``mcp-notebook call --stop`` in a process of its own;
+the kernel answers it even while its main thread is busy.
 """
 
 import re

@@ -45,13 +45,11 @@ class Limits:
 
     max_caller_requests_per_minute: int = _limit(120_000, strict=1_200, open_=1_200_000, least=1)
     """Requests of any kind per minute and caller. A caller is the holder of a token, or the user
-    who
-    started `mcp-notebook stdio`. The budget of an unused minute may be spent at once."""
+    who started `mcp-notebook stdio`. The budget of an unused minute may be spent at once."""
     max_requests_per_minute: int = _limit(240_000, strict=12_000, open_=2_400_000, least=1)
     """Requests per minute of all callers together."""
     max_caller_calls_per_minute: int = _limit(60_000, strict=600, open_=600_000, least=1)
-    """Calls of tools per minute and caller. The budget of an unused minute may be spent at
-    once."""
+    """Calls of tools per minute and caller. The budget of an unused minute may be spent at once."""
     max_calls_per_minute: int = _limit(120_000, strict=6_000, open_=1_200_000, least=1)
     """Calls per minute of all callers together."""
     max_caller_calls: int = _limit(512, strict=16, open_=4_096, least=1)
@@ -59,8 +57,8 @@ class Limits:
     max_calls: int = _limit(1_024, strict=128, open_=8_192, least=1)
     """Running calls of one server, for all callers and kernels together."""
     max_waiting_calls: int = _limit(64, strict=32, open_=1_000, least=1)
-    """Running and waiting calls in one kernel, including tasks. Any caller except you may have
-    half of them, and all others together three quarters. Further calls fail with "busy"."""
+    """Running and waiting calls in one kernel, including tasks. Any caller except you may have half
+    of them, and all others together three quarters. Further calls fail with "busy"."""
     max_request_bytes: int = _limit(
         64 * 2**20, strict=4 * 2**20, open_=512 * 2**20, least=2**16, most=2**30
     )
@@ -104,8 +102,8 @@ class Limits:
     pictures are compressed or scaled down; larger sounds and documents become links."""
     max_result_bytes: int = _limit(2**19, least=1_024)
     """Bytes of all pictures, sounds and embedded documents of one result together. With the
-    default, the JSON of a result stays below 1 MiB, the limit of some clients: as base64, they
-    take four thirds of these bytes, which leaves 350,000 bytes for everything else."""
+    default, the JSON of a result stays below 1 MiB, the limit of some clients: as base64, they take
+    four thirds of these bytes, which leaves 350,000 bytes for everything else."""
     max_resource_bytes: int = _limit(256 * 2**20, strict=64 * 2**20, open_=2 * 2**30, least=0)
     """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
     Beyond it, the least recently used originals expire, then the oldest results of tasks."""

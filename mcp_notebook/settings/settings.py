@@ -36,13 +36,13 @@ class Settings(Limits):
         default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
     )
     """Folder for the records of live kernels, their sockets, the token, the audit log and the
-    background bridge's log. The default depends only on HOME, because desktop clients pass no
-    other variables to the processes that they start."""
+    background bridge's log. The default depends only on HOME, because desktop clients pass no other
+    variables to the processes that they start."""
     host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
     """Address that the HTTP endpoint listens on. By default, only this machine can reach it."""
     port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
-    """Port of the HTTP endpoint. If not set, the last port is used again, at first 8791. If that
-    is in use, the next free port is used, with a new token unless the port is in use by you."""
+    """Port of the HTTP endpoint. If not set, the last port is used again, at first 8791. If that is
+    in use, the next free port is used, with a new token unless the port is in use by you."""
     allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
     """Host names by which clients reach the HTTP endpoint through your own proxy, without port,
     such as "tools.example.com". Separate several with ",". The names of this machine are always
@@ -55,8 +55,8 @@ class Settings(Limits):
     certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
     """TLS certificate of the HTTP endpoint, as a PEM file."""
     keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))
-    """Private key of the certificate, as a PEM file without a password. If not set, it is read
-    from the certificate's file."""
+    """Private key of the certificate, as a PEM file without a password. If not set, it is read from
+    the certificate's file."""
     insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE"))
     """Whether other machines may connect (see `host`) without TLS."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
@@ -96,11 +96,11 @@ class Settings(Limits):
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
     """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
-    """Patterns of the tools that clients see. One must match the tool's name, or
-    <notebook>.<tool>. Separate several with ",". If not set, clients see all tools."""
+    """Patterns of the tools that clients see. One must match the tool's name, or <notebook>.<tool>.
+    Separate several with ",". If not set, clients see all tools."""
     tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
-    """Tags of the tools that clients see. A tool must have one of them. Separate several with
-    ",". If not set, clients see all tools."""
+    """Tags of the tools that clients see. A tool must have one of them. Separate several with ",".
+    If not set, clients see all tools."""
     read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
     """Whether clients see only tools that are declared read-only."""
     page_size: int | None = field(
@@ -125,8 +125,8 @@ class Settings(Limits):
     """Seconds after which a running call becomes a task, if its client supports tasks. The client
     may then disconnect, and fetch the result later."""
     keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
-    """Whether calls of any tool that have run for `task_after` continue when their client gives
-    up, as all calls of tools with `--keep` do."""
+    """Whether calls of any tool that have run for `task_after` continue when their client gives up,
+    as all calls of tools with `--keep` do."""
     table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
     """Format of tables in results: "markdown", "csv", or "auto" for the format that shows more
     rows, or the shorter one if both show the same number."""
