@@ -245,8 +245,7 @@ class Extension:
         )
         panel = LivePanel(source, LiveDisplay(self.shell))
         self._endpoint.on_clients = self._clients_changed
-        is_seen = self.settings.kernel_id is None
-        self._endpoint.view = SidePanel(source, self._prompts if is_seen else None)
+        self._endpoint.view = SidePanel(source, None if self._is_headless else self._prompts)
         self._prompts.on_change = self._endpoint.note_change
         return panel
 

@@ -16,7 +16,7 @@ CALL = {
     "method": "tools/call",
     "params": {"name": "nobody", "arguments": {}},
 }
-WHEN = r"Too many {} a minute\. Try again in \d+ seconds?\."
+WHEN = r"Too many {} per minute\. Try again in \d+ seconds?\."
 ERAS = pytest.mark.parametrize("era", ["handshake", "modern"])
 
 
