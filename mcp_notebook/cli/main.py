@@ -13,6 +13,7 @@ from mcp_notebook.cli.help import Group, LazyCommand
 from mcp_notebook.cli.runner import exit_with_messages
 
 COMMANDS = {
+    "demo": "Open JupyterLab on a small notebook with a first tool.",
     "stdio": "Serve tools over stdin and stdout, to a client that starts this command.",
     "serve": "Serve tools over HTTP.",
     "list": "List the tools of all open notebooks, or of one notebook.",

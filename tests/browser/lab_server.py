@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,15 +62,19 @@ class LabServer:
 
 
 @contextmanager
-def lab_server(home: Path, *, env: dict[str, str] | None = None) -> Iterator[LabServer]:
+def lab_server(
+    home: Path, *, env: dict[str, str] | None = None, command: Sequence[str] = ()
+) -> Iterator[LabServer]:
     """Start ``jupyter lab`` with nothing of the user's, and end it with its kernels.
 
     Args:
         home: An empty folder with a short path.
         env: What its environment has besides.
+        command: Arguments of Python that start it in some other way, with notebooks in the folder.
     """
     folder = home / "notebooks"
     folder.mkdir()
+    command = command or ("-m", "jupyterlab", f"--ServerApp.root_dir={folder}")
     _write_json(home / "config" / "jupyter_server_config.json", CONFIG)
     for name, values in SETTINGS.items():
         _write_json(home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings", values)
@@ -81,7 +85,7 @@ def lab_server(home: Path, *, env: dict[str, str] | None = None) -> Iterator[Lab
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"],
+        [sys.executable, *command],
         env=kernel_env(home)
         | {name: str(home / place) for name, place in own.items()}
         # What its libraries warn of is theirs.
@@ -120,7 +124,7 @@ class _Log:
         for line in self._process.stdout:
             self._lines.append(line)
             # The address is said again when the server listens.
-            if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=", line):
+            if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\S*\?token=", line):
                 self._urls.put(found[1])
         self._urls.put(None)
 

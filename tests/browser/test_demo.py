@@ -1,0 +1,26 @@
+"""What a newcomer sees after `mcp-notebook demo`."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from lab_page import SOON, NotebookPage
+from lab_server import lab_server
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_demo_opens_a_notebook_whose_form_calls_the_tool(context):
+    home = Path(tempfile.mkdtemp(prefix="mcpnb-"))  # sockets live below it: a short path
+    command = ("-m", "mcp_notebook", "demo", str(home / "notebooks"), "--no-browser")
+    with lab_server(home, command=command) as server:
+        notebook = NotebookPage(context.new_page())
+        notebook.open(server, "demo.ipynb", app="lab")
+        notebook.run_all()
+        form = notebook.page.locator(".widget-vbox").last
+        form.get_by_role("button", name="Call plot_rain").click()
+        expect(form.locator("img")).to_be_visible(timeout=SOON)
+        notebook.shut_down()
+    shutil.rmtree(home)

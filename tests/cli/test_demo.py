@@ -1,0 +1,55 @@
+"""What `mcp-notebook demo` needs, and what it leaves alone. It is opened in tests/browser."""
+
+import nbformat
+import pytest
+from typer.testing import CliRunner
+
+from mcp_notebook.bridge.headless.notebook_trust import explain_distrust
+from mcp_notebook.cli import demo, main
+from mcp_notebook.errors import NotebookError
+
+
+def run(*arguments):
+    return CliRunner().invoke(main.app, ["demo", *arguments], catch_exceptions=True)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that would replace this process."""
+    commands = []
+    monkeypatch.setattr(demo.os, "execv", lambda _, command: commands.append(command))
+    monkeypatch.setattr(demo, "_PACKAGES", ())  # JupyterLab comes with the extra `browser`
+    return commands
+
+
+def test_the_copy_is_trusted_and_stays_as_it_is_when_it_is_there_already(started, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    folder = tmp_path / "a folder"
+    assert run(str(folder)).exit_code == 0
+    copy = folder / "demo.ipynb"
+    assert any("%%mcp_tool" in cell.source for cell in nbformat.read(copy, as_version=4).cells)
+    assert explain_distrust(copy.read_text(encoding="utf-8")) is None
+    copy.write_text("{}")
+    answer = run(str(folder), "--no-browser")
+    assert answer.stderr == f"Starting JupyterLab on {copy}. Press Ctrl-C twice to stop it.\n"
+    assert copy.read_text() == "{}"
+    assert [command[2:] for command in started] == [
+        ["jupyterlab", str(copy)],
+        ["jupyterlab", "--no-browser", str(copy)],
+    ]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_with_the_next_step(started, tmp_path):
+    (tmp_path / "file").touch()
+    error = run(str(tmp_path / "file")).exception
+    assert isinstance(error, NotebookError)
+    assert "File exists. Name another folder: `mcp-notebook demo FOLDER`." in str(error)
+    assert started == []
+
+
+def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch):
+    monkeypatch.setattr(demo, "_PACKAGES", ("os", "no_lab", "no_plots"))
+    error = run().exception
+    assert isinstance(error, NotebookError)
+    assert "that are not installed: no_lab, no_plots." in str(error)
+    assert "-m pip install no_lab no_plots`" in str(error)
