@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcp_notebook.lean_imports import frozen_heap
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.terminal import print_note
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
@@ -28,6 +29,8 @@ async def start_http(
     settings: Settings, notebooks: Sequence[Path] = (), *, background: bool = False
 ) -> None:
     """Serve as `http_app.run_http`."""
+    if notebooks and notebooks[0].is_file():
+        print_note(f"Starting the kernel of {notebooks[0].name}")
     async with _launch_first(settings, notebooks) as early:
         with frozen_heap():
             from mcp_notebook.bridge.http_app import run_http  # noqa: PLC0415 - when the kernel starts

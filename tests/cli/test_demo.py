@@ -22,7 +22,9 @@ def started(monkeypatch):
     return commands
 
 
-def test_the_copy_is_trusted_and_stays_as_it_is_when_it_is_there_already(started, tmp_path, monkeypatch):
+def test_the_copy_is_trusted_and_stays_as_it_is_when_it_is_there_already(
+    started, tmp_path, monkeypatch
+):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     folder = tmp_path / "a folder"
     assert run(str(folder)).exit_code == 0

@@ -30,6 +30,9 @@ from mcp_notebook.bridge.headless.kernel_process import make_silent_logger
 from mcp_notebook.errors import UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 
+_OWN_NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+"""Those of the repository that this package runs from: whoever can change one can change the code
+of the package as well."""
 _LOCK_WAIT = 1.0
 """Seconds to wait while Jupyter writes a signature."""
 _FIRST_SIGNED = (3, 0)
@@ -44,7 +47,7 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
         path: The notebook.
         text: The content of the file, which will be run.
         settings: Whether an untrusted notebook may be run.
-        is_told: Whether to print the warning.
+        is_told: Whether to print the warning, if the notebook did not come with this package.
 
     Raises:
         UntrustedNotebook: The notebook is not trusted, and must not be run.
@@ -59,12 +62,17 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
             f"set, so it is not run. Read its code, then trust it with `{command}`.",
             notebook=path.stem,
         )
-    if not is_told:
+    if not is_told or await anyio.to_thread.run_sync(_is_own, path):
         return
     print_note(
         f"{path} is not trusted ({reason}), and its code runs with your rights. Trust it with "
         f"`{command}`, or refuse untrusted notebooks with --trusted-only."
     )
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether a notebook came with this package."""
+    return path.resolve().is_relative_to(_OWN_NOTEBOOKS)
 
 
 def _format_command(path: Path) -> str:

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -14,7 +15,7 @@ from trusted_notebooks import sign
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.bridge.headless.notebook_trust import explain_distrust
+from mcp_notebook.bridge.headless.notebook_trust import check_trust, explain_distrust
 from mcp_notebook.errors import NotebookError, UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 
@@ -194,6 +195,20 @@ async def test_a_notebook_that_is_not_trusted_is_told_before_it_runs(home, data,
     sign(path, data)
     await _run(path, Settings(home=home / "state", trusted_only=True))
     assert "trust" not in capsys.readouterr().err
+
+
+async def test_a_notebook_of_our_own_repository_is_run_without_a_word_and_its_copy_is_not(
+    home, data, capsys
+):
+    own = Path(__file__).parents[3] / "notebooks" / "quickstart.ipynb"
+    text = own.read_text(encoding="utf-8")
+    copy = home / "notebooks" / own.name
+    await check_trust(own, text, Settings())
+    assert capsys.readouterr().err == ""
+    await check_trust(copy, text, Settings())
+    assert "is not trusted" in capsys.readouterr().err
+    with pytest.raises(UntrustedNotebook):
+        await check_trust(own, text, Settings(trusted_only=True))
 
 
 async def test_a_notebook_that_is_not_trusted_is_refused_where_that_is_set(home, data):
