@@ -111,7 +111,7 @@ def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> Miss
     return MissingTool(notebook, tool, reason, f"Call {listed_as!r} instead.", listed_as)
 
 
-def explain_switched_off(tool: str) -> str:
+def describe_switched_off(tool: str) -> str:
     """Return what the client of a call is told whose tool was switched off meanwhile."""
     return f"The tool {tool!r} was not called. {SWITCHED_OFF} {SWITCH_ON}"
 

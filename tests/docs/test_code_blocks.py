@@ -30,6 +30,7 @@ NOT_RUN = {
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
+    r"mcp-notebook demo": "needs JupyterLab; tests/browser/test_demo.py has it",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
     r"mcp-notebook (un)?install (?!.*--print).*": "changes a file; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",

@@ -387,8 +387,8 @@ CHANGES = (
     ),
     Change(
         "kernel/notebook/magics/magics.py",
-        "    @no_var_expand  # what a client, a file",
-        "    # what a client, a file",
+        "    @no_var_expand  # text by a client, a file",
+        "    # text by a client, a file",
         "kernel/notebook/recording/test_recording.py",
     ),
     Change(

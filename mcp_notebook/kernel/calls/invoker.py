@@ -33,7 +33,7 @@ from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.missing_tools import explain_switched_off
+from mcp_notebook.text.missing_tools import describe_switched_off
 
 RESTART_FOLLOWS = 0.5
 """Seconds by which the answer to an interrupted call is delayed: a restart begins with an
@@ -152,7 +152,7 @@ class Invoker:
     def start(self, call: ActiveCall) -> None:
         """Start a new call, or let it wait for its turn."""
         if call.tool in self._registry.switched_off:  # the client does not know it yet
-            call.answer(CallState.FAILED, error_result(explain_switched_off(call.tool)))
+            call.answer(CallState.FAILED, error_result(describe_switched_off(call.tool)))
             return
         if self._answer_from_cache(call):
             return
