@@ -37,7 +37,7 @@ def pack_result(
     Args:
         call_id: The call's id in the conversation.
         result: Its result.
-        about_call: What else the message says of the call.
+        about_call: Other fields of the message.
 
     Raises:
         TypeError: Something in the result's content is not a content block.
@@ -76,18 +76,18 @@ def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]
 
 
 def _find_name(block: ContentBlock) -> str | None:
-    """Return the type of a block that is of a class derived from a block's."""
+    """Return the type of a block whose class is derived from one of the block classes."""
     return next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
 
 
 def make_failure(error: Exception) -> Result:
-    """Return the result of a call whose own result cannot be sent, for this reason."""
+    """Return the result of a call whose own result cannot be sent because of an error."""
     text = f"The result could not be sent: {type(error).__name__}: {error}"
     if isinstance(error, FrameTooLarge):
         text = (
             "The tool has run, but its result is too large to be sent: its texts and data take "
-            f"{error.size:,} bytes, and at most {error.most:,} are possible. Ask for less of it at "
-            "a time. The tool's author can return a long text as a file (a `Path`), which becomes "
+            f"{error.size:,} bytes, and the limit is {error.most:,}. Request a smaller part at a "
+            "time. The tool's author can return a long text as a file (a `Path`), which becomes "
             "a link, or set a lower `max_result_chars`, beyond which texts are cut."
         )
     return Result([Text(text)], is_error=True)
@@ -112,14 +112,14 @@ def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> Conte
         if not 0 <= data < len(attachments):
             raise FrameError(f"A content block refers to attachment {data} of {len(attachments)}.")
         packed = packed | {"data": b""}
-    elif packed["type"] == "image":  # its class takes anything, for authors
+    elif packed["type"] == "image":  # authors may pass anything to the class
         raise FrameError("A result contains an image block without an attachment.")
     try:
         block = reader.validate_python(packed)
     except ValidationError as error:
         reason = describe_first_error(error)
         raise FrameError(f"A result's {packed['type']} block cannot be read: {reason}.") from error
-    # Not before: a validator would try whether the bytes of a resource are a text, and copy them.
+    # After validation: the validator would try to decode a resource's bytes as text, and copy them.
     if isinstance(data, int) and isinstance(block, Image | Audio | Resource):
         return replace(block, data=attachments[data])
     return block
@@ -141,7 +141,7 @@ def unpack_resource(message: messages.Contents, attachments: Sequence[bytes]) ->
     """Turn a message and its attachment back into the resource.
 
     Raises:
-        FrameError: It does not have exactly one attachment.
+        FrameError: The message does not have exactly one attachment.
     """
     if len(attachments) != 1:
         raise FrameError(f"A resource's content came in {len(attachments)} attachments.")

@@ -31,7 +31,7 @@ SEND_BUFFER = 2**20
 """Bytes that a socket should take at once (``SO_SNDBUF``), as far as the system allows: with Linux'
 208 KiB a picture is sent piece by piece, and each piece waits until the other side has read."""
 _Numbers: TypeAlias = Literal["constants", "null"]
-"""What is written in place of infinity and NaN."""
+"""How infinity and NaN are written."""
 _ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
     Annotated[messages.AnyMessage, Field(discriminator="type")]
 )
@@ -49,13 +49,13 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     ``writelines``, which joins (copies) them on Python 3.11.
 
     Raises:
-        FrameError: The message is too large for a frame, or cannot be said in JSON.
+        FrameError: The message is too large for a frame, or cannot be represented in JSON.
     """
     header = dict(vars(message))  # shallow: to_json walks the rest itself
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
-    # Results say null where Python says NaN. What a client says is refused where it is checked.
+    # A result's NaN becomes null. A client's NaN is kept, and rejected by the argument check.
     numbers: _Numbers = "constants" if message.type in ("call", "answer") else "null"
     try:
         body = _to_json(header, numbers)
@@ -98,16 +98,16 @@ def _clean(value: Any) -> Any:
 
 
 class FrameParser:
-    """Puts frames together from the pieces of a stream, one after the other."""
+    """Assembles frames from the pieces of a stream."""
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
         self.missing = _LENGTH
-        """Bytes that are missing of the frame's present part, at least one."""
+        """Bytes that the current part of the frame still lacks, at least one."""
         self._part: io.BytesIO | None = None
-        """The pieces of the present part, if it does not come in one."""
+        """The pieces of the current part, if it arrives in several."""
         self._has_length = False
         self._message: messages.AnyMessage | None = None
         self._lengths: list[int] = []
@@ -120,13 +120,13 @@ class FrameParser:
             piece: At most `missing` bytes.
 
         Raises:
-            FrameError: The bytes are no frame of this protocol; the stream cannot be used further.
+            FrameError: The bytes are not a frame; the stream cannot be used any further.
         """
         self.missing -= len(piece)
         if self._part is None and not self.missing:
             part = bytes(piece)
         else:
-            # What it has grown to is given out without a copy, so a part takes its size once.
+            # `getvalue` does not copy, so that a part takes its size in memory only once.
             self._part = self._part or io.BytesIO()
             self._part.write(piece)
             part = b"" if self.missing else self._part.getvalue()
@@ -205,9 +205,9 @@ def _from_json(body: bytes, too_long: float | None = None) -> Any:
         return from_json(body)
     except ValueError as error:
         reason = error
-    # to_json writes what from_json refuses: nesting beyond 200, integers of over 4300 digits. An
-    # author's odd value must not end the link, so such a header gets a second, more patient reader.
-    # That one lets lone surrogates pass, which could not be sent on to a client.
+    # to_json writes values that from_json refuses: nesting beyond 200 levels, integers of over 4300
+    # digits. An author's odd value must not end the link, so `json` parses such a header. `json`
+    # accepts lone surrogates, which could not be sent on to a client.
     try:
         return _clean(json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long)))
     except (ValueError, RecursionError):
@@ -246,8 +246,8 @@ class FrameProtocol(asyncio.Protocol):
     """Reads one connection.
 
     Args:
-        converse: What is done with the connection, in a task of its own; None: who made the
-            connection sees to it.
+        converse: Handles the connection, in a task of its own; None if the caller who made the
+            connection does.
     """
 
     transport: asyncio.Transport
@@ -258,7 +258,7 @@ class FrameProtocol(asyncio.Protocol):
         self._converse = converse
         self._parser = FrameParser()
         self._frames: deque[Frame] = deque()
-        """Those that came before anybody took them."""
+        """Frames that have arrived and have not been read."""
         self._take: Callable[[messages.AnyMessage, list[bytes]], None] | None = None
         self.is_over = False
         """Whether the stream has ended."""
@@ -270,8 +270,8 @@ class FrameProtocol(asyncio.Protocol):
         """Wait for one frame, before `listen`; None at the end of the stream.
 
         Raises:
-            FrameError: The bytes are no frame; the connection cannot be used further.
-            OSError: The connection failed, and not as the other side is gone.
+            FrameError: The bytes are not a frame; the connection cannot be used any further.
+            OSError: The connection failed for another reason than that the other side is gone.
         """
         while not self._frames and not self.is_over:
             self._changed.clear()
@@ -283,15 +283,15 @@ class FrameProtocol(asyncio.Protocol):
         return None
 
     async def listen(self, take: Callable[[messages.AnyMessage, list[bytes]], None]) -> None:
-        """Hand over each frame that comes, until the stream ends.
+        """Hand over each frame that arrives, until the stream ends.
 
         Args:
             take: Gets a message and its attachments, in a callback of the loop.
 
         Raises:
-            FrameError: The bytes are no frame; the connection cannot be used further.
-            OSError: The connection failed, and not as the other side is gone.
-            Exception: Whatever `take` raised: no more frames are handed over.
+            FrameError: The bytes are not a frame; the connection cannot be used any further.
+            OSError: The connection failed for another reason than that the other side is gone.
+            Exception: `take` raised it; no more frames are handed over.
         """
         while self._frames:
             take(*self._frames.popleft())
@@ -309,7 +309,7 @@ class FrameProtocol(asyncio.Protocol):
         """Send a message; does nothing if the other side is gone, as the reader will notice.
 
         Raises:
-            FrameError: The message is too large for a frame, or cannot be said in JSON.
+            FrameError: The message is too large for a frame, or cannot be represented in JSON.
         """
         for buffer in encode(message, attachments):
             # uvloop's transports raise a RuntimeError once they are closed.
@@ -320,7 +320,7 @@ class FrameProtocol(asyncio.Protocol):
     # -- what the loop calls -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to converse."""
+        """Start the conversation."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are not derived from it
         if self._converse is not None:
             self._task = asyncio.get_running_loop().create_task(self._converse(self))
@@ -344,12 +344,12 @@ class FrameProtocol(asyncio.Protocol):
             self._end(error)
 
     def eof_received(self) -> bool:
-        """Hear that nothing more comes; what is to be written still goes out."""
+        """Note that no more data will arrive; pending writes still go out."""
         self._end(None)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hear that the connection is gone: an end like any, if the other side is gone with it."""
+        """Note that the connection is gone; not an error if the other side closed it."""
         self._end(None if isinstance(exc, ConnectionError) else exc)
 
     def _end(self, error: Exception | None) -> None:

@@ -11,20 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from mcp_notebook.text.missing_tools import DroppedTool
 
 PROTOCOL_VERSION = 1
-"""Raised when a message changes its meaning; both ends must have the same."""
+"""Increased when a message changes its meaning; both sides must have the same."""
 MAX_TASK_WAIT = 30.0
-"""Seconds that a kernel waits for a change of a task before it answers all the same."""
+"""Seconds that a kernel waits for a task to change before it answers anyway."""
 HOLD_SECONDS = 5.0
-"""Seconds after the result of a kept call was sent in which it may come back: its client had given
+"""Seconds that a kernel holds the result of a kept call after sending it: the client may have given
 the call up while the result was on its way."""
 
 ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
-"""What a person can answer: this call, calls of the tool for a while, or no."""
+"""A person's answer: allow this call, allow calls of the tool for a while, or refuse."""
 TaskSupport: TypeAlias = Literal["optional", "required"]
-"""What a tool says of clients that cannot follow a task: they wait for the result, or are
-refused."""
+"""How a tool treats clients that cannot follow a task: they wait for the result ("optional") or are
+refused ("required")."""
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
-"""Where a task is, in MCP's words."""
+"""The status of a task, in MCP's terms."""
 
 
 class Message(BaseModel):
@@ -34,7 +34,7 @@ class Message(BaseModel):
 
 
 class ClientInfo(Message):
-    """The program that calls a tool, as it says itself."""
+    """The program that calls a tool, as it describes itself."""
 
     name: str = ""
     version: str = ""
@@ -50,7 +50,7 @@ class PackedResult(Message):
 
 
 class ToolInfo(Message):
-    """What a kernel says about one tool: all that a client may be told."""
+    """A kernel's description of one tool: everything that clients may learn about it."""
 
     name: str
     title: str | None = None
@@ -62,13 +62,13 @@ class ToolInfo(Message):
     icons: list[dict[str, Any]] | None = None
     meta: dict[str, Any] | None = None
     revision: str | None = None
-    """Of a tool that a person has to confirm: differs each time that the tool is declared."""
+    """Set if a person must confirm calls; differs each time the tool is declared."""
     task: TaskSupport | None = None
-    """Its calls become tasks at once, for clients that can follow one."""
+    """Its calls become tasks at once for clients that can follow tasks."""
     keep: bool = False
-    """Its calls go on when clients give them up."""
+    """Its calls continue when clients give them up."""
     stateful: bool = False
-    """All calls of a client go to the same one of the notebook's kernels."""
+    """All calls of a client go to the same replica of the notebook."""
     place: Literal["main", "loop", "apart"] = "apart"
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
 
@@ -77,12 +77,12 @@ class Keep(Message):
     """Let a call outlive its conversation."""
 
     owner: str
-    """Whose it is: only requests with the same owner find it."""
+    """The owner; only requests with the same owner find the task."""
     how: Literal["task", "give_up"] = "task"
-    """"task": it becomes a task. "give_up": it becomes one when the bridge cancels it or leaves,
-    and the same call (tool, arguments, owner) does not run then, but gets its result."""
+    """"task": it becomes a task. "give_up": it becomes a task when the bridge cancels it or leaves;
+    the same call (tool, arguments, owner) then gets its result instead of running again."""
     after: float = 0.0
-    """Of "give_up": only if it came so many seconds ago."""
+    """With "give_up", the least age of the call in seconds."""
 
 
 class Hello(Message):
@@ -111,7 +111,7 @@ class Call(Message):
     arguments: dict[str, Any]
     """Empty if they are attached, as JSON."""
     arguments_at: list[str] = Field(default_factory=list)
-    """Names of the members of the attached JSON that lead to the arguments; none: it is these."""
+    """The path to the arguments in the attached JSON, as names; empty if it is the arguments."""
     progress: bool = False
     """The client asked for progress."""
     log_level: str | None = None
@@ -119,16 +119,16 @@ class Call(Message):
     can_elicit: bool = False
     """The client's user can be asked."""
     client: ClientInfo = ClientInfo()
-    """The program that calls; empty if the bridge does not say, or cannot."""
+    """The calling program; empty if unknown."""
     trace: dict[str, str] = Field(default_factory=dict)
-    """The trace that the call belongs to, as W3C's headers: those that are known."""
+    """The trace that the call belongs to, as W3C's headers."""
     confirmed: str | None = None
-    """The revision of the tool that a person has agreed to; None: nobody was asked."""
+    """The revision of the tool that a person has agreed to; None if nobody was asked."""
     keep: Keep | None = None
     """Let the call outlive its conversation."""
     guest: str = ""
-    """Who makes it, if not the user: as much as one caller, and all guests, may have of the kernel
-    is less than all of it."""
+    """The caller, unless it is the user. The kernel limits the calls of one guest and of all guests
+    together."""
 
 
 class Cancel(Message):
@@ -148,13 +148,13 @@ class Answer(Message):
     question: int
     action: Literal["accept", "decline", "cancel"] = "cancel"
     content: dict[str, Any] = Field(default_factory=dict)
-    """What the user entered, as the client says it."""
+    """The user's input, as the client sent it."""
     error: str | None = None
-    """Why the question could not be asked: a sentence for the model; the rest is nothing then."""
+    """Why the question could not be asked, as a sentence for the model; else None."""
 
 
 class AskConsent(Message):
-    """Ask whoever sees the notebook whether a call may run that has not been sent."""
+    """Ask the people at the notebook whether a call that has not been sent may run."""
 
     type: Literal["ask_consent"] = "ask_consent"
     id: int
@@ -165,7 +165,7 @@ class AskConsent(Message):
     seconds: float
     """How long the bridge waits."""
     scope: str
-    """What "for this session" allows besides the call, in words."""
+    """What "for this session" also allows, in words."""
 
 
 class WithdrawConsent(Message):
@@ -182,17 +182,17 @@ class ListedName(Message):
     name: str
     reason: str
     next_step: str
-    """What its author can do about it, as a sentence; like the reason."""
+    """What the author can do about it, as a sentence."""
 
 
 class Clients(Message):
-    """The clients that are connected to the bridge now, and what they see otherwise."""
+    """The clients connected to the bridge, and the tools that they see under other names."""
 
     type: Literal["clients"] = "clients"
     clients: list[ClientCount]
     """Each program once, the most frequent first."""
     names: list[ListedName] = Field(default_factory=list)
-    """The kernel's tools that they see under other names."""
+    """The kernel's tools that clients see under other names."""
 
 
 class StopCall(Message):
@@ -201,20 +201,20 @@ class StopCall(Message):
     type: Literal["stop_call"] = "stop_call"
     id: int
     number: int
-    """Of the call, in the kernel's log."""
+    """The call's number in the kernel's log."""
     reason: str
     """A sentence for the client that made the call."""
 
 
 class ListResources(Message):
-    """Ask which resources can be read; what is gone or new meanwhile moves no other."""
+    """Ask for a page of the resources; pages stay stable while resources come and go."""
 
     type: Literal["list_resources"] = "list_resources"
     id: int
     after: int = 0
-    """Only those with a higher number."""
+    """Return only resources with a higher number."""
     limit: int
-    """At most so many."""
+    """The greatest number of resources to return."""
 
 
 class ReadResource(Message):
@@ -224,23 +224,23 @@ class ReadResource(Message):
     id: int
     uri: str
     most: int | None = None
-    """Bytes that a client takes; None: as many as the kernel sends."""
+    """The most bytes that the client takes; None for no limit."""
 
 
 class CallInfo(Message):
-    """A call that a kernel has, of any bridge."""
+    """A call in a kernel, from any bridge."""
 
     number: int = 0
-    """Its number in the kernel's log, from 1; 0: an older kernel does not say."""
+    """Its number in the kernel's log, from 1; 0 from older kernels."""
     tool: str
     client: str = ""
-    """The program that made it, on one line."""
+    """The calling program, on one line."""
     doing: str
-    """What it does or waits for, in a few words."""
+    """What the call is doing or waiting for, in a few words."""
 
 
 class Welcome(Message):
-    """The kernel takes the conversation up."""
+    """The kernel accepts the conversation."""
 
     type: Literal["welcome"] = "welcome"
     protocol: int = PROTOCOL_VERSION
@@ -248,29 +248,29 @@ class Welcome(Message):
     tools: list[ToolInfo]
     """In the order of their definition."""
     calls: list[CallInfo] = Field(default_factory=list)
-    """Those that run or wait, oldest first."""
+    """The calls that run or wait, oldest first."""
     resources: bool = False
     """The kernel answers `ListResources` and `ReadResource`."""
     attached_arguments: bool = False
-    """The kernel takes a `Call` with its arguments as an attachment."""
+    """The kernel accepts a `Call` with its arguments as an attachment."""
     finds_arguments: bool = False
-    """The kernel takes a `Call` with ``arguments_at``."""
+    """The kernel accepts a `Call` with ``arguments_at``."""
     consent: bool = False
-    """The kernel takes an `AskConsent`, and its notebook may be seen by somebody."""
+    """The kernel accepts `AskConsent`, and somebody may see its notebook."""
     clients: bool = False
-    """The kernel takes `Clients`."""
+    """The kernel accepts `Clients`."""
     stops_calls: bool = False
-    """The kernel takes a `StopCall`."""
+    """The kernel accepts `StopCall`."""
     tasks: bool = False
-    """The kernel has tasks."""
+    """The kernel supports tasks."""
     panel: bool = False
-    """The kernel takes `WatchNotebook` and the other messages of side panels."""
+    """The kernel accepts `WatchNotebook` and the other messages of side panels."""
     missing: dict[str, DroppedTool] = Field(default_factory=dict)
-    """Tools that were there some minutes ago, by name."""
+    """Tools that were dropped in the last minutes, by name."""
 
 
 class Refused(Message):
-    """The kernel does not talk to this bridge."""
+    """The kernel refuses the conversation."""
 
     type: Literal["refused"] = "refused"
     protocol: int = PROTOCOL_VERSION
@@ -278,7 +278,7 @@ class Refused(Message):
 
 
 class Tools(Message):
-    """The tools as they are now, in the order of their definition."""
+    """The current tools, in the order of their definition."""
 
     type: Literal["tools"] = "tools"
     tools: list[ToolInfo]
@@ -300,7 +300,7 @@ class Progress(Message):
     type: Literal["progress"] = "progress"
     id: int
     progress: float | None = None
-    """How much is done; None: nobody can tell, but there is something to say."""
+    """How much is done; None if unknown, when there is only a message."""
     total: float | None = None
     message: str | None = None
 
@@ -317,13 +317,13 @@ class Log(Message):
     type: Literal["log"] = "log"
     id: int
     level: str
-    """One of MCP's."""
+    """One of MCP's log levels."""
     logger: str | None = None
     text: str
 
 
 class Ask(Message):
-    """A question of a call to its client's user."""
+    """A call's question to its client's user."""
 
     type: Literal["ask"] = "ask"
     id: int
@@ -353,29 +353,29 @@ class Returned(PackedResult):
     lacks: str | None = None
     """The call failed because its client has not declared this capability (MCP's name for it)."""
     queue_seconds: float | None = None
-    """How long the call waited for its turn in the kernel; None: an older kernel does not say."""
+    """How long the call waited for its turn in the kernel; None from older kernels."""
     run_seconds: float | None = None
-    """How long it ran then; waiting for an executor's worker or for an answer is part of it."""
+    """How long it then ran, including waits for an executor's worker or for an answer."""
     stopped: str | None = None
-    """"cancelled" or "timed out" if the call was stopped; None if not, or if nobody says."""
+    """"cancelled" or "timed out" if the call was stopped; None if not, or from older kernels."""
 
 
 class ResourceInfo(Message):
-    """What a kernel says about one resource."""
+    """A kernel's description of one resource."""
 
     number: int
-    """Its place in the list: from 1, those made later have higher ones."""
+    """Its place in the list, from 1; later resources have higher numbers."""
     uri: str
     name: str
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
     size: int | None = None
-    """Bytes, where known."""
+    """Bytes, if known."""
 
 
 class Resources(Message):
-    """The resources that were asked for, in the order of their numbers."""
+    """The requested resources, in the order of their numbers."""
 
     type: Literal["resources"] = "resources"
     id: int
@@ -383,7 +383,7 @@ class Resources(Message):
 
 
 class Contents(Message):
-    """A resource's content, or why there is none; `pack_contents` and `unpack_contents`."""
+    """A resource's content, or the error; see `content_blocks.pack_resource`."""
 
     type: Literal["contents"] = "contents"
     id: int
@@ -398,16 +398,16 @@ class Contents(Message):
 
 
 class CallStopped(Message):
-    """What became of a call that was to be stopped, once it has ended for its client."""
+    """The result of a `StopCall`, sent when the call has ended for its client."""
 
     type: Literal["call_stopped"] = "call_stopped"
     id: int
     tool: str | None = None
-    """The call's tool; None: no call of this number waits or runs."""
+    """The call's tool; None if no call of this number waits or runs."""
     state: str = ""
-    """How the call ended: "cancelled" if by this."""
+    """How the call ended; "cancelled" if the `StopCall` ended it."""
     is_stopping: bool = False
-    """Its code has not ended yet."""
+    """The tool's code is still running."""
 
 
 class Goodbye(Message):
@@ -422,7 +422,7 @@ class Goodbye(Message):
 
 
 class KeepCall(Message):
-    """Let a call that runs become a task; ignored if it has ended."""
+    """Turn a running call into a task; ignored if it has ended."""
 
     type: Literal["keep_call"] = "keep_call"
     id: int
@@ -433,8 +433,8 @@ class KeepCall(Message):
 class LeaveCall(Message):
     """Tell the kernel that nobody waits for a call.
 
-    It becomes a task if its `keep` says "give_up" and it came long enough ago; else it runs on. If
-    its result was sent a moment ago, nobody has read that: the same call gets it.
+    The call becomes a task if its `keep` is "give_up" and it is old enough; otherwise it keeps
+    running. If its result was sent a moment ago, it counts as unread: the same call gets it.
     """
 
     type: Literal["leave_call"] = "leave_call"
@@ -443,14 +443,14 @@ class LeaveCall(Message):
 
 
 class AskTask(Message):
-    """Ask where a task is."""
+    """Ask for the state of a task."""
 
     type: Literal["ask_task"] = "ask_task"
     id: int
     task: str
     owner: str
     after: int | None = None
-    """Answer only when the task has another version than this one, or after `MAX_TASK_WAIT`."""
+    """Wait until the task has another version than this one, for `MAX_TASK_WAIT` at most."""
 
 
 class AnswerTask(Message):
@@ -465,14 +465,14 @@ class AnswerTask(Message):
 
 
 class TaskAnswer(Message):
-    """What became of one question."""
+    """The answer to one question."""
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     content: dict[str, Any] = Field(default_factory=dict)
 
 
 class CancelTask(Message):
-    """Stop a task; nothing happens if it has ended."""
+    """Stop a task; ignored if it has ended."""
 
     type: Literal["cancel_task"] = "cancel_task"
     id: int
@@ -481,11 +481,11 @@ class CancelTask(Message):
 
 
 class FollowTask(Message):
-    """Wait for a task as for a call of this conversation."""
+    """Wait for a task like for a call of this conversation."""
 
     type: Literal["follow_task"] = "follow_task"
     id: int
-    """As of a call: what the task reports and asks comes with it, and one `Returned` at the end."""
+    """Like a call's: the task's progress, questions and its one `Returned` carry it."""
     task: str
     owner: str
     progress: bool = True
@@ -501,45 +501,46 @@ class TaskQuestion(Message):
 
 
 class TaskInfo(Message):
-    """A task as it is now."""
+    """The current state of a task."""
 
     id: str
     tool: str
     status: TaskStatus
     message: str | None = None
-    """What it does, or how it ended, in a few words."""
+    """What it is doing, or how it ended, in a few words."""
     created: float
-    """In seconds since the epoch, as all times here."""
+    """In seconds since the epoch, like all times here."""
     updated: float
     ends: float | None = None
-    """When it will be forgotten; None: not while it runs."""
+    """When it will be forgotten; None while it runs."""
     version: int
-    """Differs after each change."""
+    """Changes with each change of the task."""
     questions: dict[str, TaskQuestion] = Field(default_factory=dict)
-    """The open ones; no key ever stands for two questions of a task."""
+    """The open questions; no key is used for two questions of a task."""
     lacks: str | None = None
     """It failed because its client has not declared this capability (MCP's name for it)."""
 
 
 class TaskState(Message):
-    """A call has become a task, or the answer to a request about one."""
+    """Announces that a call has become a task, or answers a request about a task."""
 
     type: Literal["task_state"] = "task_state"
     id: int
-    """Of the call, or of the request."""
+    """The id of the call or request."""
     task: TaskInfo | None = None
-    """None: this owner has no such task in the kernel, or it was forgotten."""
+    """None if this owner has no such task in the kernel, or it was forgotten."""
     result: PackedResult | None = None
-    """Of a task that has ended."""
+    """Set if the task has ended."""
 
 
 TaskRequest: TypeAlias = AskTask | AnswerTask | CancelTask
-"""What a bridge asks about a task; the kernel answers each with one `TaskState`."""
+"""Requests about a task; the kernel answers each with one `TaskState`."""
 AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
-"""What bridges send about tasks."""
-# -- side panels ---------------------------------------------------------------------------------
-# Texts of clients and tools are in these messages as they came; who shows them shows them as text.
-# Times are seconds since the epoch.
+"""The messages about tasks that bridges send."""
+
+# -- side panels -----------------------------------------------------------------------------------
+# These messages hold texts of clients and tools unchanged: show them as text only. Times are in
+# seconds since the epoch.
 
 
 class WatchNotebook(Message):

@@ -1,14 +1,14 @@
 """The URIs of kernels' resources: ``notebook://KERNEL/...``.
 
-Runs on both sides, pure. What follows the kernel's id is for the kernel to choose and to read.
+Runs on both sides, pure. Only the kernel interprets what follows its id.
 """
 
 SCHEME = "notebook"
-"""Of all URIs of kernels' resources."""
+"""The scheme of all URIs of kernels' resources."""
 
 
 def make_prefix(kernel_id: str) -> str:
-    """Return what the URIs of a kernel's resources begin with."""
+    """Return the prefix of the URIs of a kernel's resources."""
     return f"{SCHEME}://{kernel_id}/"
 
 

@@ -64,7 +64,7 @@ def test_the_figures_for_connections_are_those_of_the_code():
         f"has begun | {PROGRESS_TIMEOUT:g} seconds, and as many again for each 512 KiB of it",
         f"does not read | {PROGRESS_TIMEOUT:g} seconds in which",
         f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
-        f"refused requests | {refusals.MAX_REFUSALS_LOGGED} a minute |",
+        f"refused requests | {refusals.MAX_REFUSALS_LOGGED} per minute |",
     )
 
 

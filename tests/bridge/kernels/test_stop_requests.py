@@ -27,7 +27,7 @@ async def test_the_calls_are_those_of_the_welcome(home):
 
 async def test_an_older_kernel_is_not_asked(home):
     async with peer(home, welcome()) as kernel:
-        with pytest.raises(LinkError, match="is older and cannot stop calls"):
+        with pytest.raises(LinkError, match="is too old to stop calls"):
             await stop_call(kernel.record, 3, "Enough.")
         await kernel.left.wait()
     assert len(kernel.heard) == 1
@@ -37,7 +37,7 @@ async def test_an_older_kernel_is_not_asked(home):
     ("says", "problem"),
     [
         (messages.Goodbye(reason="The kernel was restarted."), "sales: The kernel was restarted."),
-        (b"\0\0\0\2[]", "did not say what became of the call"),
+        (b"\0\0\0\2[]", "did not report whether the call ended"),
         (None, "The kernel of 'sales' ended, and its calls with it."),
     ],
 )
