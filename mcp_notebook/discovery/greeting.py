@@ -1,4 +1,4 @@
-"""The beginning of each conversation with a kernel: connect, say hello, be welcomed.
+"""The handshake with a kernel: connect, send `Hello`, wait for `Welcome`.
 
 Runs on the event loop of whoever connects: a bridge, a command, or a Jupyter server.
 """
@@ -21,11 +21,11 @@ CONNECT_TIMEOUT = 5.0
 
 @dataclass(frozen=True)
 class Greeting:
-    """A connection to a kernel that takes messages now."""
+    """An open conversation with a kernel."""
 
     connection: FrameProtocol
     welcome: messages.Welcome
-    """What the kernel said."""
+    """The kernel's answer."""
 
 
 async def greet(record: Record) -> Greeting:

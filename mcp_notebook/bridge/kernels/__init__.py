@@ -2,17 +2,17 @@
 
 Face:
 
-- `links.Links`: opens, keeps and closes links, and finds the one for a call.
+- `links.Links`: opens, keeps and closes links, and finds the link for a call.
 - `link.Link`: the link to one kernel.
-- `kernel_requests`: `KernelRequests` (`Link.requests`) asks the kernel for its resources and tasks,
-  and for consent whoever sees its notebook; `KernelTask` is a task as its kernel has it.
-- `running_call`: `RunningCall`, one call; `Listener`, which takes its progress and log messages.
-- `stop_requests`: `list_calls` and `stop_call`, for those who have no link.
-- `replicas.Replicas`: which kernels run the same notebook, and which of them gets a call.
+- `kernel_requests`: `KernelRequests` (`Link.requests`) requests resources, tasks and consent from
+  the kernel; `KernelTask` is a task in the kernel.
+- `running_call`: `RunningCall`, one call; `Listener`, which receives its progress and log messages.
+- `stop_requests`: `list_calls` and `stop_call`, which work without a link.
+- `replicas.Replicas`: the kernels that run the same notebook, and how calls are spread over them.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 
 Threads: everything runs on the bridge's event loop.
 
-Speaks the protocol of `wire`, and knows nothing of MCP. Which kernels are live comes from
-`discovery`, or from `headless` for those that the bridge itself started.
+Speaks the protocol of `wire`, and knows nothing of MCP. `discovery` finds live kernels, and
+`headless` names those that the bridge itself started.
 """

@@ -1,31 +1,31 @@
-"""The tools of all kernels in one catalogue: what clients see, and what the names they call mean.
+"""The tools of all kernels in one catalogue: the list for clients, and the lookup of names.
 
 Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 
 1. A tool that only one kernel offers is served under its own name.
 2. If several kernels offer a tool of the same name, each is served under its long name,
    ``<notebook>_<tool>``, and a call to the bare name is an error that names them all.
-3. The long name can always be called, even while the tool is served under its own name. This way a
+3. The long name can always be called, even while the tool is served under its own name, so that a
    client with an old list still reaches the right tool.
 4. A kernel's notebook name is shortened and restricted to letters, digits and ``_ . -``. It never
    changes while the kernel lives: the second of two notebooks called ``sales`` is ``sales-2`` even
    after the first has gone.
-5. No name that clients have seen ever moves to another tool while the kernel lives: once a long
-   name was listed, a tool that is called like it is served under its own long name.
+5. No name that clients have seen moves to another tool while the kernel lives: once a long name
+   was listed, a tool whose own name equals it is served under its own long name.
 6. Names that would still collide get the suffixes ``-2``, ``-3``...
-7. Names of the bridge's own tools (`Catalog.reserve`) belong to the bridge: a kernel's tool of such
-   a name is served under its long name.
-8. A name that has lost its tool is an error that says for some minutes what became of the tool.
+7. Names of the bridge's own tools (`Catalog.reserve`) are reserved: a kernel's tool with such a
+   name is served under its long name.
+8. For some minutes, a call to a name that has lost its tool is an error that explains why.
 9. The tools of a kernel that is away and will return are not listed. They keep their names, and a
    call to one of them is an error that says why.
 
 Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
-whole request for one name that does not, and several clients pass names on as they are. Most
-clients put a prefix before it, so a long name is cut to what leaves room for ``mcp__notebook__``.
-It has no ``__`` of its own, because programs split ``mcp__notebook__tool`` there, from either end.
+whole request for one invalid name, and several clients pass names on unchanged. Most clients add a
+prefix, so long names leave room for ``mcp__notebook__``. They contain no ``__``, because programs
+split ``mcp__notebook__tool`` there, from either end.
 
 ``<notebook>.<tool>`` is the tool's full name, which permissions and logs use. It can be called, but
-it is never listed.
+is never listed.
 """
 
 import itertools
@@ -85,11 +85,11 @@ class CatalogEntry:
     tool: messages.ToolInfo
     """The kernel's description of it; ``tool.name`` is its name in the kernel."""
     long_name: str
-    """The name that it can be called by even while it is served under its own."""
+    """A name that always works, even while the tool is served under its own name."""
 
     @property
     def full_name(self) -> str:
-        """The name that permissions and logs know it by, whatever it is served under."""
+        """The name in permissions and logs, whatever name the tool is served under."""
         return f"{self.notebook}.{self.tool.name}"
 
 
@@ -101,25 +101,25 @@ class _Kernel:
     label: str
     """The notebook's part of full names."""
     tools: tuple[messages.ToolInfo, ...]
-    """Those it had, if the kernel is away."""
+    """Its last tools, if the kernel is away."""
     missing: Mapping[str, DroppedTool]
-    """The tools that it had some minutes ago, by name."""
+    """The tools that it dropped in the last minutes, by name."""
     away: str | None = None
-    """Why the kernel is away, for those who call its tools; None if it is not."""
+    """Why the kernel is away, as the error for calls of its tools; None if it is not."""
 
 
 @dataclass(frozen=True)
 class _View:
-    """Everything that follows from a set of kernels; rebuilt after each change."""
+    """Everything derived from the set of kernels; rebuilt after each change."""
 
     entries: tuple[CatalogEntry, ...] = ()
     """The tools in the list, in order."""
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    """By the names in the list, also those of tools whose kernel is away."""
+    """By listed name, including tools whose kernel is away."""
     by_other_name: dict[str, CatalogEntry] = field(default_factory=dict)
     """By long names and full names."""
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Bare names that several tools have, with the names to call instead."""
+    """Bare names that several tools share, with the names to call instead."""
     listed_long: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """The long names that clients have seen, by kernel, label and bare name."""
 
@@ -154,7 +154,7 @@ class Catalog:
             kernel_id: The id of its record.
             notebook: The name of its notebook.
             tools: Its tools, in order.
-            missing: The tools that it had some minutes ago, by name.
+            missing: The tools that it dropped in the last minutes, by name.
 
         Returns:
             Whether the list that clients see has changed.
@@ -201,7 +201,7 @@ class Catalog:
 
         Args:
             kernel_id: The id of its record.
-            why: Why its tools are missing, for those who call them; None if they never came.
+            why: Why its tools are missing, as the error for calls; None if they were never listed.
 
         Returns:
             Whether the list that clients see has changed.
@@ -221,9 +221,9 @@ class Catalog:
         return self._view.entries
 
     def list_missing_tools(self) -> tuple[MissingTool, ...]:
-        """Return the linked kernels' tools that are not in the list, or under another name.
+        """Return the linked kernels' tools that are not listed, or listed under another name.
 
-        Each comes with the reason. Whether MCP accepts those in the list is not known here.
+        Each comes with the reason. Tools that MCP itself would reject are not included.
         """
         missing = []
         for kernel in self._kernels.values():
@@ -240,9 +240,9 @@ class Catalog:
         return tuple(missing)
 
     def find_listed_names(self) -> dict[str, list[messages.ListedName]]:
-        """Return the tools that are listed under another name than their own, by kernel id."""
+        """Return the tools that are not listed under their own name, by kernel id."""
         entries = [entry for entry in self._view.entries if entry.name != entry.tool.name]
-        if not entries:  # as nearly always
+        if not entries:  # almost always
             return {}
         reasons = {
             (missing.notebook, missing.tool): missing for missing in self.list_missing_tools()
@@ -292,7 +292,7 @@ class Catalog:
         if missing is not None:
             explanation = f"{missing.reason} {missing.next_step}"
             raise ToolGone(name, explanation, notebook=missing.notebook)
-        if len(name) > 2 * MAX_NAME:  # not a typing error, so not worth searching or echoing
+        if len(name) > 2 * MAX_NAME:  # not a typo, so not worth searching or echoing
             name = f"{name[: 2 * MAX_NAME]}..."
         names = [entry.name for entry in view.entries]
         close = list_close_words(name, names)
@@ -308,7 +308,7 @@ class Catalog:
         return None
 
     def _explain_dropped(self, kernel: _Kernel, name: str) -> MissingTool | None:
-        """Return what a kernel knows of a tool that it had some minutes ago; None of others."""
+        """Return a kernel's explanation for a tool that it dropped lately; None for other tools."""
         dropped = kernel.missing.get(name)
         if dropped is None or not is_recent(dropped.at):
             return None
@@ -325,7 +325,7 @@ class Catalog:
         ]
 
     def _remember_lost(self, before: _View, why: MissingTool | None) -> None:
-        """Remember what became of the tools whose names no longer lead anywhere."""
+        """Remember the explanations for names that no longer lead to a tool."""
         now = self._view
         lost = before.by_name.keys() | before.by_other_name.keys()
         lost -= now.by_name.keys() | now.by_other_name.keys() | now.ambiguous.keys()
@@ -355,13 +355,13 @@ class _NewNames:
         old = {(entry.kernel_id, entry.tool.name) for entry in before.entries}
         self._names = {(entry.kernel_id, entry.tool.name): entry.name for entry in now.entries}
         self._new: dict[tuple[str, str], list[CatalogEntry]] = {}
-        """The tools that came with the change, by their kernel and description."""
+        """The tools added by the change, by kernel and description."""
         for entry in now.entries:
             if entry.tool.description and (entry.kernel_id, entry.tool.name) not in old:
                 self._new.setdefault((entry.kernel_id, entry.tool.description), []).append(entry)
 
     def find(self, entry: CatalogEntry) -> str | None:
-        """Return the name of a tool, or of the one that came in its place; None without one."""
+        """Return the name of a tool or of its replacement, or None."""
         name = self._names.get((entry.kernel_id, entry.tool.name))
         new = self._new.get((entry.kernel_id, entry.tool.description), [])
         if name is None and len(new) == 1 and new[0].tool.input_schema == entry.tool.input_schema:
@@ -382,7 +382,7 @@ def _join(
     offers = Counter(name for _, name, _ in offered_tools)
     keys = [(kernel.id, kernel.label, name) for kernel, name, _ in offered_tools]
     kept = {key: listed_long[key] for key in keys if key in listed_long}
-    taken = reserved | frozenset(kept.values())  # no bare name takes one of these
+    taken = reserved | frozenset(kept.values())  # not available as bare names
     used = {*offers, *taken}  # a long name must hide neither a bare nor an ambiguous one
     by_name: dict[str, CatalogEntry] = {}
     by_other_name: dict[str, CatalogEntry] = {}
@@ -413,12 +413,12 @@ def _join(
 
 
 def _name_related_tools(entry: CatalogEntry, present: Mapping[str, CatalogEntry]) -> CatalogEntry:
-    """Return a tool that tells of its related tools: those that there are, as they are served."""
+    """Return a tool whose description names its existing related tools, as they are served."""
     meta = entry.tool.meta or {}
     related = meta.get(meta_keys.RELATED)
     if not related or not isinstance(related, list):
         return entry
-    # The same notebook's first, then anybody's.
+    # Prefer the same notebook's tools.
     candidates = [present.get(f"{entry.notebook}.{name}") or present.get(name) for name in related]
     names = [other.name for other in candidates if other is not None]
     meta = {key: value for key, value in meta.items() if key != meta_keys.RELATED}
@@ -447,7 +447,7 @@ def _list_bare_names(tools: Sequence[messages.ToolInfo]) -> list[str]:
 
 
 def _make_label(notebook: str) -> str:
-    """Return a notebook's name in the characters of names, without the accents of its letters."""
+    """Return a notebook's name without accents and restricted to valid characters."""
     plain = "".join(c for c in normalize("NFKD", notebook) if not combining(c))
     return _NOT_IN_LABEL.sub("_", plain).strip("_") or "notebook"
 

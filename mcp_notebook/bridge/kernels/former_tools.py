@@ -1,8 +1,8 @@
-"""The names that clients could call some minutes ago, and what became of their tools.
+"""Explanations for tool names that stopped working in the last minutes.
 
-Runs on the bridge's event loop; no I/O. Clients keep old lists, and models remember names: who
-calls such a name is told what happened and what brings the tool back. Which names are lost, and why
-one is, is the business of `catalog`.
+Runs on the bridge's event loop; no I/O. Clients keep old lists, and models remember names; the
+error for such a name says what happened and how to get the tool back. `catalog` decides which names
+are lost, and why.
 """
 
 import time
@@ -13,7 +13,7 @@ from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.text.missing_tools import MissingTool
 
 MAX_NAMES = 10_000
-"""Names that are remembered; beyond it the oldest are forgotten."""
+"""Names that are remembered; beyond it, the oldest are forgotten."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class _FormerTool:
     kernel_id: str
     explanation: MissingTool
     until: float
-    """When it is forgotten, on the clock of `FormerTools`."""
+    """When it expires, on the clock of `FormerTools`."""
 
 
 class FormerTools:
-    """What became of the tools that clients could call some minutes ago.
+    """Explains the tools that clients could call some minutes ago.
 
     Args:
         clock: Returns seconds.
@@ -34,13 +34,13 @@ class FormerTools:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tools: dict[str, _FormerTool] = {}
-        """By the names that clients knew them by, the oldest first."""
+        """By the name that clients knew, the oldest first."""
 
     def __len__(self) -> int:
         return len(self._tools)
 
     def remember(self, name: str, kernel_id: str, explanation: MissingTool) -> None:
-        """Remember for some minutes what became of the tool of this name."""
+        """Remember for some minutes why the tool of this name is missing."""
         self._forget_old()
         self._tools.pop(name, None)
         self._tools[name] = _FormerTool(kernel_id, explanation, self._clock() + KEEP)
@@ -52,7 +52,7 @@ class FormerTools:
 
         Args:
             kernel_id: The id of its record.
-            why: Of all its tools; each keeps its name.
+            why: The explanation for all its tools; each keeps its name.
         """
         for name, former in self._tools.items():
             if former.kernel_id == kernel_id:
@@ -62,7 +62,7 @@ class FormerTools:
                 self._tools[name] = replace(former, explanation=explanation)
 
     def find(self, name: str) -> MissingTool | None:
-        """Return what became of the tool that had this name; None if there was none lately."""
+        """Return why the tool of this name is missing; None if there was no such tool lately."""
         self._forget_old()
         former = self._tools.get(name)
         return None if former is None else former.explanation

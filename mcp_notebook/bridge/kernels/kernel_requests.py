@@ -1,6 +1,6 @@
-"""What a bridge asks one kernel for besides calls: its resources and tasks, a person's consent.
+"""A bridge's requests to one kernel besides calls: resources, tasks, and a person's consent.
 
-Runs on the bridge's event loop. Each request has a number and awaits the reply with that number. A
+Runs on the bridge's event loop. Each request has an id and awaits the reply with the same id. A
 `Link` hands over the replies, and ends the requests when the kernel is gone.
 """
 
@@ -17,26 +17,26 @@ from mcp_notebook.wire import content_blocks, messages
 logger = logging.getLogger(__name__)
 
 LIST_LIMIT = 2.0
-"""Seconds that a kernel has to list its resources; its link thread does so immediately."""
+"""Seconds that a kernel has to list its resources; its link thread answers immediately."""
 READ_LIMIT = 60.0
-"""Seconds that a kernel has to make the content of a resource and send it."""
+"""Seconds that a kernel has to produce and send the content of a resource."""
 TASK_LIMIT = 10.0
-"""Seconds that a kernel has to answer about a task. Its link thread does so immediately, unless
-code in C holds the interpreter's lock."""
+"""Seconds that a kernel has to answer about a task. Its link thread answers immediately, unless C
+code holds the GIL."""
 
 _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
 _Request: TypeAlias = _OfResources | messages.AskConsent | messages.TaskRequest
 Reply: TypeAlias = messages.Resources | messages.Contents | messages.Consent | messages.TaskState
-"""What a kernel answers."""
+"""The replies of a kernel."""
 
 
 @dataclass(frozen=True)
 class KernelTask:
-    """A task as its kernel has it."""
+    """The state of a task in its kernel."""
 
     info: messages.TaskInfo
     result: Result | None = None
-    """Of a task that has ended."""
+    """The result of a task that has ended."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class KernelRequests:
 
     Args:
         notebook: The notebook's name, for messages.
-        next_id: Returns a number that no other request of the conversation has.
+        next_id: Returns an id that is unique in the conversation.
         send: Sends a message to the kernel, if it is still connected.
     """
 
@@ -66,32 +66,32 @@ class KernelRequests:
         self._next_id = next_id
         self._send = send
         self._pending: dict[int, _Pending] = {}
-        """By number."""
+        """By request id."""
         self.has_resources = False
         """Whether the kernel is connected and answers requests for resources."""
         self.has_tasks = False
-        """Whether it is connected and has tasks."""
+        """Whether the kernel is connected and supports tasks."""
         self.can_ask_consent = False
-        """Whether it is connected, and its notebook has somebody to ask."""
+        """Whether the kernel is connected and can ask for consent in its notebook."""
 
     def open(self, welcome: messages.Welcome) -> None:
-        """Make the requests possible that the kernel can answer, as its welcome says."""
+        """Enable the requests that the kernel supports, according to its welcome."""
         self.has_resources = welcome.resources
         self.has_tasks = welcome.tasks
         self.can_ask_consent = welcome.consent
 
     def take(self, reply: Reply, attachments: list[bytes]) -> None:
-        """Take a reply of the kernel; nothing happens if nobody waits for it."""
+        """Take a reply from the kernel; ignored if nobody waits for it."""
         pending = self._pending.get(reply.id)
         if pending is not None and not pending.reply.done():
             pending.reply.set_result((reply, attachments))
 
     def end_reads(self, reason: str) -> None:
-        """End the requests for resources without a reply, for this reason."""
+        """Fail the open requests for resources with a reason."""
         self._end(reason, get_args(_OfResources))
 
     def close(self, reason: str) -> None:
-        """End all requests: the kernel is gone, for this reason."""
+        """Fail all open requests, because the kernel is gone."""
         self.has_resources = self.has_tasks = self.can_ask_consent = False
         self.end_reads(
             f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the tool "
@@ -123,12 +123,12 @@ class KernelRequests:
         """Return the content of a resource.
 
         Args:
-            uri: Of the resource.
-            most: The most bytes to return; None for as many as the kernel sends.
+            uri: The resource's URI.
+            most: The most bytes to return; None for no limit.
 
         Raises:
             UnknownResource: No such resource exists, or it has expired.
-            ResourceFailed: Its content cannot be made or sent.
+            ResourceFailed: Its content cannot be produced or sent.
             KernelGone: The kernel is gone, and the resource with it.
         """
         message = messages.ReadResource(id=self._next_id(), uri=uri, most=most)
@@ -137,7 +137,7 @@ class KernelRequests:
         except TimeoutError:
             raise ResourceFailed(
                 f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
-                "Read another form of it, or ask the tool for less."
+                "Read another form of it, or call the tool for a smaller result."
             ) from None
         assert isinstance(reply, messages.Contents)
         if reply.error is not None:
@@ -165,8 +165,8 @@ class KernelRequests:
 
         Args:
             task: Its id.
-            owner: Whose it is.
-            after: Wait for a while until the task has another version than this one.
+            owner: Its owner.
+            after: Wait a while for the task to have another version than this one.
 
         Raises:
             KernelGone: The kernel is gone, and the task with it.
@@ -179,12 +179,12 @@ class KernelRequests:
     async def answer_task(
         self, task: str, owner: str, answers: Mapping[str, messages.TaskAnswer]
     ) -> KernelTask | None:
-        """Answer a task's open questions; otherwise as `find_task`.
+        """Answer a task's open questions; otherwise like `find_task`.
 
         Args:
             task: Its id.
-            owner: Whose it is.
-            answers: By the questions' keys; others are ignored.
+            owner: Its owner.
+            answers: By question key; unknown keys are ignored.
         """
         message = messages.AnswerTask(
             id=self._next_id(), task=task, owner=owner, answers=dict(answers)
@@ -192,7 +192,7 @@ class KernelRequests:
         return await self._ask_for_task(message, TASK_LIMIT)
 
     async def cancel_task(self, task: str, owner: str) -> KernelTask | None:
-        """Stop a task, which may end a moment later; otherwise as `find_task`."""
+        """Stop a task, which may end a moment later; otherwise like `find_task`."""
         message = messages.CancelTask(id=self._next_id(), task=task, owner=owner)
         return await self._ask_for_task(message, TASK_LIMIT)
 
@@ -216,13 +216,13 @@ class KernelRequests:
     ) -> messages.ConsentDecision:
         """Show a question in the notebook until it is answered, and return the answer.
 
-        When the task is cancelled, the question is withdrawn.
+        When this coroutine is cancelled, the question is withdrawn.
 
         Args:
             tool: The tool's name.
             text: The question.
-            seconds: How long the caller will wait, who then cancels the task.
-            scope: What a permission for longer allows besides this call.
+            seconds: How long the caller waits before it cancels this coroutine.
+            scope: What a lasting permission allows besides this call.
 
         Raises:
             KernelGone: The kernel is gone.
@@ -238,14 +238,14 @@ class KernelRequests:
         assert isinstance(reply, messages.Consent)
         return reply.decision
 
-    # -- all of them -------------------------------------------------------------------------------
+    # -- all requests ------------------------------------------------------------------------------
 
     async def _ask(self, request: _Request, seconds: float | None) -> tuple[Reply, list[bytes]]:
         """Send a request, and return its reply and the attachments.
 
         Raises:
             KernelGone: The kernel is gone.
-            TimeoutError: It has not answered in time; what it says later is ignored.
+            TimeoutError: It has not answered in time; a later reply is ignored.
         """
         pending = _Pending(request, asyncio.get_running_loop().create_future())
         self._pending[request.id] = pending

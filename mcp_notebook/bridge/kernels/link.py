@@ -36,9 +36,9 @@ from mcp_notebook.wire.frames import FrameProtocol
 logger = logging.getLogger(__name__)
 
 _DEATH_CHECK_INTERVAL = 0.02
-"""Seconds between two checks whether the process behind a closed link has ended."""
+"""Seconds between two checks whether the process of a closed link has ended."""
 _ARGUMENTS_AT = ("params", "arguments")
-"""Where the arguments are in the JSON of a client's request."""
+"""The path to the arguments in a client's request."""
 _TOO_LARGE = (
     "The arguments are too large for the mcp-notebook in the kernel of {name!r}, which is older "
     "than the bridge. Upgrade it there and restart the kernel."
@@ -57,7 +57,7 @@ _OfCall: TypeAlias = (
 _OF_CALLS = get_args(_OfCall)
 _FromKernel: TypeAlias = _OfCall | Reply | messages.Tools | messages.Goodbye
 _FROM_KERNELS = get_args(_FromKernel)
-"""What kernels send after their welcome."""
+"""The messages that kernels send after their welcome."""
 
 
 class Link:
@@ -74,34 +74,34 @@ class Link:
         self._calls: dict[int, RunningCall] = {}
         self._welcome = messages.Welcome(version="", tools=[])
         self._told = messages.Clients(clients=[])
-        """What the kernel was last told of the bridge's clients."""
+        """The last message to the kernel about the bridge's clients."""
         self._next_id = itertools.count(1).__next__
         self._connection: FrameProtocol | None = None
         self._goodbye: str | None = None
         self._ended = 0.0
-        """When it ended, in seconds since the epoch."""
+        """When the conversation ended, in seconds since the epoch."""
         self._failure: str | None = None
         self.place = 0
-        """Its number among all links that the bridge ever had, from 1."""
+        """Its number among all links that the bridge has ever had, from 1."""
         self.is_open = False
         """Whether calls can be started."""
         self.requests = KernelRequests(record.name, self._next_id, self._send)
-        """Asks for the kernel's resources and tasks, and for consent in its notebook."""
+        """Requests for the kernel's resources and tasks, and for consent in its notebook."""
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
-        """The calls of all bridges that the kernel had when this conversation began."""
+        """The calls, from any bridge, that the kernel had when this conversation began."""
         self.initial_tools: tuple[messages.ToolInfo, ...] = ()
-        """The tools that the kernel had then, in order."""
+        """The tools that the kernel had at that time, in order."""
         self.end = anyio.Event()
-        """Set when the conversation has ended and all its calls are answered."""
+        """Set when the conversation has ended and all its calls have been answered."""
 
     @property
     def open_calls(self) -> int:
-        """The number of its calls that have not ended."""
+        """The number of open calls."""
         return len(self._calls)
 
     @property
     def main_calls(self) -> int:
-        """The number of those that wait for the kernel's main thread, or hold it."""
+        """The number of open calls that hold or wait for the kernel's main thread."""
         return sum(call.is_on_main_thread for call in self._calls.values())
 
     async def connect(self) -> None:
@@ -133,9 +133,9 @@ class Link:
         self._on_tools(welcome)
 
     async def listen(self) -> None:
-        """Handle messages until the conversation ends; its calls are answered by `close`.
+        """Handle messages until the conversation ends; `close` answers its calls.
 
-        What goes wrong with one message is logged, and its call answered; the link goes on.
+        An error in one message is logged and answers its call; the link stays open.
         """
         assert self._connection is not None
         try:
@@ -160,7 +160,7 @@ class Link:
         """End the conversation.
 
         Args:
-            reason: Why its open calls are lost; None if only the link itself knows.
+            reason: Why its open calls are lost; None to let the link describe it.
         """
         self.is_open = False
         reason = reason or self._describe_end()
@@ -177,7 +177,7 @@ class Link:
         self._calls.clear()
 
     def tell_clients(self, clients: Sequence[messages.ClientCount]) -> None:
-        """Tell the kernel which clients the bridge has now; it only shows them to people."""
+        """Tell the kernel which clients the bridge has now, for display only."""
         self._tell(messages.Clients(clients=list(clients), names=self._told.names))
 
     def tell_names(self, names: Sequence[messages.ListedName]) -> None:
@@ -185,7 +185,7 @@ class Link:
         self._tell(messages.Clients(clients=self._told.clients, names=list(names)))
 
     def _tell(self, message: messages.Clients) -> None:
-        """Send a message if it is new, and the kernel not too old for it."""
+        """Send a message if it differs from the last and the kernel supports it."""
         if self._welcome.clients and message != self._told:
             self._told = message
             self._send(message)
@@ -193,12 +193,12 @@ class Link:
     async def wait_for_death(self) -> None:
         """Wait until the process is gone, unless the kernel said goodbye.
 
-        The streams of a process end a moment before the process: it would still seem to be alive.
+        A process's streams end a moment before the process, so it would still seem to be alive.
         """
         while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110 - it is no child
             await anyio.sleep(_DEATH_CHECK_INTERVAL)
 
-    def start_call(  # noqa: PLR0913 - what one message says
+    def start_call(  # noqa: PLR0913 - the fields of one message
         self,
         tool: str,
         arguments: dict[str, Any] | bytes,
@@ -217,18 +217,18 @@ class Link:
         Args:
             tool: Its name in the kernel.
             arguments: The arguments; if large, as the client's JSON, which the kernel parses.
-            listener: Takes what the call sends besides its result.
+            listener: Receives the call's progress and log messages.
             can_elicit: Whether the client's user can be asked.
-            client: The program that calls, as it says.
-            trace: The trace that the call belongs to, as W3C's headers; None if there is none.
+            client: The calling program, as it describes itself.
+            trace: The call's trace, as W3C's headers; None without a trace.
             confirmed: The revision of the tool that a person has agreed to.
-            keep: Make the call a task at once.
-            request: The client's request, if the arguments are in it and not short.
-            guest: Who calls, if not the user.
+            keep: Let the call outlive its conversation.
+            request: The client's request, if it holds the arguments and is not short.
+            guest: The caller, unless it is the user.
 
         Raises:
             KernelGone: The kernel died or left.
-            CallError: The kernel is of an older version, which takes no JSON of clients.
+            CallError: The kernel's version is too old to accept a client's JSON.
         """
         packed, path, attachments = self._pack_arguments(arguments, request)
         call = self._make_call(is_kept=keep is not None)
@@ -255,10 +255,10 @@ class Link:
     def _pack_arguments(
         self, arguments: dict[str, Any] | bytes, request: bytes | None
     ) -> tuple[dict[str, Any], list[str], list[bytes]]:
-        """Return the arguments in a call's message, or where they are in the JSON beside it.
+        """Return a call's arguments, or the path to them in an attachment, and the attachments.
 
-        A client's request is sent as it came if it is not short: to write the arguments anew would
-        take longer.
+        A client's request that is not short is sent unchanged: serializing the arguments again
+        would take longer.
         """
         if isinstance(arguments, bytes):
             if not self._welcome.attached_arguments:
@@ -269,7 +269,7 @@ class Link:
         return arguments, [], []
 
     def follow_task(self, make_message: Callable[[int], messages.FollowTask]) -> RunningCall:
-        """Wait for a task as for a call; `make_message` gets the id.
+        """Wait for a task like for a call; `make_message` gets the id.
 
         Raises:
             KernelGone: The kernel died or left.
@@ -288,7 +288,7 @@ class Link:
     def _start(
         self, call: RunningCall, message: messages.AnyMessage, attachments: Sequence[bytes] = ()
     ) -> None:
-        """Send a call; if the kernel has just gone, it ends like those that run."""
+        """Send a call; if the kernel has just gone, it ends like all open calls."""
         assert self._connection is not None
         self._connection.send(message, attachments)
         self._calls[call.id] = call
@@ -304,7 +304,7 @@ class Link:
             self._handle(message, attachments)
         except Exception as error:
             what = f"A {message.type!r} message of {self.record.name} could not be handled"
-            is_ours = not isinstance(error, FrameError)  # what is wrong is in our code
+            is_ours = not isinstance(error, FrameError)  # otherwise the fault is the kernel's
             logger.warning("%s: %s", what, error, exc_info=is_ours)
             self._answer_failure(message, error)
 
@@ -331,7 +331,7 @@ class Link:
                 del self._calls[message.id]
 
     def _answer_failure(self, message: _FromKernel, error: Exception) -> None:
-        """End the call whose result could not be handled: no other one comes."""
+        """End the call whose result could not be handled, as no other result will come."""
         if isinstance(message, messages.Returned) and message.id in self._calls:
             text = f"The result of the call could not be read: {type(error).__name__}: {error}"
             self._calls.pop(message.id).end(Result([Text(text)], is_error=True))
@@ -341,7 +341,7 @@ class Link:
 
 
 def _describe_loss(record: Record, *, goodbye: str | None, failure: str | None) -> str:
-    """Return what the open calls are told when their link has ended."""
+    """Return the error for open calls whose link has ended."""
     name = record.name
     if goodbye is not None:
         return (

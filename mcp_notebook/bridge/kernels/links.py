@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 RETRY_AFTER = 2.0
 """Seconds before a live kernel that did not answer is tried again."""
 END_LIMIT = 0.5
-"""Seconds to find out how a kernel ended; after that its calls are answered without it."""
+"""Seconds to find out how a kernel ended; after that, calls are answered without the reason."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
 _NOT_READ = "The bridge was stopped before the resource was read."
 _LOST_RESOURCE = (
@@ -37,9 +37,9 @@ _LOST_RESOURCE = (
 OnChange: TypeAlias = Callable[[], None]
 """Called whenever the list of tools that clients see has changed."""
 OnResources: TypeAlias = Callable[[str], None]
-"""Called with a kernel's id when its resources have come or gone with its link."""
+"""Called with a kernel's id when its resources appear or disappear with its link."""
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
-"""Called when a kernel is gone; returns what its calls are told. `END_LIMIT` bounds it."""
+"""Called when a kernel is gone; returns the error for its calls. `END_LIMIT` bounds it."""
 
 
 def _ignore(_kernel_id: str) -> None:
@@ -52,7 +52,8 @@ class Links:
     Args:
         catalog: Receives the kernels' tools.
         on_change: Called whenever the list of tools that clients see has changed.
-        on_resources: Called with a kernel's id when its resources have come or gone with its link.
+        on_resources: Called with a kernel's id when its link opens or ends, and with it the
+            kernel's resources.
     """
 
     def __init__(
@@ -66,15 +67,15 @@ class Links:
         self._tell_change = on_change
         self._last_place = 0
         self._pending: set[str] = set()
-        """Ids of the kernels that a task tries to link."""
+        """Ids of the kernels that a task is trying to link."""
         self._first_attempts: set[str] = set()
-        """Ids of those that have not answered or failed yet."""
+        """Ids of the pending kernels that have neither answered nor failed yet."""
         self._expected: dict[str, anyio.Event] = {}
-        """Set when a kernel is there whose tools are listed already; by ids in the catalogue."""
+        """For kernels whose tools are listed before the link: set on arrival; by catalogue id."""
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
-        self.clients: Sequence[messages.ClientCount] = ()  # told to every kernel that is linked
+        self.clients: Sequence[messages.ClientCount] = ()  # sent to every linked kernel
         self._tasks: anyio.abc.TaskGroup
 
     @property
@@ -109,22 +110,22 @@ class Links:
         for link in self.open_links:
             link.close(_BRIDGE_ENDED)
         self._tasks.cancel_scope.cancel()
-        # Without an error of the block, which the task group would wrap although no task raised it.
+        # Not given the block's error: the task group would wrap it although no task raised it.
         await self._tasks.__aexit__(None, None, None)
 
     def expect(self, kernel_id: str, notebook: str, tools: Sequence[messages.ToolInfo]) -> None:
-        """List the tools of a kernel that still starts; there has been no list before.
+        """List the tools of a kernel that is still starting, before the first list is sent.
 
         Args:
             kernel_id: The id of its record, or of its notebook if there are replicas.
             notebook: The name of its notebook.
-            tools: What it offered when it last ran.
+            tools: The tools that it offered when it last ran.
         """
         self._expected[kernel_id] = anyio.Event()
         self._catalog.set_kernel(kernel_id, notebook=notebook, tools=tools)
 
     def find_arrival(self, entry: CatalogEntry) -> anyio.Event | None:
-        """Return what is set when a tool's kernel is there; None if it does not still start."""
+        """Return the event set when a tool's kernel arrives; None unless it is still starting."""
         return self._expected.get(entry.kernel_id)
 
     def _note_arrival(self, kernel_id: str) -> None:
@@ -132,7 +133,7 @@ class Links:
             arrival.set()
 
     def end_calls(self) -> None:
-        """Cancel and answer all open calls and requests: the bridge is being stopped."""
+        """Cancel and answer all open calls and requests, because the bridge is stopping."""
         for kernel_id in tuple(self._expected):
             self._note_arrival(kernel_id)
         for link in self.open_links:
@@ -140,7 +141,7 @@ class Links:
             link.requests.end_reads(_NOT_READ)
 
     async def follow(self, records: AsyncIterable[tuple[Record, ...]]) -> None:
-        """Keep links to the kernels of these records, as they come and go."""
+        """Link the kernels of these records as they come and go."""
         async for current in records:
             self._records = {record.id: record for record in current}
             for kernel_id in self._failures.keys() - self._records.keys():
@@ -149,7 +150,7 @@ class Links:
                 if record.id in self._links:
                     self._rename(self._links[record.id], record)
                 elif record.id not in self._pending:
-                    # Reserve its place and name: they must not depend on who answers first.
+                    # Reserve its place and name, which must not depend on who answers first.
                     self._set_tools(record, messages.Tools(tools=[]))
                     self._pending.add(record.id)
                     self._first_attempts.add(record.id)
@@ -170,8 +171,8 @@ class Links:
         """Link one kernel for the block.
 
         Args:
-            record: Of the kernel.
-            on_end: Called when the kernel is gone. It also has to update the catalogue.
+            record: The kernel's record.
+            on_end: Called when the kernel is gone. It must also update the catalogue.
 
         Raises:
             LinkError: The kernel does not answer, or refuses the connection.
@@ -189,7 +190,7 @@ class Links:
             self._on_change()
 
     def serve_replicas(self, notebook_id: str, kernel_ids: Sequence[str]) -> None:
-        """Let these kernels of a notebook get its calls; see `Replicas.serve`."""
+        """Send a notebook's calls to these kernels; see `Replicas.serve`."""
         if self.replicas.serve(notebook_id, kernel_ids):
             self._on_change()
         self._note_arrival(notebook_id)
@@ -213,7 +214,7 @@ class Links:
         )
         with call.cancel_on_error():
             result = await call.follow(listener)
-        assert result is not None  # it cannot ask questions
+        assert result is not None  # the call cannot ask questions
         return result
 
     def find_link(self, entry: CatalogEntry, client: Any = None, key: str | None = None) -> Link:
@@ -233,7 +234,7 @@ class Links:
         return await link.requests.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
-        # Its notebook may have another name by then.
+        # Reads `link.record` late: the notebook may be renamed meanwhile.
         link = Link(record, lambda message: self._set_tools(link.record, message))
         await link.connect()
         self._last_place += 1
@@ -247,7 +248,7 @@ class Links:
         return link
 
     def _rename(self, link: Link, record: Record) -> None:
-        """Serve a notebook that was renamed under its new name."""
+        """Serve a renamed notebook under its new name."""
         if link.record.name == record.name:
             return
         changes = {"name": record.name, "notebook": record.notebook}
@@ -256,14 +257,14 @@ class Links:
             self._on_change()
 
     def _on_change(self) -> None:
-        """Say that the list of tools has changed, and tell kernels the names in it."""
+        """Announce the changed list of tools, and tell kernels the names in it."""
         self._tell_change()
         names = self._catalog.find_listed_names()
         for kernel_id, link in self._links.items():
             link.tell_names(names.get(self.replicas.find_entry_id(kernel_id), ()))
 
     async def _link_when_ready(self, record: Record) -> None:
-        """Link a live kernel, trying again while it lives and does not answer."""
+        """Link a live kernel, retrying while it is alive and does not answer."""
         try:
             while record.id in self._records and is_alive(record):
                 try:
@@ -301,7 +302,7 @@ class Links:
         try:
             await link.listen()
             is_newest = self._drop(link)
-            is_forgotten = on_end is None and is_newest  # and its tools with it
+            is_forgotten = on_end is None and is_newest  # together with its tools
             if is_forgotten and self._catalog.remove_kernel(link.record.id, link.explain_end()):
                 self._on_change()
             with anyio.move_on_after(END_LIMIT):
@@ -317,7 +318,7 @@ class Links:
             link.end.set()
 
     def _drop(self, link: Link) -> bool:
-        """Forget a link, and return whether the kernel has no newer one."""
+        """Forget a link, and return whether it was the kernel's newest."""
         if self._links.get(link.record.id) is not link:
             return False
         del self._links[link.record.id]

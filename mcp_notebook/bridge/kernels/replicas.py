@@ -1,21 +1,21 @@
-"""Kernels that run the same notebook: one place in the catalogue, and which of them gets a call.
+"""Kernels that run the same notebook: their place in the catalogue, and the kernel for each call.
 
-Runs on the bridge's event loop; no I/O. `Links` passes on what it hears of kernels. Messages
-from ordinary kernels go to the catalogue unchanged. For the replicas of a notebook:
+Runs on the bridge's event loop; no I/O. `Links` reports the events of all kernels. Messages from
+ordinary kernels go to the catalogue unchanged. For the replicas of a notebook:
 
-1. They have one name and one place in the catalogue, under the id of the notebook.
-2. A tool is listed while one of those that serve offers it. If they declare it differently, as
-   after a call that has declared it anew in one of them, the first one's declaration is listed, and
-   calls go to those that have the same.
-3. A call goes to the one with the fewest open calls; among equals, to the one whose last call was
-   the longest ago. A call that needs a kernel's main thread goes to one where the fewest hold or
-   want it, whatever runs in threads.
-4. One that is away gets no calls. The notebook is away when all of them are.
-5. Calls of a client that is kept at one kernel go there, and are told if it is away; if it does not
-   return, they go to another one. The same call as one that its client gave up, or may have while
-   its result was on its way, goes to the kernel that has it.
-6. Those that do not serve, because they are being warmed up or replaced, are linked: they end their
-   calls, and keep their resources and tasks.
+1. They share one name and one place in the catalogue, under the id of the notebook.
+2. A tool is listed while any serving replica offers it. If replicas declare it differently, for
+   example after a call that redeclared it in one of them, the first replica's declaration is
+   listed, and calls go only to replicas with the same declaration.
+3. A call goes to the replica with the fewest open calls; among equals, to the one whose last call
+   was the longest ago. A call that needs the main thread goes to the replica where the fewest calls
+   hold or wait for it, regardless of calls in threads.
+4. A replica that is away gets no calls. The notebook is away when all its replicas are.
+5. Calls of a pinned client go to its replica, and fail while that is away; if it will not return,
+   they go to another one. A repetition of a call that its client gave up goes to the replica that
+   has the first call, also for a moment after its result was sent.
+6. Replicas that do not serve, because they are warming up or being replaced, stay linked: they
+   finish their calls, and keep their resources and tasks.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import messages
 
 MAX_PINNED = 10_000
-"""Names whose kernel is remembered; those that have not been used for longest are forgotten."""
+"""Size of the LRU cache of pinned names."""
 _NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 
 
@@ -42,11 +42,11 @@ class _Replica:
     tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
     """By their names in the kernel."""
     missing: Mapping[str, DroppedTool] = field(default_factory=dict)
-    """The tools that it had some minutes ago, by name."""
+    """The tools that it dropped in the last minutes, by name."""
     away: str | None = "Its kernel is being started."
-    """Why the kernel is away, for those who call its tools; None if it is not."""
+    """Why the kernel is away, as the error for calls of its tools; None if it is not."""
     is_lost: bool = False
-    """Whether it does not return."""
+    """Whether it is away for good."""
     last_call: int = 0
     """The number of its last call among those of all replicas."""
 
@@ -56,13 +56,13 @@ class _Notebook:
     id: str
     name: str = ""
     replicas: dict[str, _Replica] = field(default_factory=dict)
-    """All of them, by the ids of their kernels."""
+    """All replicas, by the ids of their kernels."""
     serving: tuple[str, ...] = ()
-    """The ids of those that get calls, in order."""
+    """The ids of the kernels that get calls, in order."""
     tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
-    """As they are listed."""
+    """The listed tools, by name."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The ids of the kernels that offer a tool as it is listed, by its name."""
+    """By tool name, the ids of the kernels whose declaration is the listed one."""
 
 
 class Replicas:
@@ -80,18 +80,18 @@ class Replicas:
         self._calls = 0
         self._pins = _Pins()
         self._forgetting: dict[str, asyncio.TimerHandle] = {}
-        """What forgets where a call went that has ended, by its key."""
+        """Timers that forget the kernels of kept calls that have ended, by the calls' keys."""
 
-    # -- which there are ---------------------------------------------------------------------------
+    # -- adding and removing -----------------------------------------------------------------------
 
     def add(self, notebook_id: str, kernel_id: str) -> None:
-        """Let a kernel be a replica of a notebook from its first link on; it does not serve yet."""
+        """Make a kernel a replica of a notebook before its first link; it does not serve yet."""
         notebook = self._notebooks.setdefault(notebook_id, _Notebook(notebook_id))
         notebook.replicas[kernel_id] = _Replica()
         self._notebook_of[kernel_id] = notebook
 
     def serve(self, notebook_id: str, kernel_ids: Sequence[str]) -> bool:
-        """Let these kernels of a notebook get its calls, and no others.
+        """Send a notebook's calls to these kernels only.
 
         Returns:
             Whether the list that clients see has changed.
@@ -101,7 +101,7 @@ class Replicas:
         return self._refresh(notebook)
 
     def remove(self, kernel_id: str) -> None:
-        """Forget a replica, which does not serve."""
+        """Forget a replica that does not serve."""
         del self._notebook_of.pop(kernel_id).replicas[kernel_id]
 
     def has_other(self, kernel_id: str) -> bool:
@@ -118,10 +118,10 @@ class Replicas:
         notebook = self._notebook_of.get(kernel_id)
         return kernel_id if notebook is None else notebook.id
 
-    # -- what is heard of them ---------------------------------------------------------------------
+    # -- events of kernels -------------------------------------------------------------------------
 
     def take_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> bool:
-        """Take a kernel's tools; as `Catalog.set_kernel`."""
+        """Set a kernel's tools, like `Catalog.set_kernel`."""
         notebook = self._notebook_of.get(record.id)
         if notebook is None:
             return self._catalog.set_kernel(
@@ -134,7 +134,7 @@ class Replicas:
         return self._refresh(notebook)
 
     def set_away(self, kernel_id: str, reason: str, *, is_final: bool = False) -> bool:
-        """Note that a kernel is away, and whether it is for good; as `Catalog.set_away`."""
+        """Note that a kernel is away, and whether for good; like `Catalog.set_away`."""
         notebook = self._notebook_of.get(kernel_id)
         if notebook is None:
             return self._catalog.set_away(kernel_id, reason)
@@ -155,7 +155,7 @@ class Replicas:
             tools = {**replica.tools, **tools}
             missing = {**replica.missing, **missing}
         first = next(iter(present.values()))
-        # In the order of the first, then what others have besides.
+        # In the order of the first replica, followed by tools that only others have.
         notebook.tools = {name: tools[name] for name in {**first.tools, **tools}}
         notebook.offers = {
             name: tuple(
@@ -175,7 +175,7 @@ class Replicas:
     # -- calls -------------------------------------------------------------------------------------
 
     def has(self, entry: CatalogEntry) -> bool:
-        """Return whether several kernels may offer a tool."""
+        """Return whether a tool belongs to a notebook with replicas."""
         return entry.kernel_id in self._notebooks
 
     def choose(
@@ -190,11 +190,11 @@ class Replicas:
         Args:
             entry: The tool.
             links: The open links, by the ids of their kernels.
-            client: Whose calls all go to one kernel: a session, or the name of a caller.
-            call_key: What identifies a call that may go on when its client gives it up.
+            client: The pinned client: a session, or the name of a caller; None if not pinned.
+            call_key: Identifies a call that may continue when its client gives it up.
 
         Raises:
-            KernelGone: The kernel is gone, or all are that offer the tool.
+            KernelGone: All kernels that offer the tool are gone.
         """
         notebook = self._notebooks.get(entry.kernel_id)
         if notebook is None:
@@ -206,7 +206,7 @@ class Replicas:
         if call_key is not None:
             self._keep_pin(call_key)
             earlier = self._pins.find(call_key, notebook.id)
-        if earlier is not None and earlier in links:  # which may be there only for such calls
+        if earlier is not None and earlier in links:  # even if it no longer serves
             return links[earlier]
         chosen = None if client is None else self._pins.find(client, notebook.id)
         if chosen not in notebook.serving or notebook.replicas[chosen].is_lost:
@@ -221,12 +221,12 @@ class Replicas:
         return links[chosen]
 
     def forget_kept(self, entry: CatalogEntry, call_key: str, is_taken: Callable[[], bool]) -> None:
-        """Let the same call go anywhere again in a moment, unless one comes before.
+        """Unpin a call in a moment, unless the same call arrives before.
 
         Args:
             entry: The tool.
-            call_key: What identifies the call.
-            is_taken: Tells then whether its client has taken the result.
+            call_key: Identifies the call.
+            is_taken: Returns, when the time is over, whether the client has taken the result.
         """
 
         def forget() -> None:
@@ -259,23 +259,23 @@ class Replicas:
         return min(linked, key=rank)
 
     def find_revision(self, entry: CatalogEntry, kernel_id: str) -> str | None:
-        """Return what a kernel calls the declaration of a tool that a person has agreed to.
+        """Return a kernel's revision of the declaration that a person has agreed to.
 
-        Each kernel has its own word for the same declaration.
+        Each kernel has its own revision for the same declaration.
         """
         notebook = self._notebooks.get(entry.kernel_id)
         revision, name = entry.tool.revision, entry.tool.name
         if notebook is None or kernel_id not in notebook.offers.get(name, ()):
             return revision
-        # Otherwise it is of an older declaration, and the kernel says so.
+        # Otherwise the entry's declaration is outdated, and the kernel refuses the call.
         is_listed = notebook.tools[name].revision == revision
         return notebook.replicas[kernel_id].tools[name].revision if is_listed else revision
 
 
 class _Pins:
-    """Which kernel of a notebook somebody's calls go to, once one of them has gone there.
+    """The kernel of a notebook that each pinned client's calls go to, from its first call on.
 
-    A client is a session, forgotten with it, or the name of a caller; names are limited in number.
+    A client is a session, held by a weak reference, or a name, held in an LRU cache.
     """
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class _Pins:
         self._of_names: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def find(self, who: Any, notebook_id: str) -> str | None:
-        """Return the id of a kernel; None if there is none."""
+        """Return the id of a client's kernel, or None."""
         if not isinstance(who, str):
             return self._of_sessions.get(who, {}).get(notebook_id)
         if (key := (who, notebook_id)) in self._of_names:
@@ -291,10 +291,10 @@ class _Pins:
         return self._of_names.get(key)
 
     def set(self, who: Any, notebook_id: str, kernel_id: str) -> None:
-        """Remember a kernel.
+        """Pin a client to a kernel.
 
         Args:
-            who: A session, which is not kept alive by this, or a name.
+            who: A session, which this does not keep alive, or a name.
             notebook_id: The id of the notebook.
             kernel_id: The id of the kernel.
         """

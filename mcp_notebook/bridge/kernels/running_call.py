@@ -1,7 +1,7 @@
-"""A call that runs in a kernel, as the bridge sees it: its result, and what it sends before.
+"""A call that runs in a kernel, on the bridge's side: its progress, questions and result.
 
-Runs on the bridge's event loop. A `Link` starts calls and hands them what their kernel sends; the
-`calls` room follows them for its clients.
+Runs on the bridge's event loop. A `Link` starts calls and hands them their kernel's messages;
+`server.calls` follows them for its clients.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import content_blocks, messages
 
 MAX_LOGS = 1000
-"""Log messages of one call that wait for a slow client; beyond it the oldest are left out."""
+"""Log messages of one call that wait for a slow client; beyond it, the oldest are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """Takes what a call sends besides its result."""
+    """Receives a call's progress and log messages."""
 
     progress: Callable[[messages.Progress], Awaitable[None]] | None = None
-    """Takes the newest progress; None if the client does not want any."""
+    """Receives the newest progress; None if the client does not want any."""
     may_become_task: bool = False
-    """Whether the call may become a task, which says how far it is whoever wants to know."""
+    """Whether the call may become a task, whose progress anybody with its id may request."""
     log: Callable[[messages.Log], Awaitable[None]] | None = None
-    """Takes log messages; None if the client does not want any."""
+    """Receives log messages; None if the client does not want any."""
     log_level: str | None = None
     """The least severe level that the client wants; None for no log messages."""
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the kernel is to send progress."""
+        """Whether the kernel should send progress."""
         return self.progress is not None or self.may_become_task
 
 
@@ -41,7 +41,7 @@ NO_LISTENER = Listener()
 
 
 class BecameTask(Exception):
-    """A call is not followed to its result: it goes on as a task.
+    """Raised when a call has become a task and will have no result of its own.
 
     Args:
         task: The task.
@@ -55,8 +55,8 @@ class BecameTask(Exception):
 class RunningCall:
     """A call that has been sent to a kernel.
 
-    Whoever started it either follows it to its result or cancels it. Following may pause: the
-    oldest and the newest progress, the log messages and the questions are kept until it resumes.
+    Its starter either follows it to its result or cancels it. Following may pause: the oldest and
+    the newest progress, the log messages and the questions are kept until it resumes.
 
     Args:
         call_id: Its id in the conversation.
@@ -68,7 +68,7 @@ class RunningCall:
         self._send = send
         self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._progress: list[messages.Progress] = []
-        """The oldest and the newest progress that have not been passed on."""
+        """The oldest and the newest progress that the listener has not received."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._logs_left_out = 0
         self._news = asyncio.Event()
@@ -79,32 +79,32 @@ class RunningCall:
         self.on_end: Callable[[Result | KernelGone], None] | None = None
         """Called once, when the call ends."""
         self.missing_capability: str | None = None
-        """The capability that the call failed for, because the client does not have it."""
+        """The capability that the client lacks, if the call failed for that reason."""
         self.queue_seconds: float | None = None
-        """How long the call waited in the kernel, once it has ended; None if nobody says."""
+        """How long the call waited in the kernel; None until it has ended, or if unknown."""
         self.run_seconds: float | None = None
-        """How long it ran then."""
+        """How long it then ran."""
         self.task: messages.TaskInfo | None = None
-        """The task that the call has become: it goes on without this bridge."""
+        """The task that the call has become; it continues without this bridge."""
         self._is_task_told = False
-        """Whether who follows the call has been told of the task."""
+        """Whether `follow` has raised `BecameTask`."""
         self.is_cancelled = False
-        """Whether the bridge has cancelled it, or has given it up if it can go on."""
+        """Whether the bridge has sent a `Cancel` or `LeaveCall`."""
         self.is_kept = False
-        """Whether it goes on if whoever waits for it goes."""
+        """Whether it may continue when its client gives it up."""
         self.is_on_main_thread = False
-        """Whether it holds the kernel's main thread while it runs."""
+        """Whether it occupies the kernel's main thread while it runs."""
         self.stopped: str | None = None
-        """"cancelled" or "timed out" if it was stopped, as far as the kernel says so."""
+        """"cancelled" or "timed out" if it was stopped and the kernel reports it."""
 
     async def follow(
         self, listener: Listener, *, open_questions: Collection[int] = ()
     ) -> Result | None:
-        """Pass on what the call sends until it has a result or its open questions change.
+        """Pass messages to the listener until there is a result or the open questions change.
 
         Args:
-            listener: Takes progress and log messages.
-            open_questions: Numbers of the questions that the caller knows to be open.
+            listener: Receives progress and log messages.
+            open_questions: Numbers of the open questions that the caller knows.
 
         Returns:
             The result, or None if the open questions are not `open_questions`.
@@ -130,29 +130,29 @@ class RunningCall:
                 await self._news.wait()
 
     def _next_log(self) -> messages.Log:
-        """Return the next log message for the client, or one that says what was left out."""
+        """Return the next log message for the client, or a notice about dropped ones."""
         if not self._logs_left_out:
             return self._logs.popleft()
         text = (
-            f"{self._logs_left_out:,} log messages left out here: the client did not take them in "
+            f"{self._logs_left_out:,} log messages left out here: the client did not read them in "
             f"time, and only the newest {MAX_LOGS:,} are kept."
         )
         self._logs_left_out = 0
-        # With a level that the client wants: that of a message that is kept.
+        # Copies a kept message, whose level the client wants.
         return self._logs[0].model_copy(update={"logger": "mcp_notebook", "text": text})
 
     def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""
         if self.questions.pop(answer.question, None) is not None:
-            self._progress.clear()  # its message says that the call waits for the answer
+            self._progress.clear()  # its message says that the call waits for an answer
             self._send(answer)
             self._news.set()
 
     def become_task(self, owner: str) -> None:
-        """Let the call outlive this bridge, if it does not end before the kernel hears of it.
+        """Ask the kernel to turn the call into a task; ignored if it ends before.
 
         Args:
-            owner: Whose task it will be.
+            owner: The task's owner.
         """
         if not self._result.done():
             self._send(messages.KeepCall(id=self.id, keep=messages.Keep(owner=owner)))
@@ -160,7 +160,8 @@ class RunningCall:
     def cancel(self, reason: str) -> None:
         """Cancel the call unless it has ended or become a task that its client knows.
 
-        Does nothing if the bridge has done so already. If it has ended, nobody takes the result.
+        Does nothing the second time. If the call has ended, the kernel learns that nobody takes the
+        result.
         """
         if self._result.done():
             self.leave()
@@ -169,20 +170,20 @@ class RunningCall:
             self._send(messages.Cancel(id=self.id, reason=reason))
 
     def leave(self) -> None:
-        """Let the call go on without who waits for it, if it is kept and can; it is not stopped.
+        """Tell the kernel that nobody waits for the call any more, if it is kept; never stops it.
 
-        If it has ended, nobody has taken the result, which the same call gets then.
+        If it has ended, the kernel keeps the unread result for the same call.
         """
         if self.is_kept and not self._is_task_told and not self.is_cancelled:
             self.is_cancelled = True
             self._send(messages.LeaveCall(id=self.id))
 
     def cancel_on_error(self) -> AbstractContextManager[None]:
-        """Cancel the call if a block is left by an exception or a cancellation."""
+        """Return a block that cancels the call if an exception or a cancellation leaves it."""
         return _CancelOnError(self)
 
     def handle(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
-        """Take a message that the kernel sent about this call."""
+        """Handle a message from the kernel about this call."""
         match message:
             case messages.Returned():
                 self.missing_capability = message.lacks
@@ -209,7 +210,7 @@ class RunningCall:
             return
         if isinstance(outcome, KernelGone):
             self._result.set_exception(outcome)
-            self._result.exception()  # otherwise asyncio complains if nobody follows the call
+            self._result.exception()  # retrieved, or asyncio warns if nobody follows the call
         else:
             self._result.set_result(outcome)
         self._news.set()
@@ -218,7 +219,7 @@ class RunningCall:
 
 
 class _CancelOnError(AbstractContextManager[None]):
-    """Cancels a call if the block is left by an exception or a cancellation."""
+    """Cancels a call if an exception or a cancellation leaves the block."""
 
     def __init__(self, call: RunningCall) -> None:
         self._call = call

@@ -1,7 +1,7 @@
-"""The calls that wait or run in a kernel, and how one of them is stopped, without a lasting link.
+"""Lists and stops the calls in a kernel, without a lasting link.
 
-Runs on the event loop of whoever wants to know or to stop: a command, or a bridge. Each request is
-a conversation of its own with the kernel, which answers also while its main thread is busy.
+Runs on the event loop of a command or a bridge. Each request is a conversation of its own with the
+kernel, which answers even while its main thread is busy.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
 
 STOP_TIMEOUT = 10.0
-"""Seconds that a kernel has to say what became of a call; it has two for code that reacts to
-nothing."""
+"""Seconds that a kernel has to report the end of a call; it waits two for unresponsive code."""
 
 
 async def list_calls(record: Record) -> list[messages.CallInfo]:
@@ -32,7 +31,7 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
     """Stop a call, and wait until it has ended for its client.
 
     Args:
-        record: Of the kernel.
+        record: The kernel's record.
         number: The call's number in the kernel's log.
         reason: A sentence for the client that made the call.
 
@@ -43,16 +42,16 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
     try:
         if not greeting.welcome.stops_calls:
             raise LinkError(
-                f"The mcp-notebook in the kernel of {record.name!r} is older and cannot stop "
-                "calls for others. Interrupt the kernel, or upgrade it there and restart it."
+                f"The mcp-notebook in the kernel of {record.name!r} is too old to stop calls on "
+                "request. Interrupt the kernel, or upgrade mcp-notebook there and restart it."
             )
         greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason))
         async with asyncio.timeout(STOP_TIMEOUT):
             return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:
         raise LinkError(
-            f"The kernel of {record.name!r} did not say what became of the call ({error!r}). "
-            "`mcp-notebook call --stop` lists the calls that still run."
+            f"The kernel of {record.name!r} did not report whether the call ended ({error!r}). "
+            "`mcp-notebook call --stop` lists the calls that are still running."
         ) from None
     finally:
         greeting.connection.transport.close()
