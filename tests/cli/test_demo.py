@@ -2,6 +2,7 @@
 
 import nbformat
 import pytest
+from live import kernel_env
 from typer.testing import CliRunner
 
 from mcp_notebook.bridge.headless.notebook_trust import explain_distrust
@@ -22,11 +23,10 @@ def started(monkeypatch):
     return commands
 
 
-def test_the_copy_is_trusted_and_stays_as_it_is_when_it_is_there_already(
-    started, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
-    folder = tmp_path / "a folder"
+def test_the_copy_is_trusted_and_an_earlier_one_stays_as_it_is(started, home, monkeypatch):
+    for name, value in kernel_env(home).items():
+        monkeypatch.setenv(name, value)
+    folder = home / "a folder"
     assert run(str(folder)).exit_code == 0
     copy = folder / "demo.ipynb"
     assert any("%%mcp_tool" in cell.source for cell in nbformat.read(copy, as_version=4).cells)
