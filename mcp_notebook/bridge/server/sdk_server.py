@@ -19,7 +19,7 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities

@@ -25,7 +25,6 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
-from mcp_notebook.bridge.server.protocol.base64_text import Piece, expand
 from mcp_notebook.bridge.server.protocol.detached_arguments import (
     LARGE,
     MessageTooLarge,
@@ -34,6 +33,7 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import (
 )
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.errors import McpNotebookError

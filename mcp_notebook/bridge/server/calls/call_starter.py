@@ -7,20 +7,26 @@ call, or its refusal.
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
-from mcp_notebook.bridge.server.calls.gates import Gate, OtherAnswer, Room
-from mcp_notebook.bridge.server.calls.tool_call import ToolCall, identify_request
-from mcp_notebook.bridge.server.calls.trace_headers import describe_request, read_trace_headers
+from mcp_notebook.bridge.server.calls.gates import (
+    Gate,
+    OtherAnswer,
+    Room,
+    ToolCall,
+    identify_request,
+)
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
@@ -37,6 +43,15 @@ from mcp_notebook.errors import CallError, KernelGone
 
 _CANCELLED = "The call was cancelled before it was started."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
+_TRACE_FORMS = {
+    "traceparent": re.compile(
+        r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+    ),
+    "tracestate": re.compile(r"[ -~]{1,512}"),
+    "baggage": re.compile(r"[ -~]{1,8192}"),
+}
+"""The valid values of the W3C headers that say which trace a request belongs to. The lengths are
+those that every program has to pass on."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,7 @@ class CallStarter:
         headers = read_trace_headers(request)
         if self._tracer is None:
             return nullcontext(headers)
-        return self._tracer.open(start, headers, describe_request(request))
+        return self._tracer.open(start, headers, _describe_request(request))
 
     def note_refusal(self, call: ToolCall, error: BaseException) -> None:
         """Tell the observers that a call is not started, and why."""
@@ -258,3 +273,43 @@ def _measure(result: Result) -> int:
         elif isinstance(block, Image | Audio | Resource):
             size += len(block.data)
     return size
+
+
+# -- the trace -------------------------------------------------------------------------------------
+
+
+def read_trace_headers(request: ClientRequest) -> dict[str, str]:
+    """Return the trace that a request belongs to: W3C's Trace Context and Baggage, by header.
+
+    MCP has them in a request's ``_meta``; HTTP headers of these names are read as well. Malformed
+    values are ignored, as W3C says. Only printable ASCII passes, so that a tool can send the values
+    on as HTTP headers.
+    """
+    headers = _select_trace(request.meta)
+    if "traceparent" not in headers and request.headers is not None:
+        headers = _select_trace(request.headers) | headers
+    return headers
+
+
+def _describe_request(request: ClientRequest) -> dict[str, str]:
+    """Return a request's span attributes, as OpenTelemetry's conventions for MCP name them."""
+    attributes = {
+        "mcp.protocol.version": request.protocol_version,
+        "jsonrpc.request.id": str(request.id),
+        "network.transport": "pipe" if request.headers is None else "tcp",
+    }
+    session = (request.headers or {}).get("mcp-session-id")
+    return attributes if session is None else attributes | {"mcp.session.id": session}
+
+
+def _select_trace(values: Mapping[str, Any]) -> dict[str, str]:
+    if _TRACE_FORMS.keys().isdisjoint(values):
+        return {}
+    headers = {
+        name: value
+        for name, form in _TRACE_FORMS.items()
+        if isinstance(value := values.get(name), str) and form.fullmatch(value)
+    }
+    if "traceparent" not in headers:
+        headers.pop("tracestate", None)  # it means nothing alone
+    return headers

@@ -1,12 +1,14 @@
-"""The gates that a call passes before it may run: each lets it on, or says why not.
+"""A call on its way to the kernel, and the gates that it passes: each admits or refuses it.
 
-Runs on the bridge's event loop. `server` puts them in order; between them stands that of consent,
-which is a room of its own. Whether arguments are of the right type is left to the kernel.
+Runs on the bridge's event loop. `server` puts the gates in order; the one that asks for consent has
+a room of its own. The kernel checks the types of the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -18,7 +20,7 @@ from mcp_notebook.bridge.access.caller_limits import RateLimits, Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.calls.tool_call import ToolCall
+from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.json_spans import measure_value
@@ -39,6 +41,61 @@ START_PROGRESS_INTERVAL = 5.0
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
+
+
+@dataclass(frozen=True)
+class CallParams:
+    """The parameters of a ``tools/call``."""
+
+    name: str
+    """The tool's name in the client's request."""
+    arguments: dict[str, Any] | None = None
+    input_responses: Mapping[str, Any] | None = None
+    """The user's answers to questions of the same call, by key, as the SDK reads them."""
+    request_state: str | None = None
+    """What came with those questions."""
+
+
+@dataclass(eq=False)
+class ToolCall:
+    """A call that is about to be started; its gates fill in what they find out."""
+
+    request: ClientRequest
+    """Of whom and how."""
+    params: CallParams
+    """What the client has sent."""
+    arguments: dict[str, Any] | bytes
+    """The tool's arguments; if large, as the client's JSON."""
+    listener: Listener
+    """Takes what the call sends besides its result."""
+    found: CatalogEntry | None = None
+    """The tool, once it is known."""
+    keep: messages.Keep | None = None
+    """What lets the call outlive its client."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls."""
+        return self.request.caller
+
+    @property
+    def entry(self) -> CatalogEntry:
+        """The tool, which is known by now."""
+        assert self.found is not None
+        return self.found
+
+
+def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
+    """Return a short text that differs for requests that differ.
+
+    Args:
+        parts: Who asks for what.
+        arguments: The call's arguments; if large, as the client's JSON.
+    """
+    # What is large must not be taken for small arguments that contain its hash.
+    large = hashlib.sha256(arguments).hexdigest() if isinstance(arguments, bytes) else None
+    text = json.dumps([parts, large, None if large else arguments], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Gate(Protocol):

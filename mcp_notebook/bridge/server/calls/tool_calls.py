@@ -19,8 +19,7 @@ import anyio.to_thread
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
-from mcp_notebook.bridge.server.calls.gates import ToolGate
-from mcp_notebook.bridge.server.calls.tool_call import CallParams, ToolCall
+from mcp_notebook.bridge.server.calls.gates import CallParams, ToolCall, ToolGate
 from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult

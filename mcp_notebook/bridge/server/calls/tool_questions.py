@@ -24,7 +24,7 @@ import mcp_types as types
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
-from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,

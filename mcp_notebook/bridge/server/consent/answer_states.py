@@ -56,7 +56,7 @@ class AnswerStates:
         """Return a state for a question.
 
         Args:
-            request: Identifies the request: see `calls.tool_call.identify_request`.
+            request: Identifies the request: see `calls.gates.identify_request`.
             tool: Identifies the tool as it is.
             lifetime: Seconds until the state expires.
         """

@@ -24,7 +24,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
-from mcp_notebook.bridge.server.calls.tool_call import ToolCall, identify_request
+from mcp_notebook.bridge.server.calls.gates import ToolCall, identify_request
 from mcp_notebook.bridge.server.calls.tool_questions import CONSENT_STATE
 from mcp_notebook.bridge.server.consent.answer_states import AnswerStates
 from mcp_notebook.bridge.server.consent.policy import (

@@ -36,7 +36,7 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
     ProtocolError,
 )
 from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
-from mcp_notebook.bridge.server.protocol.versions import has_feature
+from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages, resource_uris

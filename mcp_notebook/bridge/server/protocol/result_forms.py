@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import mcp_types as types
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.bridge.server.protocol.versions import has_feature
+from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import resource_uris

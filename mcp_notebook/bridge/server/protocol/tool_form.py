@@ -1,4 +1,4 @@
-"""MCP's form of a tool, and whether MCP accepts it.
+"""MCP's form of a tool in each version of MCP, and whether MCP accepts it.
 
 Runs on the bridge's event loop, and in ``mcp-notebook list``. A tool whose description has a simple
 form, as nearly all have, is accepted without the SDK; all others are validated by its types.
@@ -7,18 +7,39 @@ form, as nearly all have, is accepted without the SDK; all others are validated 
 from typing import Any, cast
 
 import mcp_types as types
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    MODERN_PROTOCOL_VERSIONS,
+    is_version_at_least,
+)
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.server.protocol.versions import SINCE, has_feature
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
 
 VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 """The versions of MCP that clients may speak."""
+SINCE = {
+    "annotations": "2025-03-26",  # the title was one of them until it had a field of its own
+    "title": "2025-06-18",
+    "_meta": "2025-06-18",
+    "outputSchema": "2025-06-18",
+    "lastModified": "2025-06-18",
+    "resource_link": "2025-06-18",
+    "audio": "2025-03-26",
+    "icons": "2025-11-25",
+}
+"""The versions of MCP that introduced kinds of content and fields of tools, resources and results.
+
+They are removed for earlier versions here, because the SDK does not."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+def has_feature(protocol_version: str, feature: str) -> bool:
+    """Return whether a version of MCP has a feature that `SINCE` lists."""
+    return is_version_at_least(protocol_version, SINCE[feature])
 
 
 def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from enum import StrEnum
 import anyio
 from starlette.types import Receive, Send
 
-from mcp_notebook.bridge.server.protocol.base64_text import Piece, expand
 from mcp_notebook.bridge.server.protocol.client_sessions import EndReason
+from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, warn_of_event
 
 

@@ -1,26 +1,31 @@
-"""The answers to plain requests: found like all others, and written straight to JSON.
+"""Answers to plain requests, written straight to JSON, and the messages that precede them.
 
 Runs on the bridge's event loop. The SDK validates and converts an answer twice, and copies a
-picture three times on its way. Here, its bytes become base64 in the text that leaves.
+picture three times. Here, its bytes become base64 piece by piece, while the answer is sent.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
-from mcp_notebook.bridge.server.protocol.base64_text import Base64Text, Piece
 from mcp_notebook.bridge.server.protocol.client_profile import SERVER_INFO_META_KEY
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
+from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.protocol.result_forms import (
     choose_structured,
     make_block_forms,
@@ -42,7 +47,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
+SendMessage = Callable[[bytes], Awaitable[None]]
+"""Sends a client a JSON-RPC message."""
+_PIECE = 3 * 2**16
+"""Bytes that are encoded at a time; a multiple of three, so that the pieces can be joined. New
+memory for all of a picture would take as long as to encode it."""
 _COMPLETE: dict[str, Any] = {
     "ttlMs": 0,
     "cacheScope": "private",
@@ -50,6 +59,38 @@ _COMPLETE: dict[str, Any] = {
     "_meta": {SERVER_INFO_META_KEY: SERVER_INFO},
 }
 """What all lists and descriptions have since 2026-07-28."""
+
+
+class Base64Text:
+    """The base64 of some bytes.
+
+    Args:
+        data: The bytes.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return 4 * -(-len(self._data) // 3)
+
+    def __iter__(self) -> Iterator[bytes]:
+        view = memoryview(self._data)
+        for start in range(0, len(view), _PIECE):
+            yield b64encode(view[start : start + _PIECE])
+
+
+Piece: TypeAlias = bytes | Base64Text
+"""A part of an answer."""
+
+
+def expand(pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """Yield the bytes of an answer, each part when it is asked for."""
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            yield piece
+        else:
+            yield from piece
 
 
 @dataclass(frozen=True)
@@ -211,3 +252,95 @@ def _write_block(form: dict[str, Any]) -> list[Piece]:
             head = to_json(rest)[:-1] + b',"resource":' + to_json(resource)[:-1] + b',"blob":"'
             return [head, Base64Text(data), b'"}}']
     return [to_json(form)]
+
+
+# -- before the answer -----------------------------------------------------------------------------
+
+
+class PlainChannel:
+    """Progress, log messages and questions to the client of a plain request, before its answer.
+
+    Args:
+        send: Leads to the client.
+        progress_token: Identifies the request in notices of progress; None if it wants none.
+        session: That of a client that can be asked; None if it cannot.
+        request_id: The id of the request whose response carries questions to the client; None if
+            there is only one way to the client.
+    """
+
+    def __init__(
+        self,
+        send: SendMessage,
+        progress_token: int | str | None,
+        session: ClientSession | None = None,
+        request_id: int | str | None = None,
+    ) -> None:
+        self._send = send
+        self._progress_token = progress_token
+        self._session = session
+        self._request_id = request_id
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client can be sent requests."""
+        return self._session is not None
+
+    async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        """Have the client show its user a form; the SDK awaits what that does.
+
+        Raises:
+            ProtocolError: The client cannot be asked, or answers with an error.
+        """
+        if self._session is None:
+            raise ProtocolError(INVALID_REQUEST, "The client cannot be asked.")
+        connection = await self._session.find_connection()
+        # Only now: over stdio, the SDK may not have been loaded.
+        from mcp.server.session import ServerSession  # noqa: PLC0415
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415
+
+        outbound = cast("Any", _RequestOutbound(connection.outbound, self._request_id))
+        session = ServerSession(outbound, connection)
+        try:
+            return await session.elicit_form(form.message, form.requested_schema, self._request_id)
+        except MCPError as error:
+            raise ProtocolError(error.code, error.message, error.data) from error
+
+    async def send_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Send progress, if the client wants it."""
+        if self._progress_token is None:
+            return
+        params = {"progressToken": self._progress_token, "progress": progress}
+        params |= {} if total is None else {"total": total}
+        params |= {} if message is None else {"message": message}
+        await self._notify("notifications/progress", params)
+
+    async def send_log(self, level: str, logger: str | None, text: str) -> None:
+        """Send a log message."""
+        params = {"level": level, "data": text}
+        params |= {} if logger is None else {"logger": logger}
+        await self._notify("notifications/message", params)
+
+    async def _notify(self, method: str, params: dict[str, Any]) -> None:
+        await self._send(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
+
+
+class _RequestOutbound:
+    """Sends requests to a client within the response to one of the client's own requests.
+
+    Args:
+        outbound: The SDK's, of a session.
+        request_id: That of the client's request.
+    """
+
+    def __init__(self, outbound: Any, request_id: int | str | None) -> None:
+        self._outbound = outbound
+        self._request_id = request_id
+
+    async def send_raw_request(self, *request: Any) -> dict[str, Any]:
+        """Send a request, and return its result."""
+        answer: dict[str, Any] = await self._outbound.send_raw_request(
+            *request, _related_request_id=self._request_id
+        )
+        return answer

@@ -44,8 +44,12 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
-from mcp_notebook.bridge.transports.fast_path.plain_answers import Answer, PlainAnswers, write_error
-from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
+from mcp_notebook.bridge.transports.fast_path.plain_answers import (
+    Answer,
+    PlainAnswers,
+    PlainChannel,
+    write_error,
+)
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     PlainRequest,

@@ -19,7 +19,6 @@ import mcp_types as types
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.protocol.base64_text import Piece
 from mcp_notebook.bridge.server.protocol.client_profile import read_profile, select_reserved
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.client_sessions import (
@@ -29,8 +28,12 @@ from mcp_notebook.bridge.server.protocol.client_sessions import (
 )
 from mcp_notebook.bridge.server.protocol.protocol_error import CONNECTION_CLOSED, ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, write_error
-from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
+from mcp_notebook.bridge.transports.fast_path.plain_answers import (
+    Piece,
+    PlainAnswers,
+    PlainChannel,
+    write_error,
+)
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     DISCOVER,

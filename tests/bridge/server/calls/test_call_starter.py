@@ -18,7 +18,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import KernelChoice
-from mcp_notebook.bridge.server.calls.tool_call import identify_request
+from mcp_notebook.bridge.server.calls.gates import identify_request
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
 from mcp_notebook.content import Result

@@ -16,8 +16,7 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
-from mcp_notebook.bridge.server.calls.gates import SizeGate, StartGate
-from mcp_notebook.bridge.server.calls.tool_call import ToolCall
+from mcp_notebook.bridge.server.calls.gates import SizeGate, StartGate, ToolCall
 from mcp_notebook.bridge.server.protocol import json_spans
 from mcp_notebook.errors import InvalidArguments, KernelGone
 from mcp_notebook.settings.limits import Limits

@@ -11,7 +11,7 @@ from live import TIMEOUT
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server.calls import tool_questions
-from mcp_notebook.bridge.server.calls.tool_call import CallParams
+from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
 from mcp_notebook.bridge.server.protocol.client_profile import profile_from_sdk
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.calls.trace_headers import read_trace_headers
+from mcp_notebook.bridge.server.calls.call_starter import read_trace_headers
 from mcp_notebook.bridge.server.server import NotebookServer
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -7,7 +7,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_notebook.bridge.server.protocol.base64_text import Base64Text
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 from mcp_notebook.bridge.transports.fast_path.http_exchange import (
     RESPONSE_MOVES,
@@ -18,7 +17,7 @@ from mcp_notebook.bridge.transports.fast_path.http_exchange import (
     WorkMove,
     WorkState,
 )
-from mcp_notebook.bridge.transports.fast_path.plain_channel import PlainChannel
+from mcp_notebook.bridge.transports.fast_path.plain_answers import Base64Text, PlainChannel
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT
 
 pytestmark = pytest.mark.anyio

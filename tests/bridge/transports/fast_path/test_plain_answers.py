@@ -10,11 +10,10 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.runner import ServerRunner
 
 from mcp_notebook.bridge.server.declaration import SERVER_INFO
-from mcp_notebook.bridge.server.protocol.base64_text import expand
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS
-from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, write_error
+from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, expand, write_error
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 
 SERVER = Server(**SERVER_INFO)
