@@ -1418,7 +1418,7 @@ CHANGES = (
     ),
     Change(
         "bridge/telemetry/call_tracer.py",
-        "            del self._spans[start.id]  # never ended: it goes nowhere\n",
+        "            del self._spans[start.id]  # never ended, so never exported\n",
         "",
         _TRACER,
     ),

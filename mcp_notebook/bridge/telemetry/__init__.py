@@ -2,15 +2,15 @@
 
 Face:
 
-- `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which takes them.
+- `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which receives them.
 - `call_tracer.CallTracer`: the span of each call.
-- `metrics.Metrics`: the metrics of a bridge; `prometheus_page` shows them.
-- `audit_log`: takes what happens to calls and writes it down. `audit_records` makes a line of each
-  call; `audit_file` has the files that the lines are in. The command that shows the log uses both.
+- `metrics.Metrics`: the metrics of a bridge; `prometheus_page` exports them.
+- `audit_log`: the observer that writes the audit log. `audit_records` makes the line of each call;
+  `audit_file` writes and reads the files. The command that shows the log uses both.
 
-Threads: everything runs on the bridge's event loop, except the writing of the audit log
-(`audit_log`, `audit_file`), which has a thread of its own: a disk may hang.
+Threads: everything runs on the bridge's event loop, except writing the audit log (`audit_log`,
+`audit_file`), which has a thread of its own because a disk may hang.
 
-`server` reports what happens to each call; the observers here record it. Who a caller is and what
-it may do is the business of `access`.
+`server` reports the events of each call; the observers here record them. `access` identifies
+callers and decides what they may do.
 """

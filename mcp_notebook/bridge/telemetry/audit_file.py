@@ -2,12 +2,11 @@
 
 Writing runs on the audit log's thread. All bridges of a user write to the same log: a writer holds
 a lock, so that no line is torn and no two bridges rotate at once. Only a regular file that belongs
-to the user is written to, whatever has been put in its place. Nothing here waits for more than
-`LOCK_TIMEOUT`, except for a disk that hangs.
+to the user is ever written to. Nothing here waits longer than `LOCK_TIMEOUT`, unless a disk hangs.
 
 Reading (`AuditReader`) runs in the process of the command that shows the log: from the oldest line
-to the newest, then what is appended, across rotations. It changes nothing, takes no lock and never
-waits; bridges may write and rotate meanwhile.
+to the newest, then new lines, across rotations. It changes nothing, takes no lock and never waits;
+bridges may write and rotate meanwhile.
 """
 
 import errno
@@ -31,9 +30,9 @@ LOCK_TIMEOUT = 5.0
 """Seconds to wait for other bridges, which hold the lock for microseconds."""
 _LOCK_INTERVAL = 0.001
 _OPEN_FLAGS = (READ_FLAGS & ~os.O_RDONLY) | os.O_RDWR | os.O_CREAT
-"""As for reading: never blocks, and follows no symbolic link."""
+"""Like for reading: never blocks, and follows no symbolic link."""
 MAX_JOURNAL = 2**18
-"""Bytes from which a journal is rewritten without the calls that have ended."""
+"""Bytes from which a journal is rewritten without ended calls."""
 _JOURNAL_MARK = ".running-"
 _NEW_FLAGS = _OPEN_FLAGS | os.O_EXCL
 _CHUNK = 2**16
@@ -46,7 +45,7 @@ class AuditFile:
 
     Args:
         path: The log's path; it need not exist.
-        max_bytes: The greatest size of a file; a single longer line is written nevertheless.
+        max_bytes: The greatest size of a file; a single longer line is still written.
         old_files: The number of rotated files to keep.
     """
 
@@ -75,7 +74,7 @@ class AuditFile:
             os.close(descriptor)
 
     def append(self, lines: deque[bytes]) -> None:
-        """Append lines, and remove those that are written from the queue; needs the lock.
+        """Append lines, and remove written lines from the queue; the lock must be held.
 
         Raises:
             OSError: A line cannot be written; no part of it is in the file.
@@ -126,11 +125,11 @@ def name_old_file(path: Path, number: int) -> Path:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a regular file that belongs to the user and only the user can read.
+    """Open a regular file that belongs to the user, and make it private.
 
     Args:
         path: Its path.
-        flags: As for `os.open`.
+        flags: Like for `os.open`.
 
     Returns:
         The file descriptor.
@@ -182,7 +181,7 @@ def wait_for_lock(descriptor: int) -> None:
 def _try_lock(descriptor: int) -> bool:
     try:
         return lock_file(descriptor)
-    except OSError:  # the file system has no locks; most append a single write as a whole
+    except OSError:  # no locks on this file system; most of them append a single write atomically
         return True
 
 
@@ -220,19 +219,18 @@ def _ends_with_newline(descriptor: int, size: int) -> bool:
 
 
 class CallJournal:
-    """The journal of this bridge: the calls that are not in the audit log yet.
+    """This bridge's journal of the calls that are not in the audit log yet.
 
-    A call's line is written to the log some time after the call has ended. Until then the call is
-    in the journal, a file beside the log that the bridge keeps locked and removes when it ends. A
-    journal without a lock belongs to a bridge that was killed: the next bridge writes its calls to
-    the log.
+    A call's line is written to the log some time after the call has ended. Until then, the call is
+    in the journal, a file beside the log that the bridge keeps locked and deletes when it ends. An
+    unlocked journal belongs to a killed bridge: the next bridge writes its calls to the log.
 
     Each line is the record of a call that has begun or ended, or the id of a call that is in the
     log.
 
     Args:
-        log: The audit log. It must be locked while this is created: until the journal has its own
-            lock, it would be taken for one that was left behind.
+        log: The audit log. It must be locked while this object is created: until the journal is
+            locked, it looks like one that was left behind.
 
     Raises:
         OSError: The journal cannot be created.
@@ -252,12 +250,12 @@ class CallJournal:
     def update(
         self, news: Mapping[str, bytes], ended: Collection[str], unwritten: Mapping[str, bytes]
     ) -> None:
-        """Write what has changed.
+        """Write the changes.
 
         Args:
             news: The lines of calls that have begun or ended, by id.
-            ended: The ids of calls that are in the log now.
-            unwritten: The lines of all calls that are not, by id.
+            ended: The ids of calls that are now in the log.
+            unwritten: The lines of all calls that are not in the log, by id.
 
         Raises:
             OSError: The journal cannot be written; the next update rewrites it.
@@ -301,7 +299,7 @@ def find_journals(log: Path) -> Iterator[FoundJournal]:
     """Yield the journals of all bridges that write to an audit log.
 
     A journal that was left behind stays locked until the next one is requested. Unreadable journals
-    are left out.
+    are skipped.
     """
     for path in sorted(log.parent.glob(f"{log.name}{_JOURNAL_MARK}*")):
         try:
@@ -347,9 +345,9 @@ class AuditReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
-        """The file that is read now, oldest first."""
+        """The current file; files are read oldest first."""
         self._rest = b""
-        """The beginning of a line whose end has not been read."""
+        """The beginning of a line whose end has not been read yet."""
         self.damaged = 0
         """The number of lines that were skipped because they are not records."""
         self.has_gap = False
@@ -364,7 +362,7 @@ class AuditReader:
         while True:
             if self._descriptor is not None:
                 yield from self._read_file()
-            # Nothing is written to a rotated file, so it is complete.
+            # A rotated file is never written to, so it is complete.
             following = self._open_following()
             if following is None:
                 return
@@ -385,7 +383,7 @@ class AuditReader:
         assert self._descriptor is not None
         while chunk := os.read(self._descriptor, _CHUNK):
             *lines, rest = (self._rest + chunk).split(b"\n")
-            # The rest of a line that is too long counts as damaged.
+            # A line that is too long counts as damaged.
             self._rest = rest if len(rest) <= _MAX_LINE else b"?"
             for line in lines:
                 record = _parse(line)

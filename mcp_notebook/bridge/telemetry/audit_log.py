@@ -1,13 +1,13 @@
 """The audit log: one line for each call, including those that were refused or lost.
 
-`AuditLog` takes what happens to calls on the bridge's event loop and never waits. A thread of its
-own turns that into records (`audit_records`) and writes them to the file: a disk that is slow,
-full or gone stops no call. What cannot be written is kept in memory and tried again, and the user
-is told when that begins and when it ends. Calls that find no room in memory are counted, and a line
-of the log says how many.
+`AuditLog` receives the events of calls on the bridge's event loop and never waits. A thread of its
+own turns them into records (`audit_records`) and writes them to the file, so that a slow, full or
+missing disk stops no call. Lines that cannot be written are kept in memory and retried; the user
+is told when this begins and ends. Calls that do not fit into memory are counted, and a line of the
+log gives their number.
 
-While calls follow each other quickly, the thread takes what has come together in some milliseconds:
-one by one, they would cost half as much as the calls themselves.
+The thread writes the events of some milliseconds at once: writing them one by one would cost half
+as much as the calls themselves.
 """
 
 import logging
@@ -43,32 +43,32 @@ from mcp_notebook.settings.settings import ArgumentsInAudit, Settings
 logger = logging.getLogger(__name__)
 
 MAX_KEPT = 10_000
-"""Starts and ends of calls that are kept in memory while they cannot be written."""
+"""Items that are kept in memory while they cannot be written."""
 MAX_KEPT_BYTES = 32 * 2**20
-"""Bytes of these, about."""
+"""Approximate bytes of these items."""
 JOURNAL_INTERVAL = 0.005
 """Seconds between two writes to the journal."""
 END_DELAY = 0.05
-"""Seconds until a call that has ended is in the log."""
+"""Seconds until an ended call is written to the log."""
 RETRY_INTERVAL = 1.0
-"""Seconds between two attempts to write what could not be written."""
+"""Seconds between two attempts after a failed write."""
 CLOSE_LIMIT = 2.0
-"""Seconds that the end of a bridge waits for the last lines."""
+"""Seconds that a stopping bridge waits for the last lines."""
 _ID = re.compile(rb'"id":"([^"]+)"')
 _WEIGHT = 2_000
-"""Bytes of a record without its arguments, about."""
+"""Approximate bytes of a record without its arguments."""
 _LONG_BACKLOG = 200
-"""Items from which what is kept for a disk that is behind is made as small as it can be."""
+"""Number of waiting items from which items are reduced to their records to save memory."""
 
 
 class AuditItem:
-    """Something for the log, which is described when it is written.
+    """An item for the log, which is turned into a record when it is written.
 
     Args:
-        describe: Returns its record; on either thread.
+        describe: Returns its record; called on either thread.
         call_id: The id of the call; None if it has none.
-        is_running: It is a call that has not ended.
-        weight: Its size in memory in bytes, about.
+        is_running: Whether it is a call that has not ended.
+        weight: Its approximate size in memory, in bytes.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class AuditItem:
         self.weight = weight
 
     def describe(self) -> Record:
-        """Return what is to be written."""
+        """Return the record."""
         describe = self._describe
         if describe is not None:
-            self._record, self._describe = describe(), None  # what it refers to may be large
+            self._record, self._describe = describe(), None  # the closure may hold large objects
         return self._record
 
 
@@ -97,7 +97,7 @@ class AuditWriter:
     """Writes the audit log.
 
     The loop's thread and the writing thread share the deques `_items` and `_forgotten` and the
-    event, which are safe, and counters that only one of them changes.
+    event, which are thread-safe, and counters that only one of them changes.
 
     Args:
         file: The log.
@@ -106,45 +106,45 @@ class AuditWriter:
     def __init__(self, file: AuditFile) -> None:
         self._file = file
         self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
-        # Of the loop's thread, until the next comment.
+        # Owned by the loop's thread:
         self._put = 0
         self._put_bytes = 0
         self._missing = 0
-        """Calls that there was no room for."""
+        """The number of calls that did not fit into memory."""
         self._forgotten: deque[str] = deque()
-        """The ids of these."""
+        """Their ids."""
         self._items: deque[AuditItem] = deque()
         self._has_news = threading.Event()
         self._is_closed = False
-        # Of the writing thread.
+        # Owned by the writing thread:
         self._received = self._received_bytes = 0
         self._done = self._done_bytes = 0
         self._lines: deque[bytes] = deque()
-        """What is not in the log yet."""
+        """Lines that are not in the log yet."""
         self._journal: CallJournal | None = None
         self._news: dict[str, bytes] = {}
-        """What the journal does not have yet: the lines of calls by id."""
+        """Lines of calls that are not in the journal yet, by id."""
         self._unwritten: dict[str, bytes] = {}
-        """What it has, and the log has not."""
+        """Lines that are in the journal but not in the log, by id."""
         self._ended: set[str] = set()
-        """The ids of the calls in these two that have ended: the log gets them next."""
+        """The ids of ended calls in these two, which are written to the log next."""
         self._write_at: float | None = None
         """When to write `_lines`, if there are any."""
         self._told_missing = 0
         self._retry_at: float | None = None
-        """When to try again, if the last attempt has failed."""
+        """When to try again after a failed attempt."""
 
     @property
     def backlog(self) -> int:
-        """What has not been written."""
+        """The number of items that have not been written."""
         return self._put - self._done
 
     def start(self) -> None:
-        """Start to write; if that is not possible, the user is told soon."""
+        """Start writing; the user is soon told if that fails."""
         self._thread.start()
 
     def put(self, item: AuditItem) -> None:
-        """Take something for the log."""
+        """Queue an item for the log."""
         if (
             self._put - self._done < MAX_KEPT
             and self._put_bytes - self._done_bytes + item.weight <= MAX_KEPT_BYTES
@@ -159,10 +159,10 @@ class AuditWriter:
                 self._forgotten.append(item.call_id)
             self._missing += 1
             if self._missing == self._told_missing + 1:
-                self._tell("is not written in time: from now on, calls are missing in it.")
+                self._tell("is not written in time: from now on, it lacks calls.")
 
     def close(self) -> None:
-        """Write what is left, but wait no longer than `CLOSE_LIMIT`."""
+        """Write the remaining lines, for `CLOSE_LIMIT` at most."""
         self._is_closed = True
         self._has_news.set()
         self._thread.join(CLOSE_LIMIT)
@@ -176,7 +176,7 @@ class AuditWriter:
     # -- the writing thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self._try_to_write()  # whatever is wrong is told now, and not at the first call
+        self._try_to_write()  # report problems now, not at the first call
         is_closed = False
         while not is_closed:
             self._wait()
@@ -207,7 +207,7 @@ class AuditWriter:
             self._received_bytes += item.weight
             call_id = item.call_id
             if item.is_running and call_id in ended:
-                continue  # what its end says is enough
+                continue  # its end contains everything
             line = encode(item.describe())
             if call_id is not None:
                 self._news[call_id] = line
@@ -221,7 +221,7 @@ class AuditWriter:
             self._write_at = min(self._write_at or math.inf, time.monotonic() + delay)
 
     def _try_to_write(self) -> None:
-        # What is missing is written when there is room again for everything.
+        # Missing calls are reported once the queue is empty.
         missing = self._told_missing if self._items else self._missing
         while self._forgotten:
             self._ended.add(self._forgotten.popleft())
@@ -233,13 +233,13 @@ class AuditWriter:
         except OSError as error:
             if self._retry_at is None:
                 self._tell(
-                    f"cannot be written: {explain_problem(error)}. Calls go on, and what is to be "
-                    f"written about them is kept in memory, up to {MAX_KEPT:,} lines."
+                    f"cannot be written: {explain_problem(error)}. Calls continue, and their lines "
+                    f"are kept in memory, up to {MAX_KEPT:,}."
                 )
             self._retry_at = time.monotonic() + RETRY_INTERVAL
             return
         if missing > self._told_missing:
-            self._tell(f"is written again; missing in it: {missing - self._told_missing:,} calls.")
+            self._tell(f"is written again; it lacks {missing - self._told_missing:,} calls.")
         elif self._retry_at is not None:
             self._tell("is written again; no call is missing.")
         self._retry_at = self._write_at = None
@@ -256,7 +256,7 @@ class AuditWriter:
         )
 
     def _write_journal(self) -> None:
-        """Write to the journal what the log does not get at once.
+        """Write the new lines of calls to the journal.
 
         Raises:
             OSError: That is not possible.
@@ -271,10 +271,10 @@ class AuditWriter:
         self._journal.update(news, (), self._unwritten)
 
     def _write_log(self, missing: int) -> None:
-        """Write all lines to the log, and that they are there to the journal.
+        """Write all lines to the log, and note that in the journal.
 
         Raises:
-            OSError: That is not possible, or not for all of them.
+            OSError: Some lines cannot be written.
         """
         assert self._journal is not None
         with self._file.lock():
@@ -287,11 +287,11 @@ class AuditWriter:
         self._journal.update({}, ended, self._unwritten)
 
     def _take_over(self) -> None:
-        """Write to the log what bridges that were killed have left."""
+        """Write the calls of killed bridges to the log."""
         for journal in find_journals(self._file.path):
             if not journal.is_left_behind:
                 continue
-            # The bridge may have been killed between the log and the journal.
+            # The bridge may have been killed between writing the log and the journal.
             matches = [_ID.search(line) for line in self._file.read().split(b"}\n")]
             ids = {match[1].decode() for match in matches if match}
             records = [record for record in journal.calls if record["id"] not in ids]
@@ -300,11 +300,11 @@ class AuditWriter:
 
 
 class AuditLog:
-    """Takes what happens to calls, for the log.
+    """Queues the events of calls for the log; a `CallObserver`.
 
     Args:
-        writer: Writes it.
-        arguments: What is written of the arguments.
+        writer: Writes the log.
+        arguments: How arguments are recorded.
     """
 
     def __init__(self, writer: AuditWriter, arguments: ArgumentsInAudit) -> None:
@@ -312,10 +312,10 @@ class AuditLog:
         self._arguments = arguments
         self._schemas = PlainSchemas()
         self._running: dict[str, AuditItem] = {}
-        """The starts of the calls that run, by id."""
+        """The starts of running calls, by id."""
 
     def note_start(self, start: CallStart) -> None:
-        """Take the start of a call."""
+        """Queue the start of a call."""
         item = AuditItem(
             partial(describe_start, start, self._arguments, self._schemas),
             call_id=start.id,
@@ -325,17 +325,17 @@ class AuditLog:
         self._put(item, _measure(start.arguments))
 
     def note_end(self, end: CallEnd) -> None:
-        """Take the end of a call that was started."""
+        """Queue the end of a call that was started."""
         start = self._running.pop(end.start.id)
         self._put(AuditItem(lambda: describe_end(start.describe(), end), call_id=end.start.id))
 
     def note_refusal(self, refusal: CallRefusal) -> None:
-        """Take a call that was refused."""
+        """Queue a call that was refused."""
         item = AuditItem(partial(describe_refusal, refusal, self._arguments))
         self._put(item, _measure(refusal.arguments))
 
     def note_request(self, address: str, reason: str, count: int) -> None:
-        """Take requests that were refused before anybody knew what they asked for.
+        """Queue requests that were refused before their content was read.
 
         Args:
             address: Where they came from.
@@ -346,7 +346,7 @@ class AuditLog:
 
     def _put(self, item: AuditItem, size: int = 0) -> None:
         if self._writer.backlog > _LONG_BACKLOG:
-            record = item.describe()  # and forget the arguments, whose size is not known before
+            record = item.describe()  # drops the arguments, whose size is only known now
             if "arguments" in record:
                 size = record["arguments_size"]
         item.weight = _WEIGHT + size
@@ -355,7 +355,7 @@ class AuditLog:
 
 @contextmanager
 def write_audit_log(settings: Settings) -> Iterator[tuple[AuditLog, ...]]:
-    """Write the audit log for the length of the block; yields none if it is turned off."""
+    """Write the audit log during the block; yields an empty tuple if it is turned off."""
     if not settings.audit:
         yield ()
         return
@@ -373,5 +373,5 @@ def write_audit_log(settings: Settings) -> Iterator[tuple[AuditLog, ...]]:
 
 
 def _measure(arguments: object) -> int:
-    """Return the bytes of large arguments, which wait for their hash."""
+    """Return the size of large arguments, which are kept until they are hashed."""
     return len(arguments) if isinstance(arguments, bytes) else 0

@@ -1,9 +1,9 @@
-"""What the audit log says about a call: one JSON object on a line of ASCII.
+"""The records of the audit log: one JSON object per line, in ASCII.
 
-Runs on the thread that writes, and on the event loop while that one is behind; pure. Control
-characters, direction marks and lone surrogates are escaped, as JSON can: whoever shows the log's
-lines as they are shows nothing to a terminal but text. What clients choose is cut to a bounded
-length, and secrets (`redaction`) are not in it.
+Runs on the writing thread, and on the event loop while that thread is behind; pure. Control
+characters, direction marks and lone surrogates are JSON escapes, so that the lines are safe to
+print on a terminal. Texts that clients choose are cut to a bounded length, and secrets are masked
+(`redaction`).
 """
 
 import json
@@ -28,20 +28,20 @@ MAX_NAME = 200
 MAX_ERROR = 500
 """Characters of an error."""
 MAX_ARGUMENTS = 2**14
-"""Characters of the arguments' JSON; of longer ones there is the hash only."""
+"""Characters of the arguments' JSON; longer arguments are only hashed."""
 MAX_SCHEMAS = 256
 """Size of the cache of schemas that mark no argument as secret."""
 _ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 """Sorted, so that equal arguments have equal hashes."""
 _LONG = 2**10
-"""Characters of a text that is worth a closer look."""
+"""Characters from which a text is written separately."""
 _LARGE = 2**53
 """From this integer on, libraries may write numbers differently."""
 _LOST = "The bridge was killed before it could write down how the call ended."
 
 
 class LargeHash:
-    """The hash of large arguments, which is computed when it is written.
+    """The hash of large arguments, computed when the record is written.
 
     Args:
         arguments: The client's JSON.
@@ -52,7 +52,7 @@ class LargeHash:
 
     @cached_property
     def text(self) -> str:
-        """The hash; for the thread that writes."""
+        """The hash; only for the writing thread."""
         assert self._arguments is not None
         digest = sha256(self._arguments).hexdigest()
         self._arguments = None
@@ -60,17 +60,17 @@ class LargeHash:
 
 
 class PlainSchemas:
-    """Remembers input schemas that mark no secret, so that they are searched once.
+    """A cache of input schemas that mark no secret, so that they are searched only once.
 
-    Both threads may ask.
+    Both threads may use it.
     """
 
     def __init__(self) -> None:
         self._schemas: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        """By their ids, which no others have as long as they are here."""
+        """By `id`, which no other object can have while the schema is here."""
 
     def has_secrets(self, schema: dict[str, Any]) -> bool:
-        """Tell whether a schema marks anything as a secret."""
+        """Return whether a schema marks anything as a secret."""
         if self._schemas.get(id(schema)) is schema:
             return False
         if has_secrets(schema, schema):
@@ -84,12 +84,12 @@ class PlainSchemas:
 def describe_start(
     start: CallStart, mode: ArgumentsInAudit, schemas: PlainSchemas | None = None
 ) -> Record:
-    """Return the record of a call that runs.
+    """Return the record of a running call.
 
     Args:
         start: The call.
-        mode: What is written of its arguments.
-        schemas: Remembers what is known of schemas.
+        mode: How its arguments are recorded.
+        schemas: The cache of schemas without secrets.
     """
     return {
         "time": format_time(start.at),
@@ -114,7 +114,7 @@ def describe_end(record: Record, end: CallEnd) -> Record:
     """Return the record of a call that has ended.
 
     Args:
-        record: That of its start.
+        record: The record of its start.
         end: How it ended.
     """
     ended = {**record, "outcome": end.outcome, "seconds": round(end.seconds, 6)}
@@ -132,7 +132,7 @@ def describe_end(record: Record, end: CallEnd) -> Record:
 
 
 def complete(record: Record) -> Record:
-    """Return the record of a call of a bridge that was killed, given the last that is known."""
+    """Return the final record of a killed bridge's call, given its last known record."""
     if record.get("outcome") != "running":
         return record
     return record | {"outcome": "lost", "error": _LOST}
@@ -168,7 +168,7 @@ def _describe_caller(call: CallStart | CallRefusal) -> Record:
 
 
 def describe_request(at: float, address: str, reason: str, count: int) -> Record:
-    """Return the record of requests that were refused before they were calls of anybody."""
+    """Return the record of requests that were refused before their content was read."""
     return {
         "time": format_time(at),
         "kind": "request",
@@ -180,7 +180,7 @@ def describe_request(at: float, address: str, reason: str, count: int) -> Record
 
 
 def describe_gap(at: float, missing: int) -> Record:
-    """Return the record that stands for lines that could not be written."""
+    """Return the record that replaces lines that could not be written."""
     return {"time": format_time(at), "kind": "gap", "missing": missing}
 
 
@@ -188,15 +188,15 @@ def encode(record: Record) -> bytes:
     """Return a record as a line."""
     try:
         line = to_json(record, fallback=_get_hash)
-        if not line.isascii():  # seldom, and it takes longer
+        if not line.isascii():  # rare, and slower
             line = to_json(record, ensure_ascii=True, fallback=_get_hash)
-    except ValueError:  # there is a lone surrogate in it
+    except ValueError:  # it contains a lone surrogate
         line = json.dumps(record, separators=(",", ":"), default=_get_hash).encode("ascii")
-    return line.replace(b"\x7f", b"\\u007f") + b"\n"  # the one control character that JSON may have
+    return line.replace(b"\x7f", b"\\u007f") + b"\n"  # JSON leaves only DEL unescaped
 
 
 def format_time(at: float) -> str:
-    """Return a time as in ISO 8601, in UTC."""
+    """Return a time in ISO 8601 format, in UTC."""
     seconds, microseconds = divmod(round(at * 1e6), 1_000_000)
     return f"{_format_second(seconds)}.{microseconds // 1_000:03}Z"
 
@@ -227,8 +227,8 @@ def _describe_arguments(
         if isinstance(arguments, bytes):
             return _describe_large(arguments, mode)
         return _describe_small(arguments, mode, may_have_escapes=may_have_escapes)
-    except Exception as error:  # noqa: BLE001 - whatever a client sends, its call has a line
-        # An integer of too many digits, for example.
+    except Exception as error:  # noqa: BLE001 - every call gets a line, whatever its client sends
+        # For example, an integer with too many digits.
         return {"arguments_problem": type(error).__name__}
 
 
@@ -256,7 +256,7 @@ def _describe_small(
 
 
 def _write_arguments(arguments: dict[str, Any], *, may_have_escapes: bool) -> Iterator[bytes]:
-    """Yield the arguments' JSON in pieces: together, a long text would be copied once more."""
+    """Yield the arguments' JSON in pieces, which saves a copy of long texts."""
     if all(map(_is_plain, arguments)) and all(map(_is_plain, arguments.values())):
         yield to_json(dict(sorted(arguments.items())))
         return
@@ -272,9 +272,8 @@ def _write_arguments(arguments: dict[str, Any], *, may_have_escapes: bool) -> It
 
 
 def _write_value(value: Any, *, may_have_escapes: bool = True) -> Sequence[bytes]:
-    # All three write the same, but for DEL. json takes eight times as long as pydantic, and stops
-    # the bridge meanwhile; to ask of each character whether it needs an escape takes longer than
-    # the hash.
+    # All three ways write the same, except for DEL. json takes eight times as long as pydantic, and
+    # blocks the bridge meanwhile; checking each character for escapes takes longer than hashing.
     if type(value) is str and len(value) >= _LONG and value.isascii() and "\x7f" not in value:
         if not may_have_escapes:
             return b'"', value.encode("ascii"), b'"'
@@ -283,7 +282,7 @@ def _write_value(value: Any, *, may_have_escapes: bool = True) -> Sequence[bytes
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether pydantic, which is faster, writes a small value exactly as `json` does."""
+    """Return whether pydantic, which is faster, writes a small value exactly like `json`."""
     if type(value) is str:
         return len(value) < _LONG and value.isascii() and "\x7f" not in value
     return value is None or type(value) is bool or (type(value) is int and abs(value) < _LARGE)

@@ -1,4 +1,4 @@
-"""What happens to a call, as it is reported to those who write it down or count it.
+"""The events of a call, for the observers that log, count and trace calls.
 
 Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
 refusal and nothing else.
@@ -24,9 +24,9 @@ class CallStart:
     caller: str
     """The name of the caller: see `access.caller.Caller`."""
     alias: str = ""
-    """What people call it."""
+    """The caller's name for people."""
     client: str
-    """Name and version of the client's program, as it says; empty if it does not say."""
+    """The name and version that the client's program reports; may be empty."""
     kernel: str
     """The id of the kernel's record."""
     notebook: str
@@ -36,10 +36,10 @@ class CallStart:
     arguments: dict[str, Any] | bytes
     """The arguments; if large, as the client's JSON."""
     input_schema: dict[str, Any]
-    """The tool's, which says what is secret."""
+    """The tool's input schema, which marks secrets."""
     may_have_escapes: bool = True
-    """Whether texts in the arguments may have characters that JSON escapes; non-ASCII
-    characters are checked separately."""
+    """Whether texts in the arguments may contain characters that JSON escapes; non-ASCII characters
+    are checked separately."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +51,16 @@ class CallEnd:
     seconds: float
     """From the start to the end, as the bridge measures it."""
     queue_seconds: float | None = None
-    """How long it waited for its turn in the kernel; None: nobody says, as the kernel has an older
-    version or is gone."""
+    """How long it waited for its turn in the kernel; None if the kernel is gone or too old to
+    report it."""
     run_seconds: float | None = None
-    """How long it ran then; waiting for an executor's worker or for an answer is part of it."""
+    """How long it then ran, including waits for an executor's worker or for an answer."""
     error: str | None = None
     """The error's text; None if there is none."""
     size: int = 0
-    """Characters and bytes of all content blocks."""
+    """Characters and bytes of all content blocks together."""
     task: str | None = None
-    """The id of the task that it became; its result went to whoever asked for that."""
+    """The id of the task that it became; the result went to those who requested it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,28 +75,28 @@ class CallRefusal:
     tool: str
     """The tool's name in its kernel; if none was found, the name in the client's request."""
     reason: str
-    """Why, as the client is told."""
+    """The error that the client gets."""
     kernel: str | None = None
     """The id of the kernel's record; None if no tool was found."""
     notebook: str | None = None
     """The notebook's part of the tool's full name."""
     arguments: dict[str, Any] | bytes | None = None
-    """As those of a `CallStart`; None if no tool was found."""
+    """As in `CallStart`; None if no tool was found."""
     input_schema: dict[str, Any] = field(default_factory=dict)
-    """The tool's, which says what is secret."""
+    """As in `CallStart`."""
 
 
 class CallObserver(Protocol):
-    """Takes what happens to calls. It must not wait, and not raise."""
+    """Receives the events of calls. Its methods must neither wait nor raise."""
 
     def note_start(self, start: CallStart) -> None:
-        """Take the start of a call."""
+        """Note the start of a call."""
 
     def note_end(self, end: CallEnd) -> None:
-        """Take the end of a call that was started."""
+        """Note the end of a call that was started."""
 
     def note_refusal(self, refusal: CallRefusal) -> None:
-        """Take a call that was refused."""
+        """Note a call that was refused."""
 
 
 class CallObservers:

@@ -2,8 +2,7 @@
 
 Runs on the bridge's event loop, and only where calls are traced: the provider's own thread sends
 the spans (`span_export`). The span begins when the call is sent to its kernel and ends with its
-result, also if its client asks in several requests. What the kernel does is below it, in spans of
-its own.
+result, even if its client needs several requests. The kernel's own spans are its children.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,32 +27,32 @@ _ERROR_TYPES = {
 
 
 class CallTracer:
-    """Makes the spans; a `CallObserver`.
+    """Creates the spans; a `CallObserver`.
 
-    Neither arguments nor results are in them, and no text of an error, which may quote both.
+    Spans contain no arguments, results or error texts, which may quote both.
 
     Args:
-        provider: Takes them.
+        provider: Receives the spans.
     """
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._tracer = provider.get_tracer("mcp_notebook", __version__)
         self._spans: dict[str, Span] = {}
-        """Those of open calls, by the call's id."""
+        """The spans of open calls, by call id."""
 
     @contextmanager
     def open(
         self, start: CallStart, trace: Mapping[str, str], request: Mapping[str, str]
     ) -> Iterator[dict[str, str]]:
-        """Begin the span of a call that is started in the block, unless the block fails.
+        """Begin the span of a call that is started in the block; discard it if the block fails.
 
         Args:
             start: The call.
-            trace: The trace that the client says, as W3C's headers.
-            request: More attributes: of the client's request.
+            trace: The client's trace, as W3C's headers.
+            request: More attributes, from the client's request.
 
         Returns:
-            The trace that the call belongs to in its kernel, as W3C's headers.
+            The trace context for the kernel, as W3C's headers.
         """
         from opentelemetry.trace import SpanKind, set_span_in_context  # noqa: PLC0415
         from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
@@ -82,7 +81,7 @@ class CallTracer:
         try:
             yield headers
         except BaseException:
-            del self._spans[start.id]  # never ended: it goes nowhere
+            del self._spans[start.id]  # never ended, so never exported
             raise
 
     def note_start(self, start: CallStart) -> None:

@@ -1,7 +1,7 @@
-"""The numbers of one bridge: its calls by tool and how they ended, their times, and what is open.
+"""The metrics of one bridge: calls by tool and outcome, their durations, and open calls.
 
-Runs on the bridge's event loop; pure. Counting is always on, as it takes a microsecond a call; the
-page that shows the numbers is made by `prometheus_page`.
+Runs on the bridge's event loop; pure. Counting is always on, as it takes a microsecond per call;
+`prometheus_page` exports the metrics.
 """
 
 from bisect import bisect_left
@@ -13,10 +13,10 @@ from typing import TypeAlias
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Upper bounds in seconds: those of OpenTelemetry's conventions for the time of MCP requests."""
+"""Upper bounds in seconds, from OpenTelemetry's conventions for the duration of MCP requests."""
 MAX_TOOLS = 200
-"""Tools with numbers of their own; those that come later are counted together. Notebooks come and
-go, and so do their tools: the page must not grow for as long as the bridge runs."""
+"""Tools that are counted separately; later tools are counted together. Notebooks come and go with
+their tools, and the page must not grow without bound."""
 OTHER = ("", "")
 """Notebook and tool of calls that are counted together."""
 
@@ -26,34 +26,34 @@ ToolKey: TypeAlias = tuple[str, str]
 
 @dataclass(eq=False)
 class Histogram:
-    """How often a time was at most so long."""
+    """Counts durations by the buckets in `BUCKETS`."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    """Times up to each bound, but above the one before; the last are above all bounds."""
+    """The count of each bucket; the last one has no upper bound."""
     total: float = 0.0
-    """The sum of all times, in seconds."""
+    """The sum of all durations, in seconds."""
 
     def add(self, seconds: float) -> None:
-        """Count a time."""
+        """Count a duration."""
         self.counts[bisect_left(BUCKETS, seconds)] += 1
         self.total += seconds
 
 
 @dataclass(eq=False)
 class ToolNumbers:
-    """The numbers of one tool."""
+    """The metrics of one tool."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    """Calls by how they ended."""
+    """Calls by outcome."""
     seconds: Histogram = field(default_factory=Histogram)
     """From the start of a call to its end, as the bridge measures it."""
     queue_seconds: Histogram = field(default_factory=Histogram)
-    """How long its calls waited for their turn, as far as the kernel says."""
+    """How long its calls waited for their turn, if the kernel reports it."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number that somebody else keeps."""
+    """A metric whose value another object holds."""
 
     name: str
     about: str
@@ -62,16 +62,16 @@ class Reading:
 
 
 class Metrics:
-    """Counts what happens to calls; a `CallObserver`."""
+    """Counts calls; a `CallObserver`."""
 
     def __init__(self) -> None:
         self.tools: dict[ToolKey, ToolNumbers] = {}
-        """Only tools that exist are here: clients make up names."""
+        """Only existing tools are counted: clients make up names."""
         self.open_calls: dict[str, int] = {}
-        """Calls that run or wait now, by notebook; no notebook without any."""
+        """Open calls by notebook, without zeros."""
         self.refused_calls = 0
         self.readings: list[Reading] = []
-        """Read when the page is made."""
+        """Read when the page is rendered."""
 
     def note_start(self, start: CallStart) -> None:
         """Count an open call."""
@@ -89,7 +89,7 @@ class Metrics:
         if end.queue_seconds is not None:
             numbers.queue_seconds.add(end.queue_seconds)
 
-    def note_refusal(self, refusal: CallRefusal) -> None:  # noqa: ARG002 - what a client wrote
+    def note_refusal(self, refusal: CallRefusal) -> None:  # noqa: ARG002 - a client chose its texts
         """Count a refused call."""
         self.refused_calls += 1
 

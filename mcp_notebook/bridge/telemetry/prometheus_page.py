@@ -1,7 +1,7 @@
-"""The numbers of a bridge as Prometheus reads them; the only module that knows prometheus_client.
+"""The metrics page for Prometheus; the only module that imports prometheus_client.
 
-Runs on the bridge's event loop, as whoever counts does; the library, which takes a tenth of a
-second to load, is loaded in a thread.
+Runs on the bridge's event loop, where the metrics are counted. A thread imports the library, which
+takes a tenth of a second.
 """
 
 import itertools
@@ -24,17 +24,17 @@ def load_library() -> None:
         MissingLibrary: It is not installed.
     """
     try:
-        import prometheus_client.core  # noqa: F401, PLC0415 - slow, and only whoever scrapes needs it
+        import prometheus_client.core  # noqa: F401, PLC0415 - slow, and needed only for scraping
     except ImportError as error:
         raise MissingLibrary("The metrics need", "prometheus_client", "observability") from error
 
 
 def render(metrics: Metrics, accept: str) -> tuple[bytes, str]:
-    """Return the page and its content type; `load_library` comes first.
+    """Return the page and its content type; call `load_library` first.
 
     Args:
-        metrics: The numbers.
-        accept: The request's header, which chooses between Prometheus' text and OpenMetrics.
+        metrics: The metrics.
+        accept: The `Accept` header, which selects Prometheus' text format or OpenMetrics.
     """
     from prometheus_client import CollectorRegistry, ProcessCollector  # noqa: PLC0415
     from prometheus_client.exposition import choose_encoder  # noqa: PLC0415

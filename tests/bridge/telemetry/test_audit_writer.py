@@ -106,12 +106,12 @@ def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeyp
                 writer.put(_end(number))
             writer.put(_end("early"))
             (told,) = caplog.messages
-            assert told.endswith("from now on, calls are missing in it.")
+            assert told.endswith("from now on, it lacks calls.")
         _wait_until(lambda: writer._missing == writer._told_missing)
         assert [journal.calls for journal in find_journals(file.path)] == [()]
     gaps = [line["missing"] for line in _lines(file) if line["kind"] == "gap"]
     assert sum(gaps) == 31 - (len(_lines(file)) - len(gaps)) >= 20
-    told = [f"is written again; missing in it: {gap} calls." for gap in gaps]
+    told = [f"is written again; it lacks {gap} calls." for gap in gaps]
     assert [message.partition(".jsonl ")[2] for message in caplog.messages[1:]] == told
 
 
