@@ -1,7 +1,7 @@
-"""Whether an address may be served as it is: with TLS, for this machine only, or if one insists.
+"""Checks that connections from other machines are encrypted, or explicitly allowed not to be.
 
-Runs on the bridge's main thread before it listens. Without TLS, everybody on the way to another
-machine reads the token and all that the tools return. uvicorn does the encrypting (`http`).
+Runs on the bridge's main thread before it listens. Without TLS, anyone on the network path can read
+the token and all results. uvicorn does the encryption (`http`).
 """
 
 import ssl
@@ -16,19 +16,19 @@ _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared only
 
 
 def check_encryption(settings: Settings) -> None:
-    """Check that what goes to other machines is encrypted, and that the certificate can be used.
+    """Check that connections from other machines are encrypted, and that the certificate is usable.
 
     Raises:
-        SettingsError: It is not, and nobody has said that it need not be; or it cannot be.
+        SettingsError: Encryption is neither set up nor waived, or the certificate is unusable.
     """
     if settings.certfile is None:
         if settings.keyfile is not None:
-            raise SettingsError("--keyfile needs --certfile: name the certificate of the key, too.")
+            raise SettingsError("--keyfile needs --certfile: add the certificate of the key.")
         if not is_loopback(settings.host) and not settings.insecure:
             raise SettingsError(
-                f"With --host {settings.host}, other machines can connect, and everybody on the "
-                "way reads the token and all results. Encrypt with --certfile and --keyfile, or "
-                "add --insecure if something else encrypts, such as a proxy or a tunnel."
+                f"With --host {settings.host}, other machines can connect, and anyone on the "
+                "network path can read the token and all results. Add --certfile and --keyfile, or "
+                "--insecure if a proxy or a tunnel encrypts the connection."
             )
         return
     for file in filter(None, (settings.certfile, settings.keyfile)):
@@ -39,7 +39,7 @@ def check_encryption(settings: Settings) -> None:
                 f"The file {file} cannot be read: {error.strerror}. Check --certfile and --keyfile."
             ) from None
     try:
-        # A password would be asked for in the terminal.
+        # Without `password`, OpenSSL would ask for one in the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
             settings.certfile, settings.keyfile, password=lambda: b""
         )
@@ -48,12 +48,12 @@ def check_encryption(settings: Settings) -> None:
         reason = getattr(error, "reason", None) or "it is not in PEM format"
         raise SettingsError(
             f"The certificate {files} cannot be used: {reason}. Check --certfile and --keyfile: "
-            "both are PEM files, of one certificate and its key, and the key has no password."
+            "they must be PEM files of a certificate and its key, without a password."
         ) from None
 
 
 def describe_reach(settings: Settings, port: int) -> str | None:
-    """Return a sentence about the addresses at which other machines connect; None without any."""
+    """Return a sentence about the addresses for other machines; None if they cannot connect."""
     if is_loopback(settings.host):
         return None
     host = settings.host.strip("[]")
@@ -66,7 +66,7 @@ def describe_reach(settings: Settings, port: int) -> str | None:
 
 
 def _list_addresses() -> list[str]:
-    """Return this machine's addresses, but those that only itself or its own network link uses."""
+    """Return this machine's addresses, except loopback and link-local ones."""
     return sorted(
         address.address
         for addresses in psutil.net_if_addrs().values()

@@ -1,9 +1,9 @@
-"""The HTTP endpoint as an ASGI app: its path, its sessions, and their end.
+"""The MCP endpoint as an ASGI app: its path, its sessions, and its shutdown.
 
 Runs on the bridge's event loop, behind the gate. The SDK's session manager does the work. A client
-of the handshake era has a session, which expires when nothing has used it for a while: its id is
-then unknown (404), and the client initializes anew, as MCP says. An open stream uses a session, and
-so does a running call, even if its client has hung up.
+of the handshake era has a session, which expires after some time without use: its id is then
+unknown (404), and the client initializes again, as MCP prescribes. An open stream or a running call
+uses a session, even if its client has disconnected.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Endpoint:
 
     Args:
         server: The server.
-        limits: Of its requests and sessions.
+        limits: The limits of its requests and sessions.
         short_way: Whether plain requests are answered without the SDK.
     """
 
@@ -64,22 +64,22 @@ class Endpoint:
                 self._app, server, self._sessions, max_bytes=limits.max_request_bytes
             )
         self._unanswered = 0
-        """Messages of clients that have come in and are not answered yet."""
+        """The number of complete requests that are not answered yet."""
         self._all_answered = anyio.Event()
 
     def count_sessions(self) -> Reading:
-        """Return the number of sessions, as one of the bridge's numbers."""
-        description = "Sessions of HTTP clients now."
+        """Return the metric of open sessions."""
+        description = "Open sessions of HTTP clients."
         return Reading("sessions", description, lambda: len(self._sessions))
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
-        """Run the sessions for the block."""
+        """Run the sessions during the block."""
         async with self._sessions.run():
             yield self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, or refuse it if its caller makes too many."""
+        """Handle one request, or refuse it if its caller exceeds a rate limit."""
         excess = self._server.request_rates.take(scope[SCOPE_KEY])
         if excess is not None:
             refusal = _make_refusal(excess.reason)
@@ -110,7 +110,7 @@ class Endpoint:
                     self._all_answered.set()
 
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request of the handshake era without a session: only `initialize` can be."""
+        """Handle a handshake-era request without a session, which can only be `initialize`."""
         length = read_header(scope, "content-length")
         body = None
         if length is None or not length.isdecimal() or int(length) <= MAX_INITIALIZE:
@@ -135,12 +135,12 @@ class Endpoint:
         self._server.close()
         self._all_answered = anyio.Event()
         if self._unanswered:
-            with anyio.move_on_after(ANSWER_GRACE):  # some clients do not read
+            with anyio.move_on_after(ANSWER_GRACE):  # a client may not read its answer
                 await self._all_answered.wait()
         await self._sessions.end()
 
     async def end_sessions(self, caller: Caller) -> None:
-        """End all sessions of a caller, and the calls that run in them."""
+        """End all sessions of a caller, and their running calls."""
         await self._sessions.end_those_of(caller)
 
     def _count_message(self) -> None:
@@ -148,13 +148,13 @@ class Endpoint:
 
 
 class _Body:
-    """The body of a request: notes when it is complete.
+    """Receives the body of a request, and notes when it is complete.
 
     Args:
-        receive: Of the request.
-        on_complete: Called when all of the body has come in.
-        hang_up: Set when the client has hung up, if the request runs on then. MCP says so up to
-            2025-11-25. The SDK would run the call, too, but take its session for unused.
+        receive: The request's ASGI callable.
+        on_complete: Called when the whole body has arrived.
+        hang_up: Set when the client disconnects, if the request continues then, as MCP prescribes
+            up to 2025-11-25. The SDK would continue the call but count its session as unused.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class _Body:
 
 
 def _make_refusal(reason: str, status: int = 429, code: int = INTERNAL_ERROR) -> Response:
-    """Return the answer to a request that is not read, so that its id is not known."""
+    """Return the answer to a request whose body, and therefore id, has not been read."""
     error = ErrorData(code=code, message=reason)
     message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
     return Response(

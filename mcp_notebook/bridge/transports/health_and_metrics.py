@@ -1,8 +1,8 @@
-"""What programs that watch the bridge ask: whether it is up, and its numbers.
+"""The pages for monitoring: whether the bridge is up, and its metrics.
 
-Runs on the bridge's event loop. ``/healthz`` is answered before the gate, to everybody, and says
-nothing but that the bridge is up. ``/metrics`` is behind the gate, and for the owner, tokens made
-for it, and callers that may call every tool: the numbers name them all.
+Runs on the bridge's event loop. ``/healthz`` is in front of the gate: anyone can learn that the
+bridge is up, and nothing else. ``/metrics`` is behind the gate, for the owner, for metrics tokens,
+and for callers that may call every tool, because the metrics name all tools.
 """
 
 import anyio.to_thread
@@ -23,13 +23,13 @@ _MAKE_TOKEN = "Its owner makes one with `mcp-notebook token add NAME --metrics`.
 
 
 def answer_health(app: ASGIApp) -> ASGIApp:
-    """Answer whether the bridge is up; everything else goes to the application."""
+    """Wrap an application in middleware that answers ``/healthz``."""
 
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
         if (
             scope["type"] == "http"
             and scope["path"] == HEALTH_PATH
-            and scope["method"] in _METHODS  # everything else is the gate's
+            and scope["method"] in _METHODS  # the gate handles other methods
         ):
             headers = {"Cache-Control": "no-store"}
             await PlainTextResponse("ok", headers=headers)(scope, receive, send)
@@ -40,20 +40,20 @@ def answer_health(app: ASGIApp) -> ASGIApp:
 
 
 def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGIApp:
-    """Answer with the numbers; everything else goes to the application.
+    """Wrap an application in middleware that answers ``/metrics``.
 
     Args:
-        app: The application behind it.
-        metrics: The numbers.
-        refusals: Gets a line about each caller that may not see them.
+        app: The wrapped application.
+        metrics: The metrics.
+        refusals: Logs callers that may not see them.
     """
 
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == METRICS_PATH:
             await (await _make_page(scope, metrics, refusals))(scope, receive, send)
         elif scope[SCOPE_KEY].permissions.is_nothing():
-            refusals.note(scope.get("client"), "its token is for the metrics alone")
-            await _refuse(403, "This token is for the metrics alone.")(scope, receive, send)
+            refusals.note(scope.get("client"), "its token is for the metrics only")
+            await _refuse(403, "This token is for the metrics only.")(scope, receive, send)
         else:
             await app(scope, receive, send)
 

@@ -42,8 +42,8 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
     """Open the endpoint's socket; its port is then known before anything else starts.
 
     Args:
-        settings: Host and port. A port that is set is used, or it is an error.
-        preferred: Port to try first if none is set.
+        settings: Host and port. A configured port must be free.
+        preferred: Port to try first if none is configured.
 
     Raises:
         SettingsError: The address cannot be used.
@@ -102,7 +102,7 @@ def format_url(listener: socket.socket, *, is_encrypted: bool = False) -> str:
 
 
 class Servable(Protocol):
-    """An application that answers requests which the gate has let in."""
+    """An application behind the gate."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -114,7 +114,7 @@ class Servable(Protocol):
         """End the sessions and requests of a caller whose access has ended."""
 
 
-async def serve_http(  # noqa: PLR0913 - each is of another part
+async def serve_http(  # noqa: PLR0913 - each belongs to another part
     app: Servable,
     listener: socket.socket,
     *,
@@ -128,12 +128,12 @@ async def serve_http(  # noqa: PLR0913 - each is of another part
     """Serve an application behind the gate until `stop` is set.
 
     Args:
-        app: The application, which is ended before this returns.
+        app: The application; `end` is called before this returns.
         listener: From `open_listener`.
-        settings: The address that it listens on, for the gate, and the certificate.
+        settings: The address, the gate's hosts and origins, and the certificate.
         authenticators: Find the callers of bearer tokens.
         stop: When set, the endpoint closes.
-        metrics: The numbers at ``/metrics``.
+        metrics: The metrics at ``/metrics``.
         refusals: The log of refused requests.
         publish: Adds public pages, which need no token.
     """
@@ -207,7 +207,7 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without signal handlers; its endpoint ends before it waits for open requests.
+    """uvicorn without signal handlers; ends the application before it waits for open requests.
 
     It accepts connections with `HttpConnection`, not with uvicorn's own protocol.
     """
@@ -286,7 +286,7 @@ async def _shake_hands(
     connection: HttpConnection,
     encryption: ssl.SSLContext,
 ) -> None:
-    """Do the TLS handshake of a connection, which counts as unauthenticated meanwhile."""
+    """Do the TLS handshake of a connection, which counts as unauthenticated until then."""
     connections = connection.all_connections
     with anyio.CancelScope() as scope:
         connections.add(connection.number, lambda *_: scope.cancel())

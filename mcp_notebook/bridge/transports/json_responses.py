@@ -1,10 +1,10 @@
-"""ASGI middleware that answers with plain JSON where the SDK would send one server-sent event.
+"""ASGI middleware that sends JSON where the SDK would send a single server-sent event.
 
 Runs on the bridge's event loop, between the endpoint and the SDK's transport. Up to 2025-11-25 the
 SDK answers every request with an event stream, even if the answer is its only event. Clients accept
-events up to a limit (1 MiB for the SDK's own) and need twice the time for them. The middleware
-therefore holds the start of a stream until its first event: if that is the answer, it is sent as
-JSON. At 2026-07-28 the SDK does this itself.
+events only up to a limit (1 MiB for clients built with the SDK) and need twice the time for them.
+The middleware therefore holds the start of a stream until its first event; if that event is the
+answer, it is sent as JSON. From 2026-07-28 on, the SDK does this itself.
 """
 
 import logging
@@ -19,11 +19,11 @@ MAX_EVENT = 2**20
 """Bytes of a server-sent event that clients built with the SDK accept."""
 _PREFIX, _SUFFIX = b"event: message\r\ndata: ", b"\r\n\r\n"
 _ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"(?:result|error)":')
-"""The start of an answer and of no other message; matches the whole id, however long."""
+"""Matches the start of an answer up to the end of its id, and of no other message."""
 
 
 def prefer_json(app: ASGIApp) -> ASGIApp:
-    """Wrap an app so that it answers in JSON whenever nothing precedes the answer."""
+    """Wrap an app so that it answers with JSON if nothing precedes the answer."""
 
     async def json_app(scope: Scope, receive: Receive, send: Send) -> None:
         # A GET opens a stream for messages that belong to no request.
@@ -36,7 +36,7 @@ def prefer_json(app: ASGIApp) -> ASGIApp:
 class _Response:
     """The response to one request; holds the start of a stream until its first event.
 
-    Pings and events come from different tasks, so every change of state precedes the next `await`.
+    Pings and events come from different tasks, so each state change is made before an `await`.
     """
 
     def __init__(self, send: Send) -> None:
@@ -84,7 +84,7 @@ def _make_json_start(start: Message, length: int) -> Message:
 
 
 def warn_of_event(size: int) -> None:
-    """Say that clients may fail on a server-sent event, and what to do about it."""
+    """Warn that clients may fail on a large server-sent event."""
     logger.warning(
         "An answer of %s bytes was sent as a server-sent event, because progress, a log message or "
         "15 seconds preceded it. Clients built with MCP's Python SDK accept at most %s bytes and "

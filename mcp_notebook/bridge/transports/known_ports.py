@@ -1,10 +1,9 @@
-"""The ports that clients were set up for, and what to do if another user listens on one.
+"""The ports that clients were set up for, and the response when another user listens on one.
 
 Runs on the bridge's main thread before it serves anything. A client sends its token to whoever
-listens on the port that it was set up for, so a token that was served on a port which is in the
-hands of another user is replaced. Two files of the user remember the ports: the one to use again
-(``port``), and those that a token was served on (``ports``, with a hash of the token). Who owns a
-port is the business of `port_owner`.
+listens on its port, so a token is replaced when another user listens on a port that it was served
+on. Two of the user's files remember the ports: the port to use again (``port``), and the ports of
+each token (``ports``, with a hash of the token). `port_owner` finds out who owns a port.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from mcp_notebook.settings.private_files import read_private, write_private
 from mcp_notebook.settings.settings import Settings
 
 MAX_PORTS = 20
-"""Ports that are remembered; those that have been served last."""
+"""Number of ports that are remembered, the latest ones."""
 _USERS: dict[PortUse, str] = {
     "own": "by another process of yours",
     "connection": "as the local end of a connection",
@@ -27,7 +26,7 @@ _USERS: dict[PortUse, str] = {
 
 
 def read_last_port(settings: Settings) -> int | None:
-    """Return the port to use again, if there is one."""
+    """Return the port to use again, or None."""
     try:
         return _parse_port(read_private(settings.home / "port"))
     except OSError:
@@ -42,14 +41,14 @@ def write_last_port(settings: Settings, port: int) -> None:
 def remember_port(settings: Settings, token: str, port: int) -> None:
     """Remember that clients may be set up for this port with this token.
 
-    Not if the system chooses another port at each start: nobody relies on that, and such a port is
-    soon in use by anybody.
+    Does nothing if the system chooses a new port at each start: nobody relies on such a port, and
+    other programs soon get it.
     """
     if settings.port == 0:
         return
     entry = f"{hash_token(token)} {port}".encode()
     others = [line for line in _read_lines(settings) if line != entry]
-    with contextlib.suppress(OSError):  # it serves without a home, too
+    with contextlib.suppress(OSError):  # the bridge also works without a home
         content = b"\n".join([*others, entry][-MAX_PORTS:])
         write_private(settings.home / "ports", content.decode("ascii", "replace"))
 
@@ -57,16 +56,16 @@ def remember_port(settings: Settings, token: str, port: int) -> None:
 def choose_token(
     settings: Settings, token: str, port: int, *, usual: int, notices: list[str]
 ) -> str:
-    """Return the token for a port: a new one if clients may send the old one to another user.
+    """Return the token for a port: a new token if clients may send the old one to another user.
 
     The port is remembered with the token.
 
     Args:
-        settings: The address, and where the token comes from.
-        token: The token so far.
-        port: The port that is served now.
+        settings: The address, and the source of the token.
+        token: The current token.
+        port: The port that this bridge listens on.
         usual: The port that clients expect.
-        notices: Gets a sentence about what has changed for clients.
+        notices: Receives a sentence about each change for clients.
 
     Raises:
         SettingsError: The token may become known to another user, and cannot be replaced.
@@ -101,11 +100,11 @@ def _renew_token(
     )
     if usual != port:
         write_last_port(settings, port)
-    with contextlib.suppress(TokenError):  # then none of them is valid
+    with contextlib.suppress(TokenError):  # an unreadable file grants no access
         names = TokenStore(settings.tokens_file).void_all()
         if names:
             notices.append(
-                f"The tokens of other clients are void, too: {', '.join(names)}. Make new ones "
+                f"The tokens of other clients are also void: {', '.join(names)}. Make new ones "
                 "with `mcp-notebook token rotate NAME`."
             )
     return token

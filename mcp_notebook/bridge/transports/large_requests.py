@@ -17,7 +17,7 @@ from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 
 
 def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:
-    """Wrap an app so that it gets large calls without their arguments; these are in the scope."""
+    """Wrap an app so that large calls reach it with their arguments in the scope, not the body."""
 
     async def detaching_app(scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -55,7 +55,7 @@ async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return b""  # the client has hung up, and gets no answer
+            return b""  # the client has disconnected and gets no answer
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > max_bytes:
@@ -65,7 +65,7 @@ async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Return what yields this body, and then whatever comes after it."""
+    """Return a callable that receives this body, then the messages that follow it."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

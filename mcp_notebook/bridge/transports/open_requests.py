@@ -1,4 +1,4 @@
-"""Which requests of a stdio client have no answer yet, so that none is cut off at the end.
+"""The unanswered requests of a stdio client, which a shutdown waits for.
 
 Runs on the bridge's event loop, between a transport's streams and the SDK.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Incoming(Protocol):
-    """Where messages come from."""
+    """A stream of messages from a client."""
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
@@ -26,7 +26,7 @@ class Incoming(Protocol):
 
 
 class Outgoing(Protocol):
-    """Where messages go to."""
+    """A stream of messages to a client."""
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
@@ -36,7 +36,7 @@ class Outgoing(Protocol):
 
 
 class OpenRequests:
-    """The requests that have come in and are not answered; belongs to the event loop."""
+    """The unanswered requests; belongs to the event loop."""
 
     def __init__(self) -> None:
         self.open_ids: set[types.RequestId] = set()
@@ -58,7 +58,7 @@ class OpenRequests:
         return _CountedOutgoing(stream, self)
 
     def note_incoming(self, message: types.JSONRPCMessage) -> None:
-        """Note a request, or that the client cancels one: it may get no answer."""
+        """Note a request, or its cancellation, after which it may get no answer."""
         match message:
             case types.JSONRPCRequest():
                 self.open(message.id)

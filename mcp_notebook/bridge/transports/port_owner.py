@@ -1,9 +1,8 @@
-"""Who has a port: nobody, the user, another user, or nobody but a connection.
+"""Finds out who uses a port: nobody, the user, another user, or only an outgoing connection.
 
 Runs on the bridge's main thread before it serves anything. Another user who listens on a port that
-clients were set up for gets their token; what to do then is the business of `known_ports`. A port
-can also be in use without anybody listening, as the local end of a connection to somewhere else:
-that one gets nothing.
+clients were set up for gets their token; `known_ports` handles that case. A port can also be in use
+without a listener, as the local end of an outgoing connection, which gets no token.
 """
 
 import errno
@@ -18,17 +17,17 @@ from typing import Literal, TypeAlias
 import psutil
 
 PortUse: TypeAlias = Literal["free", "own", "foreign", "connection"]
-"""Nobody's; listened on by a process of the user; by another one, or perhaps soon; or the local end
-of a connection only."""
+"""Unused; listened on by a process of the user; listened on, now or soon, by anyone else; or only
+the local end of a connection."""
 _SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
 """Where Linux lists the sockets of all users."""
 _LISTENS = "0A"
 _PROBE_LIMIT = 1.0
-"""Seconds for a listener to take a connection."""
+"""Seconds for a listener to accept a connection."""
 
 
 def find_port_use(host: str, port: int) -> PortUse:
-    """Return who has a port; "foreign" if that is not certain."""
+    """Return who uses a port; "foreign" if in doubt."""
     if is_free_port(host, port):
         return "free"
     if is_own_port(host, port):
@@ -37,7 +36,7 @@ def find_port_use(host: str, port: int) -> PortUse:
 
 
 def is_own_port(host: str, port: int) -> bool:
-    """Return whether a process of the user listens on a port; False if that is not certain."""
+    """Return whether a process of the user listens on a port; False if in doubt."""
     addresses = _list_addresses(host)
     return bool(addresses) and any(
         _listens(process, addresses, port) for process in psutil.process_iter()
@@ -45,7 +44,7 @@ def is_own_port(host: str, port: int) -> bool:
 
 
 def is_free_port(host: str, port: int) -> bool:
-    """Return whether nobody has a port, as far as one can tell."""
+    """Return whether a port can be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         if sys.platform != "win32":
@@ -58,7 +57,7 @@ def is_free_port(host: str, port: int) -> bool:
 
 
 def _list_addresses(host: str) -> set[str]:
-    """Return the addresses at which a listener takes connections to a host."""
+    """Return the addresses on which a listener would accept connections to a host."""
     try:
         infos = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except OSError:
@@ -67,14 +66,14 @@ def _list_addresses(host: str) -> set[str]:
 
 
 def _listens(process: psutil.Process, addresses: set[str], port: int) -> bool:
-    """Return whether a process is the user's and listens on a port at one of these addresses."""
+    """Return whether a process of the user listens on a port at one of the addresses."""
     try:
         if sys.platform != "win32" and process.uids().effective != os.geteuid():
             return False
-        # psutil 6 has given it this name.
+        # Its name since psutil 6.
         list_connections = getattr(process, "net_connections", None) or process.connections
         connections = list_connections("tcp")
-    except psutil.Error:  # it has ended, or it is another user's
+    except psutil.Error:  # it has ended, or belongs to another user
         return False
     return any(
         connection.status == psutil.CONN_LISTEN
@@ -85,13 +84,13 @@ def _listens(process: psutil.Process, addresses: set[str], port: int) -> bool:
 
 
 def _is_connection_only(host: str, port: int) -> bool:
-    """Return whether a port that is in use is the local end of connections, and of no listener."""
+    """Return whether a used port is only the local end of connections, without a listener."""
     addresses = _list_addresses(host)
     try:
         states = {state for address, state in _list_sockets(port) if address in addresses}
-    except (OSError, ValueError):  # another system than Linux
+    except (OSError, ValueError):  # not Linux
         return not _takes_connections(host, port)
-    # One that is bound, and does not listen yet, is not in the list.
+    # A socket that is bound but does not listen yet is not in the list.
     return bool(states) and _LISTENS not in states
 
 
@@ -111,7 +110,7 @@ def _list_sockets(port: int) -> Iterator[tuple[str, str]]:
 
 
 def _read_address(text: str) -> str:
-    """Return an address that is written as 32-bit words, in the machine's own order of bytes."""
+    """Parse an address of 32-bit words in hexadecimal, in the machine's byte order."""
     words = (text[start : start + 8] for start in range(0, len(text), 8))
     packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
     address = ipaddress.ip_address(packed)
@@ -119,10 +118,10 @@ def _read_address(text: str) -> str:
 
 
 def _takes_connections(host: str, port: int) -> bool:
-    """Return whether anybody takes connections at a port, or may do so."""
+    """Return whether a port accepts connections; True if in doubt."""
     try:
         with socket.create_connection((host.strip("[]"), port), _PROBE_LIMIT) as probe:
-            # The system may have connected it with itself, if it has chosen just this port.
+            # The system may have connected the socket to itself, if it chose this port for it.
             return bool(probe.getsockname() != probe.getpeername())
     except ConnectionRefusedError:
         return False

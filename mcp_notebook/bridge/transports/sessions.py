@@ -1,17 +1,17 @@
-"""The sessions of HTTP clients of the handshake era: a bounded number, where idle ones make room.
+"""The sessions of handshake-era HTTP clients: limited in number; new ones replace idle ones.
 
-Runs on the bridge's event loop. The SDK's session manager does the work, and refuses a new client
-once there are too many sessions. Most of those belong to clients that have left without a word, so
-the session that has been idle for longest makes room instead: its id is then unknown (404), and a
-client that does return initializes anew. Only if all sessions are in use is a new client refused.
-A caller with as many sessions as it may have makes room among its own; the user has no such share,
-and a quarter of all sessions is for the user alone. What is kept of a session while nothing uses it
-does not depend on what its client has sent.
+Runs on the bridge's event loop. The SDK's session manager does the work, but refuses new clients
+once there are too many sessions. Most sessions belong to clients that have left without closing
+them, so the session that has been idle for longest is dropped instead: its id is then unknown
+(404), and a client that does return initializes again. A new client is refused only if all sessions
+are in use. A caller at its limit replaces one of its own sessions; the user has no such limit, and
+a quarter of all sessions is reserved for the user. The memory of an idle session does not depend on
+what its client has sent.
 
-A session belongs to the caller who has opened it, and is unknown to all others. That is noted here,
-from the SDK's answers, and does not depend on what a release of the SDK keeps to itself. Where one
-lacks any of the private members that are used here, `missing` names them: sessions then work as the
-SDK has them, without the short way and without making room.
+A session belongs to the caller who opened it, and is unknown to all others. Owners are recorded
+here, from the SDK's answers, independently of the SDK's private state. If a release of the SDK
+lacks any of the private members used here, `missing` names them: sessions then behave as in the
+SDK, without the short way and without replacement.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ logger = logging.getLogger(__name__)
 _END_LIMIT = 30.0
 """Seconds for all sessions to end; three thousand need two."""
 _LAST_MESSAGES_LIMIT = 5.0
-"""Seconds that a client has to take the last messages about a request that has been cancelled."""
+"""Seconds that a client has to read the last messages about a cancelled request."""
 _FORGET_LIMIT = 1.0
-"""Seconds until a session takes a message; it takes the next one when it has begun the last."""
+"""Seconds to wait for a session to take a message; it does when it has begun the previous one."""
 
 
 class _Nothing(Exception):
-    """What a session gets in place of a message: the SDK ignores it."""
+    """A placeholder for a message, which the SDK ignores."""
 
 
 _NOTHING = _Nothing()
@@ -70,7 +70,7 @@ class Sessions(StreamableHTTPSessionManager):
 
     Args:
         server: The server.
-        limits: How many sessions there may be, and for how long without use.
+        limits: The number of sessions, and how long they may be idle.
     """
 
     def __init__(self, server: Server[object], limits: Limits) -> None:
@@ -85,23 +85,22 @@ class Sessions(StreamableHTTPSessionManager):
         self.missing = _list_missing(self)
         """The private members that this release of the SDK lacks."""
         if "_server_instances" in self.missing:
-            self._server_instances = {}  # nothing is known of its sessions
+            self._server_instances = {}  # its sessions are unknown
         self._owners: dict[str, str] = {}
-        """Whose each session is: `Caller.owns`; those that have ended go when there are many."""
+        """Owners (`Caller.owns`) by session id; ended sessions are removed when there are many."""
         self._uses: dict[str, int] = {}
-        """How many requests each session in use serves, open streams included."""
+        """The number of requests of each session in use, including open streams."""
         self._idle: OrderedDict[str, None] = OrderedDict()
-        """The other sessions, the one that has been idle for longest first; those that have expired
-        are forgotten when they come first."""
+        """The other sessions, longest idle first; expired ones are removed when they come first."""
 
     def __len__(self) -> int:
         return len(self._server_instances)
 
     async def end(self) -> None:
-        """End all sessions; waits at most `_END_LIMIT` for what is left of them."""
+        """End all sessions; waits `_END_LIMIT` at most for their tasks."""
         sessions = self._server_instances
-        # One after the other: cancelling all of their tasks at once takes the SDK seconds for a
-        # thousand sessions, and four times as long for two thousand.
+        # One by one: cancelling all tasks at once takes the SDK seconds for a thousand sessions,
+        # and four times as long for two thousand.
         for session in tuple(sessions.values()):
             await session.terminate()
         with anyio.move_on_after(_END_LIMIT):
@@ -117,7 +116,7 @@ class Sessions(StreamableHTTPSessionManager):
                 await session.terminate()
 
     def find_own(self, session_id: str, caller: Caller) -> StreamableHTTPServerTransport | None:
-        """Return a session if it is the caller's and has not ended, or None."""
+        """Return a session if it belongs to the caller and has not ended, or None."""
         session = self._server_instances.get(session_id)
         if self._owners.get(session_id) != caller.owns or session is None:
             return None
@@ -127,9 +126,9 @@ class Sessions(StreamableHTTPSessionManager):
 
     @contextmanager
     def keep(self, session: StreamableHTTPServerTransport) -> Iterator[None]:
-        """Keep a session from expiring for the block, as the SDK does for a request."""
+        """Keep a session from expiring during the block, like the SDK during a request."""
         assert session.idle_scope is not None
-        session._requests_in_flight += 1  # noqa: SLF001 - the SDK has no face for it
+        session._requests_in_flight += 1  # noqa: SLF001 - the SDK has no public API for it
         session.idle_scope.deadline = math.inf
         try:
             yield
@@ -145,7 +144,7 @@ class Sessions(StreamableHTTPSessionManager):
         request_id: RequestId,
         send: Callable[[bytes], Awaitable[None]],
     ) -> AsyncIterator[None]:
-        """For the block, send the SDK's messages about a request within our response to it."""
+        """During the block, send the SDK's messages about a request in our response."""
         streams: dict[RequestId, Any] = session._request_streams  # noqa: SLF001 - as above
         stream = _RequestStream(send)
         ours = streams[str(request_id)] = stream, stream
@@ -157,12 +156,12 @@ class Sessions(StreamableHTTPSessionManager):
                 await stream.flush()
             raise
         finally:
-            if streams.get(str(request_id)) is ours:  # else its id has been used again
+            if streams.get(str(request_id)) is ours:  # otherwise its id has been reused
                 del streams[str(request_id)]
             stream.close()
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have the SDK handle a request, unless it is in a session that is not its caller's."""
+        """Let the SDK handle a request, unless its session belongs to another caller."""
         session_id, owner = read_header(scope, MCP_SESSION_ID_HEADER), scope[SCOPE_KEY].owns
         if session_id is None:
             await super().handle_request(scope, receive, self._note_session(owner, send))
@@ -176,7 +175,7 @@ class Sessions(StreamableHTTPSessionManager):
                 await _forget_last_message(self._server_instances[session_id])
 
     def _note_session(self, owner: str, send: Send) -> Send:
-        """Have the session that an answer tells its client of belong to a caller."""
+        """Return a `send` that records the caller as the owner of the session in the answer."""
 
         async def noting_send(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -195,7 +194,7 @@ class Sessions(StreamableHTTPSessionManager):
                 del self._owners[key]
 
     def hold(self, scope: Scope) -> AbstractContextManager[None]:
-        """Keep the session of a request in use for a block, if it is the caller's own."""
+        """Mark the session of a request as in use during a block, if the caller owns it."""
         session_id = read_header(scope, MCP_SESSION_ID_HEADER)
         if session_id is None or self._owners.get(session_id) != scope[SCOPE_KEY].owns:
             return nullcontext()
@@ -237,11 +236,11 @@ class Sessions(StreamableHTTPSessionManager):
             self._drop(oldest)
         session = super()._admit_session(requestor)
         if session is not None and session.mcp_session_id is not None:
-            self._note_owner(session.mcp_session_id, caller)  # before it is told of it: it counts
+            self._note_owner(session.mcp_session_id, caller)  # at once: it counts already
         return session
 
     def _find_rivals(self, caller: str) -> Callable[[str | None], bool] | None:
-        """Return which sessions make room for a new one of a caller; None: there is room."""
+        """Return whose sessions a caller's new session may replace; None if there is room."""
         limits = self._limits
         owners = [self._owners.get(session_id) for session_id in self._server_instances]
         if caller != OWNER.owns:
@@ -252,12 +251,12 @@ class Sessions(StreamableHTTPSessionManager):
         return None if len(self) < limits.max_sessions else lambda _: True
 
     def _drop(self, session_id: str) -> None:
-        """Make a session unknown; what is left of it ends in a task of its own."""
+        """Forget a session; a task terminates it."""
         del self._idle[session_id]
         self._owners.pop(session_id, None)
         session = self._server_instances.pop(session_id, None)
         assert self._task_group is not None
-        if session is not None:  # else it has expired
+        if session is not None:  # otherwise it has expired
             self._task_group.start_soon(session.terminate)
 
     async def _serve_opening_request(
@@ -274,13 +273,13 @@ class Sessions(StreamableHTTPSessionManager):
 
 
 class _RequestStream:
-    """Takes the SDK's messages on their way to the client of a request.
+    """Passes the SDK's messages to the client of a request.
 
-    The SDK hands over all messages of a session one after the other, so whoever takes them must
-    not wait for one client that does not read. A task does, which the first message starts.
+    The SDK hands over all messages of a session in turn, so this must not block on a client that
+    does not read. The first message starts a task that writes them.
 
     Args:
-        send: Sends one.
+        send: Sends a message.
     """
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
@@ -289,13 +288,13 @@ class _RequestStream:
         self._writer: asyncio.Task[None] | None = None
 
     async def send(self, event: EventMessage) -> None:
-        """Take a message; waits only if as many as the SDK would keep wait to be sent."""
+        """Queue a message; waits only if the queue, as long as the SDK's, is full."""
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
         await self._messages.put(event)
 
     async def aclose(self) -> None:
-        """Do nothing: the request ends by itself."""
+        """Do nothing: the request ends on its own."""
 
     async def flush(self) -> None:
         """Wait until all messages are sent."""
@@ -303,7 +302,7 @@ class _RequestStream:
             await self._messages.join()
 
     def close(self) -> None:
-        """Send nothing any more; nobody waits to hand over a message after this."""
+        """Stop sending, and release senders that wait for the queue."""
         if self._writer is not None:
             self._writer.cancel()
             while not self._messages.empty():
@@ -318,14 +317,14 @@ class _RequestStream:
                         event.message, by_alias=True, exclude_unset=True
                     )
                 )
-            except Exception:  # it must not end the session of the request
+            except Exception:  # must not end the request's session
                 logger.exception("a message about a request could not be sent to its client")
             finally:
                 self._messages.task_done()
 
 
 def _list_missing(manager: StreamableHTTPSessionManager) -> tuple[str, ...]:
-    """Return which of the SDK's private members that are used here do not exist."""
+    """Return the private members used here that this release of the SDK lacks."""
     session = StreamableHTTPServerTransport(mcp_session_id=None)
     places = (
         (manager, ("_server_instances", "_task_group")),
@@ -336,7 +335,7 @@ def _list_missing(manager: StreamableHTTPSessionManager) -> tuple[str, ...]:
 
 
 def _make_refusal() -> Response:
-    """Return the answer to a request in a session that its caller does not have, as the SDK's."""
+    """Return the answer for an unknown session, like the SDK's."""
     error = ErrorData(code=INVALID_REQUEST, message="Session not found")
     message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
     return Response(
@@ -347,15 +346,15 @@ def _make_refusal() -> Response:
 
 
 async def _forget_last_message(session: StreamableHTTPServerTransport) -> None:
-    """Have the SDK drop the last message of a session: it keeps each until the next one comes."""
-    stream = getattr(session, "_read_stream_writer", None)  # the SDK has no face for it
+    """Make the SDK drop a session's last message, which it keeps until the next one arrives."""
+    stream = getattr(session, "_read_stream_writer", None)  # the SDK has no public API for it
     if stream is not None:
         with anyio.move_on_after(_FORGET_LIMIT), suppress(anyio.ClosedResourceError):
             await stream.send(_NOTHING)
 
 
 def is_of_handshake_era(scope: Scope) -> bool:
-    """Return whether a request is of a version that has sessions."""
+    """Return whether a request's protocol version has sessions."""
     version = read_header(scope, MCP_PROTOCOL_VERSION_HEADER)
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 

@@ -199,7 +199,7 @@ async def test_a_token_for_the_metrics_opens_nothing_else(home, permissions):
     async with served(home, authenticators=[token]) as here:
         for method in ("POST", "GET", "DELETE"):
             answer = await here.ask(call(), method=method)
-            assert (answer.status, b"for the metrics alone" in answer.body) == (403, True)
+            assert (answer.status, b"for the metrics only" in answer.body) == (403, True)
     assert not [message for message in here.kernel.heard if isinstance(message, messages.Call)]
 
 

@@ -111,7 +111,7 @@ def test_the_tokens_of_other_clients_are_void_too_until_they_are_rotated(setting
         remember_port(settings, TOKEN, taken)
         _, (_, notice) = _choose(settings)
     assert notice == (
-        "The tokens of other clients are void, too: assistant. Make new ones with "
+        "The tokens of other clients are also void: assistant. Make new ones with "
         "`mcp-notebook token rotate NAME`."
     )
     assert [record.is_void for record in store.read()] == [True]
