@@ -206,7 +206,7 @@ def test_another_version_is_named(user, tmp_path):
     install("cursor")
     edit(user, env={"PYTHONPATH": str(tmp_path)})
     said = check("cursor")
-    assert f"It starts mcp-notebook 0.0.7 ({sys.executable}), and this is {__version__}." in said
+    assert f"It starts mcp-notebook 0.0.7 ({sys.executable}), but this is {__version__}." in said
     assert "Upgrade the older one" in said
 
 
@@ -343,7 +343,7 @@ def test_a_token_that_a_command_reads_from_a_file_is_tried(user, open_home):
         document["mcpServers"]["notebook"]["url"] = served.url
         file.write_text(json.dumps(document))
         said = check("claude-code")
-        assert "The command that reads the token fails: " in said
+        assert "The command that reads the token failed: " in said
         assert "`%mcp serve` in a notebook makes the file." in said
         token.parent.mkdir(exist_ok=True)
         token.write_text(TOKEN + "\n")

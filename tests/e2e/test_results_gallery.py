@@ -178,7 +178,7 @@ SAYS = {
     "odd_numbers": '["NaN", "Infinity", "<an int of 16,610 bits, too long to print>"]',
     "odd_text": "a\ufffdb\ufffdc",
     "no_picture": "are not a picture: give PNG, JPEG, WebP or GIF.",
-    "huge_figure": "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn with",
+    "huge_figure": "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn at",
     "generator": "... only the first 1,000 items were taken; the others are lost",
     "async_generator": '["January", "February"]',
 }

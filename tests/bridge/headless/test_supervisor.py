@@ -319,8 +319,8 @@ async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
                 said = str(caught.value)
                 await anyio.lowlevel.checkpoint()
         assert said.startswith(
-            "The kernel of 'sums' ended and was not started again, because the notebook is not "
-            "trusted any more"
+            "The kernel of 'sums' ended and was not started again, because the notebook is no "
+            "longer trusted"
         )
         assert str(folder) not in said  # clients need not know where it is
         assert not (folder / "ran").exists()
