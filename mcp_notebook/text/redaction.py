@@ -9,6 +9,8 @@ misspelled name, or inside JSON text.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
+
 MASK = "**********"
 """Replaces a secret; pydantic's mask has the same length."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
@@ -16,9 +18,7 @@ _CONDITIONS = ("if", "then", "else")
 _OPEN_MEMBERS = ("additionalProperties", "unevaluatedProperties")
 _OPEN_ITEMS = ("items", "contains", "unevaluatedItems")
 _MEMBERS = frozenset({"properties", "patternProperties", *_OPEN_MEMBERS})
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords with schemas by name."""
-_OTHERS = frozenset({"default", "examples", "enum", "const", "$defs"})
+_NOT_APPLIED = frozenset({*VALUES, *DEFINITIONS})
 """Keywords with values, or with schemas that apply only where they are referenced."""
 
 _MAPPINGS = (dict, Mapping)
@@ -62,9 +62,9 @@ def has_secrets(part: Any, root: Schema) -> bool:
                 references.add(reference)
                 waiting.append(_find_target(reference, root))
             for key, child in item.items():
-                if key in _MAPS and isinstance(child, _MAPPINGS):
+                if key in NAMED and isinstance(child, _MAPPINGS):
                     waiting += child.values()
-                elif key not in _OTHERS and not isinstance(child, _PLAIN):
+                elif key not in _NOT_APPLIED and not isinstance(child, _PLAIN):
                     waiting.append(child)
     return False
 

@@ -123,6 +123,14 @@ def test_parameters_may_be_called_as_keywords_are():
     assert redact_arguments({"properties": properties}, arguments) == shown
 
 
+@pytest.mark.parametrize("keyword", ["$defs", "definitions"])
+def test_a_secret_in_a_definition_counts_only_where_something_refers_to_it(keyword):
+    definitions = {keyword: {"key": {"writeOnly": True}}}
+    assert not has_secrets(definitions, definitions)
+    schema = {"properties": {"a": {"$ref": f"#/{keyword}/key"}}, **definitions}
+    assert redact_arguments(schema, {"a": SECRET}) == {"a": MASK}
+
+
 def test_without_a_secret_arguments_stay_as_they_are_also_unknown_ones():
     schema = {"properties": {"a": {"default": {"format": "password"}}}, "$defs": {"b": True}}
     assert not has_secrets(schema, schema)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
 _NAMED = (*NAMED, *DEFINITIONS)

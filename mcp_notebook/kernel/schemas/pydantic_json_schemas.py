@@ -19,8 +19,8 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import write_nanoseconds
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
-from mcp_notebook.kernel.schemas.schema_keywords import VALUES
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
+from mcp_notebook.schema_keywords import VALUES
 
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list

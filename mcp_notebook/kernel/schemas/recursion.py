@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE, VALUES
+from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE, VALUES
 from mcp_notebook.text.redaction import has_secrets
 
 DEPTH = 3

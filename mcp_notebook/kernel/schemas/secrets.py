@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
 from pydantic import TypeAdapter
 
-from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, NAMED, VALUES
+from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 
 _MIN_LENGTH = 4

@@ -23,8 +23,8 @@ from pydantic_core import SchemaValidator, core_schema
 from referencing import Registry
 
 from mcp_notebook.kernel.schemas.comparison_limit import count_keyword
-from mcp_notebook.kernel.schemas.schema_keywords import VALUES
 from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.schema_keywords import VALUES
 
 REFERENCES = ("$ref", "$dynamicRef")
 LISTS_IN_PLACE = ("allOf", "anyOf", "oneOf")

@@ -45,7 +45,6 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
     read_return_annotation,
 )
 from mcp_notebook.kernel.schemas.recursion import has_id
-from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.tables.columns import find_columns
 from mcp_notebook.kernel.schemas.validation_messages import (
@@ -55,6 +54,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     format_value,
     name_json_type,
 )
+from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.text.wording import count
 
 WRAP = "result"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.kernel.schemas.validation_messages import format_value
+from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.text.redaction import has_secrets
 
 HEADER_KEY = "x-mcp-header"
