@@ -13,13 +13,17 @@ from typing import Self
 
 import anyio
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.protocol.client_request import HANG_UP_KEY
 from mcp_notebook.bridge.server.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Reading
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
@@ -181,10 +185,5 @@ class _Body:
 
 def _make_refusal(reason: str, status: int = 429, code: int = INTERNAL_ERROR) -> Response:
     """Return the answer to a request whose body, and therefore id, has not been read."""
-    error = ErrorData(code=code, message=reason)
-    message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
-    return Response(
-        message.model_dump_json(by_alias=True, exclude_unset=True),
-        status,
-        media_type="application/json",
-    )
+    answer = ProtocolError(code, reason).write_answer(None)
+    return Response(answer, status, media_type="application/json")

@@ -3,7 +3,6 @@
 Runs on the bridge's event loop, between the endpoint and the SDK's transport.
 """
 
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +13,11 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import (
     detach_arguments,
 )
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ProtocolError,
+)
 
 
 def detach_large_arguments(app: ASGIApp, *, max_bytes: int) -> ASGIApp:
@@ -75,7 +79,5 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _refuse(code: int, reason: str, request_id: str | int | None = None) -> Response:
-    error = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=reason))
-    return Response(
-        error.model_dump_json(by_alias=True, exclude_unset=True), 400, media_type="application/json"
-    )
+    answer = ProtocolError(code, reason).write_answer(request_id)
+    return Response(answer, 400, media_type="application/json")

@@ -40,13 +40,14 @@ from mcp.server.streamable_http import (
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, RequestId
+from mcp_types import RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.caller_limits import limit_guests
+from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_REQUEST, ProtocolError
 from mcp_notebook.settings.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -336,13 +337,8 @@ def _list_missing(manager: StreamableHTTPSessionManager) -> tuple[str, ...]:
 
 def _make_refusal() -> Response:
     """Return the answer for an unknown session, like the SDK's."""
-    error = ErrorData(code=INVALID_REQUEST, message="Session not found")
-    message = JSONRPCError(jsonrpc="2.0", id=None, error=error)
-    return Response(
-        message.model_dump_json(by_alias=True, exclude_unset=True),
-        404,
-        media_type="application/json",
-    )
+    answer = ProtocolError(INVALID_REQUEST, "Session not found").write_answer(None)
+    return Response(answer, 404, media_type="application/json")
 
 
 async def _forget_last_message(session: StreamableHTTPServerTransport) -> None:

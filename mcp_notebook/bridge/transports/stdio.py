@@ -32,6 +32,11 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import (
     detach_arguments,
 )
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
@@ -300,7 +305,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         line = await self._read_line()
         if line is None:
             reason = f"A message can have at most {self._max_bytes} bytes."
-            await self.outgoing.send(_make_error(types.INVALID_REQUEST, reason))
+            await self._refuse(INVALID_REQUEST, reason)
         elif len(line) >= LARGE:
             return await self._take_large(line)
         elif self.take_plain(line):
@@ -309,10 +314,11 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
             try:
                 return _parse(line)
             except _OddRequestId as error:
-                await self.outgoing.send(_make_error(types.INVALID_REQUEST, str(error)))
+                await self._refuse(INVALID_REQUEST, str(error))
             except ValidationError as error:
-                for answer in _answer_invalid_line(line, error):
-                    await self.outgoing.send(answer)
+                code, reason, request_ids = _explain_invalid_line(line, error)
+                for request_id in request_ids:
+                    await self._refuse(code, reason, request_id)
         return None
 
     async def _take_large(self, line: bytes) -> SessionMessage | None:
@@ -321,15 +327,20 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
             rest, scope = await detach_arguments(line)
             return _parse(rest, scope)
         except NotJson:
-            answer = _make_error(types.PARSE_ERROR, "This is not a JSON object.")
+            await self._refuse(PARSE_ERROR, "This is not a JSON object.")
         except MessageTooLarge as error:
-            answer = _make_error(types.INVALID_REQUEST, str(error), error.request_id)
+            await self._refuse(INVALID_REQUEST, str(error), error.request_id)
         except _OddRequestId as error:
-            answer = _make_error(types.INVALID_REQUEST, str(error))
+            await self._refuse(INVALID_REQUEST, str(error))
         except ValidationError:
-            answer = _make_error(types.INVALID_REQUEST, _NO_MESSAGE)
-        await self.outgoing.send(answer)
+            await self._refuse(INVALID_REQUEST, _NO_MESSAGE)
         return None
+
+    async def _refuse(
+        self, code: int, reason: str, request_id: types.RequestId | None = None
+    ) -> None:
+        """Answer a message with an error."""
+        await self.outgoing.send_line(ProtocolError(code, reason).write_answer(request_id))
 
     async def aclose(self) -> None:
         """Do nothing: whoever opened stdin closes it."""
@@ -408,8 +419,13 @@ def _parse(line: bytes, scope: dict[str, Any] | None = None) -> SessionMessage:
     return SessionMessage(message, ServerMessageMetadata(request_context=StdioRequest(scope)))
 
 
-def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMessage]:
-    """Return the answers to a line that is not a message: one for each request found in it."""
+def _explain_invalid_line(
+    line: bytes, error: ValidationError
+) -> tuple[int, str, list[types.RequestId | None]]:
+    """Return the code and the text of the error for an invalid line, and the ids of its requests.
+
+    Each request is to be answered with the error; None stands for one without a usable id.
+    """
     try:
         # More lenient than the parser that refused the line, for example about lone surrogates.
         content = json.loads(line.decode("utf-8", "replace"))
@@ -417,27 +433,20 @@ def _answer_invalid_line(line: bytes, error: ValidationError) -> list[SessionMes
         content = None
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
-        code, reason = types.PARSE_ERROR, f"{first['msg']}."
+        code, reason = PARSE_ERROR, f"{first['msg']}."
     elif isinstance(content, list):
         code, reason = (
-            types.INVALID_REQUEST,
+            INVALID_REQUEST,
             "Batches are not supported: send one message per line.",
         )
     else:
-        code, reason = types.INVALID_REQUEST, _NO_MESSAGE
+        code, reason = INVALID_REQUEST, _NO_MESSAGE
     requests = [
         item
         for item in (content if isinstance(content, list) else [content])
         if isinstance(item, dict) and "method" in item
     ]
-    return [_make_error(code, reason, _read_id(request)) for request in requests or [{}]]
-
-
-def _make_error(code: int, reason: str, request: types.RequestId | None = None) -> SessionMessage:
-    from mcp.shared.message import SessionMessage  # noqa: PLC0415 - see `postponed_sdk`
-
-    error = types.ErrorData(code=code, message=reason)
-    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+    return code, reason, [_read_id(request) for request in requests or [{}]]
 
 
 def _read_id(request: dict[str, Any]) -> types.RequestId | None:

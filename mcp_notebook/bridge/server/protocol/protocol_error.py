@@ -6,8 +6,11 @@ the SDK has called us (`sdk_server`), and replaced by it where we have called th
 
 from typing import Any
 
+from pydantic_core import to_json
+
 from mcp_notebook.errors import McpNotebookError
 
+PARSE_ERROR = -32700
 CONNECTION_CLOSED = -32000
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -37,3 +40,11 @@ class ProtocolError(McpNotebookError):
         """The error object of the JSON-RPC message."""
         form = {"code": self.code, "message": self.message}
         return form if self.data is None else form | {"data": self.data}
+
+    def write_answer(self, request_id: int | str | None) -> bytes:
+        """Return the JSON-RPC message that answers a request with this error.
+
+        Args:
+            request_id: None if it is not known.
+        """
+        return to_json({"jsonrpc": "2.0", "id": request_id, "error": self.form})

@@ -220,8 +220,7 @@ class PlainAnswers:
 
 def write_error(request_id: int | str | None, error: ProtocolError) -> Answer:
     """Return an error as the answer to a request."""
-    message = {"jsonrpc": "2.0", "id": request_id, "error": error.form}
-    return Answer([to_json(message)], error.code)
+    return Answer([error.write_answer(request_id)], error.code)
 
 
 def _make_other_form(version: str, result: types.InputRequiredResult | TaskForm) -> dict[str, Any]:

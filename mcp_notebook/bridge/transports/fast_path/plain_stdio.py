@@ -32,7 +32,6 @@ from mcp_notebook.bridge.transports.fast_path.plain_answers import (
     Piece,
     PlainAnswers,
     PlainChannel,
-    write_error,
 )
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
@@ -271,7 +270,7 @@ class PlainStdio:
             await self._send_line(*answer.pieces)
         except asyncio.CancelledError:
             if task not in self._unwanted | self._answering:
-                await self._send_line(*write_error(plain.id, _CLOSED).pieces)
+                await self._send_line(_CLOSED.write_answer(plain.id))
         finally:
             self._requests.close(plain.id)
 

@@ -282,14 +282,14 @@ async def test_too_many_requests_are_refused(home):
 
 
 class Refusals(_Outgoing):
-    """What the client is told about lines that are no messages."""
+    """The errors that the client gets for invalid lines."""
 
     def __init__(self):
         super().__init__()
         self.count = 0
 
-    async def send(self, item):
-        assert isinstance(item.message, types.JSONRPCError)
+    async def send_line(self, *pieces):
+        assert "error" in json.loads(b"".join(pieces))
         self.count += 1
 
 
