@@ -1,7 +1,7 @@
 """Starts calls: through the gates that can refuse one, to the kernel that runs it.
 
-Runs on the bridge's event loop. The observers hear what happened: the start and the end of each
-call, or its refusal.
+Runs on the bridge's event loop. Observers are told of the start and the end of each call, or of its
+refusal.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KernelChoice:
     link: Link
     """Leads to it."""
     revision: str | None
-    """What it calls the declaration of the tool."""
+    """The kernel's name for the declaration of the tool."""
     forget_soon: Callable[[Callable[[], bool]], None] | None = None
     """Lets the same call go to any kernel in a moment if that is true then; None: it can anyway."""
 
@@ -76,9 +76,9 @@ class CallStarter:
 
     Args:
         links: Run the calls.
-        gates: What each call passes, in this order.
-        room: Counts those that run.
-        observers: Hear what happens to calls. A `CallTracer` among them is also asked which trace
+        gates: The gates of each call, in order.
+        room: Counts the running calls.
+        observers: Are told of each call. A `CallTracer` among them is also asked which trace
             each call belongs to.
     """
 
@@ -94,10 +94,10 @@ class CallStarter:
         self._numbers = itertools.count(1)
 
     async def start(self, call: ToolCall) -> RunningCall | OtherAnswer:
-        """Start a call, or return what its client gets in place of it.
+        """Start a call, or return what its client gets instead.
 
         Raises:
-            CallError: The call cannot be started; the observers have heard of it.
+            CallError: The call cannot be started; the observers have been told.
         """
         try:
             for gate in self._gates:
@@ -134,7 +134,7 @@ class CallStarter:
     def _open_trace(
         self, request: ClientRequest, start: CallStart
     ) -> AbstractContextManager[dict[str, str]]:
-        """Return what gives the block the trace that a call belongs to in its kernel."""
+        """Return a context manager that yields the headers of a call's trace for its kernel."""
         headers = read_trace_headers(request)
         if self._tracer is None:
             return nullcontext(headers)
@@ -187,9 +187,9 @@ class CallStarter:
 
         Args:
             call: The call, which may already run.
-            caller: Who has made it.
-            start: What it is.
-            began: The monotonic clock's time before it was sent.
+            caller: Its caller.
+            start: Its description.
+            began: The monotonic time before it was sent.
             choice: Its kernel.
         """
         self._room.enter(caller)
@@ -206,8 +206,8 @@ class CallStarter:
 def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
     """Return the kernel for a call.
 
-    A client of the older eras is its session. At 2026-07-28, where requests stand for themselves,
-    nothing but the token tells clients apart: those with the same one are one client.
+    A client of the older eras is its session. At 2026-07-28 there are no sessions, and
+    only the token tells clients apart: clients with the same token count as one.
 
     Raises:
         KernelGone: The kernel is gone or away.

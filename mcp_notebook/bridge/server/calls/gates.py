@@ -33,8 +33,8 @@ from mcp_notebook.wire import messages
 OtherAnswer: TypeAlias = (
     "Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage"
 )
-"""What a client gets in place of a call: the bridge's own answer, a question, or what else it has
-requested."""
+"""What a client gets instead of a call: the bridge's own answer, a question, or another result
+that it has requested."""
 _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
 START_PROGRESS_INTERVAL = 5.0
 """Seconds between two notices that a call waits for its kernel: clients stop waiting otherwise."""
@@ -61,9 +61,9 @@ class ToolCall:
     """A call that is about to be started; its gates fill in what they find out."""
 
     request: ClientRequest
-    """Of whom and how."""
+    """The client's request."""
     params: CallParams
-    """What the client has sent."""
+    """Its parameters."""
     arguments: dict[str, Any] | bytes
     """The tool's arguments; if large, as the client's JSON."""
     listener: Listener
@@ -71,7 +71,7 @@ class ToolCall:
     found: CatalogEntry | None = None
     """The tool, once it is known."""
     keep: messages.Keep | None = None
-    """What lets the call outlive its client."""
+    """How the call outlives its client; None if it does not."""
 
     @property
     def caller(self) -> Caller:
@@ -86,10 +86,10 @@ class ToolCall:
 
 
 def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
-    """Return a short text that differs for requests that differ.
+    """Return a hash of a request.
 
     Args:
-        parts: Who asks for what.
+        parts: The caller, the tool, and whatever else identifies the request.
         arguments: The call's arguments; if large, as the client's JSON.
     """
     # What is large must not be taken for small arguments that contain its hash.
@@ -99,10 +99,10 @@ def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
 
 
 class Gate(Protocol):
-    """Something that can refuse a call."""
+    """A check that can refuse a call."""
 
     async def admit(self, call: ToolCall) -> OtherAnswer | None:
-        """Return None if the call may go on, or what its client gets in place of it.
+        """Return None to admit the call, or what its client gets instead.
 
         Raises:
             CallError: The call is refused.
@@ -111,10 +111,10 @@ class Gate(Protocol):
 
 
 class RateGate:
-    """How often calls may be made.
+    """Limits the calls per minute.
 
     Args:
-        limits: So many a minute.
+        limits: The numbers of calls.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -132,18 +132,17 @@ class RateGate:
 
 @dataclass(frozen=True)
 class ToolGate:
-    """Which tool is meant, and whether the caller may call it."""
+    """Finds the tool, and checks that the caller may call it."""
 
     tools: PermittedTools
     """The tools, as callers see them."""
     ready: Callable[[], Awaitable[None]] | None = None
     """Waits until the first tools can be expected, if they need time to appear."""
     meta_tools_hint: str | None = None
-    """What the list of the meta tools says if it is empty; None if the bridge does not offer these
-    tools."""
+    """The meta tools' text for an empty list of tools; None if the bridge offers no meta tools."""
 
     def is_own(self, name: str) -> bool:
-        """Return whether it is the bridge itself that offers a tool of this name."""
+        """Return whether a tool of this name is the bridge's own."""
         return name == READ_RESOURCE or (
             self.meta_tools_hint is not None and name in meta_tools.NAMES
         )
@@ -179,7 +178,7 @@ class ToolGate:
 
 @dataclass(frozen=True)
 class StartGate:
-    """Whether the tool's kernel has started: a tool that its file last offered is listed before."""
+    """Waits until the tool's kernel has started: its file's last tools are listed before that."""
 
     tools: PermittedTools
     """The tools, as callers see them."""
@@ -187,7 +186,7 @@ class StartGate:
     """To the kernels."""
 
     async def admit(self, call: ToolCall) -> None:
-        """Wait for the kernel, and say so; then find the tool again, which may have changed."""
+        """Wait for the kernel, report progress, and find the tool again: it may have changed."""
         entry = call.entry
         arrival = self.links.find_arrival(entry)
         if arrival is None:
@@ -203,19 +202,19 @@ class StartGate:
 
 @dataclass(frozen=True)
 class TaskGate:
-    """Whether the call can outlive its client, as some tools require."""
+    """Decides whether the call can outlive its client, as some tools require."""
 
     find_keep: _FindKeep
-    """Returns what lets it."""
+    """Returns how the call is kept; None if it ends with its client."""
 
     async def admit(self, call: ToolCall) -> None:
-        """Note what lets the call outlive its client."""
+        """Note how the call outlives its client."""
         call.keep = self.find_keep(call.request, call.entry.tool)
 
 
 @dataclass(frozen=True)
 class SizeGate:
-    """How deep and how many the values among the arguments may be.
+    """Limits the depth and the number of values in the arguments.
 
     A kernel needs 25 times the memory for ``[[],[],...]`` that its text takes, and time that its
     user notices, so arguments are measured before they are sent: small ones as they were parsed,
@@ -247,7 +246,7 @@ class SizeGate:
 
 
 def _measure(arguments: dict[str, Any], deepest: int, most: int) -> tuple[int, int]:
-    """Return depth and number of the values, or what is beyond a limit already."""
+    """Return depth and number of the values; stops counting at a limit."""
     depth = count = 0
     level: list[Any] = [arguments]
     while level and depth <= deepest and count <= most:
@@ -266,10 +265,10 @@ def _measure(arguments: dict[str, Any], deepest: int, most: int) -> tuple[int, i
 
 
 class Room:
-    """How many calls may run at a time: none once the bridge is stopped.
+    """Limits the calls that run at a time; admits none once the bridge is stopped.
 
     Args:
-        limits: So many.
+        limits: The numbers of calls.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -279,7 +278,7 @@ class Room:
         self._is_closed = False
 
     async def admit(self, call: ToolCall) -> None:
-        """Look whether there is room for the call."""
+        """Check that there is room for the call."""
         if self._is_closed:
             raise CallError(_IS_STOPPED)
         if (lack := self._running.explain_lack(call.caller)) is not None:
@@ -294,5 +293,5 @@ class Room:
         self._running.remove(caller)
 
     def close(self) -> None:
-        """Let no more calls in."""
+        """Admit no more calls."""
         self._is_closed = True

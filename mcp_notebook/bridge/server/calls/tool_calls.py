@@ -1,7 +1,7 @@
-"""Calls of tools: from a client's request to the result that it gets, whichever way it came in.
+"""Calls of tools: from a client's request to its result, with or without the SDK.
 
-Runs on the bridge's event loop. A call that fails in any way is a result with ``isError``; only a
-request that makes no sense is answered with an error of the protocol.
+Runs on the bridge's event loop. A call that fails in any way is a result with ``isError``; only an
+invalid request is answered with a protocol error.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PROGRESS_STEP = 1e-6
-"""What is added to progress that has not increased: MCP requires that every progress notification
-exceeds the previous one, but a new message or a second loop does not advance it."""
+"""Added to progress that has not increased: MCP requires every progress notification to exceed the
+previous one, but a new message or a second loop does not advance it."""
 LEGACY_LOG_LEVEL = "info"
 """Log level of clients of the handshake era that have not set one."""
 _MAX_DEPARTURES = 5
-"""Notebooks that have left lately that a client hears of when it calls an unknown tool."""
+"""Notebooks named in the error for an unknown tool, of those that have left lately."""
 _DEPARTURES = "Notebooks that have left lately:"
 
 
@@ -66,12 +66,12 @@ class ToolCalls:
 
     Args:
         starter: Starts calls.
-        tools: Knows which tools there are.
-        new_tools: Tells clients of new tools in a result.
-        changes: Tells the caller of changes that its call made, before the result.
-        resources: Reads these, and hears of results that link to some.
+        tools: Finds tools.
+        new_tools: Adds notes about new tools to results.
+        changes: Notifies the caller of changes made by its call, before the result.
+        resources: Reads resources, and notes the links in results.
         tasks: Lets calls become tasks.
-        sessions: Hear which requests clients cancel.
+        sessions: Report the requests that clients cancel.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
@@ -116,11 +116,11 @@ class ToolCalls:
 
         Args:
             request: The request.
-            params: What it says.
-            make_answer: Makes the answer of the call's result.
+            params: Its parameters.
+            make_answer: Turns the call's result into the answer.
 
         Raises:
-            ProtocolError: The answer is an error of the protocol.
+            ProtocolError: The answer is a protocol error.
         """
         try:
             result = await self._find_result(request, params)
@@ -160,8 +160,8 @@ class ToolCalls:
         except UnknownState as error:
             raise ProtocolError(INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
-            # A result, though MCP also allows an error of the protocol: clients such as OpenAI's
-            # Agents SDK do not show their model the text of one, and the model is to read it.
+            # A result, although MCP also allows a protocol error: clients such as OpenAI's Agents
+            # SDK do not show the text of a protocol error to the model, which has to read it.
             return _make_error(await self._explain_unknown(error, caller))
         except CallError as error:
             return _make_error(str(error))
@@ -223,10 +223,10 @@ class ToolCalls:
     def _cancel_with_client(
         self, request: ClientRequest, call: RunningCall
     ) -> Callable[[], object] | None:
-        """Let the kernel hear that a client gives a kept call up, before it makes the same call.
+        """Cancel a kept call when its client cancels the request, before it makes the same call.
 
         Returns:
-            What ends this; None: the client says so by hanging up.
+            A function that ends this; None if the client cancels by disconnecting.
         """
         if request.id is None or (request.connection is None and request.headers is not None):
             return None
@@ -244,7 +244,7 @@ class ToolCalls:
             raise
 
     def _make_listener(self, request: ClientRequest) -> Listener:
-        """Return a listener for what the client of this request wants while its call runs."""
+        """Return a listener for the messages that the client wants while its call runs."""
         wants_progress = request.meta.get("progressToken") is not None
         if request.is_handshake:
             level: str | None = self._log_levels.get(request.connection, LEGACY_LOG_LEVEL)
@@ -290,7 +290,7 @@ def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitabl
 
 
 def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
-    """Let a call that is kept go on by itself when its client hangs up, which cancels nothing."""
+    """Let a kept call go on when its client disconnects, which does not cancel it."""
     hang_up = request.hang_up
     if hang_up is None or not call.is_kept:
         return None
@@ -303,7 +303,7 @@ def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Tas
 
 
 def _follow_answer(request: ClientRequest, call: RunningCall) -> None:
-    """Leave a kept call's result to the same call if its client hangs up without reading it."""
+    """Keep the result for a repeated call if the client disconnects without reading it."""
     if request.hang_up is not None and request.hang_up.is_set():
         call.leave()
     elif request.unread is not None:

@@ -1,6 +1,6 @@
-"""A person's consent before a call starts, where its tool or the policy wants that.
+"""A person's consent before a call starts, if its tool or the policy requires it.
 
 Face: `consent.Consent` is the gate that asks, and remembers what was allowed for the session;
-`policy` says which calls need it, `question` writes what the person reads. Runs on the bridge's
-event loop. The client shows the question, or the kernel's notebook.
+`policy` decides which calls need consent, `question` writes the text that the person reads. Runs on
+the bridge's event loop. The client or the kernel's notebook shows the question.
 """

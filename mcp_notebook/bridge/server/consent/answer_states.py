@@ -1,10 +1,10 @@
-"""The states with which clients come back with a person's answer: sealed, expiring, used once.
+"""The states that clients return with a person's answer: sealed, expiring, used once.
 
 Runs on the bridge's event loop. At 2026-07-28 a call that needs consent is answered with the
 question, and the client sends the whole call again with the answer and the state of the question.
-Nothing is kept of an open question. Its state names the request that it belongs to, and is sealed
-with a key that only this bridge has. Of used states their numbers are kept, up to `MAX_USED`; then
-the lowest is forgotten, and with it all states that were made before that one expire.
+Open questions are not stored: the state names its request, and is sealed with a key that only this
+bridge has. The numbers of used states are kept, up to `MAX_USED`; then the lowest is forgotten, and
+all states with lower numbers expire.
 """
 
 import heapq
@@ -27,7 +27,7 @@ MAX_USED = 4_096
 
 @dataclass(frozen=True)
 class AskedState:
-    """What the state of a question says."""
+    """The content of a question's state."""
 
     tool: str
     """Identifies the tool as it was when the question was asked."""
@@ -36,7 +36,7 @@ class AskedState:
 
 
 class AnswerStates:
-    """Makes states and takes them back, each once."""
+    """Issues states, and redeems each once."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -65,10 +65,10 @@ class AnswerStates:
         return CONSENT_STATE + self._codec.seal(json.dumps(claims).encode())
 
     def redeem(self, state: str, request: str) -> AskedState:
-        """Return what a state says; it cannot be used again.
+        """Return the content of a state, which cannot be used again.
 
         Raises:
-            UnknownState: This bridge did not make it, not for this request, or it has been used.
+            UnknownState: It is from another bridge, for another request, or used.
         """
         from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 - as the codec
 

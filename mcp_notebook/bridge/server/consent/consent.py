@@ -1,9 +1,9 @@
-"""Consent: asks a person before a call starts, where its tool or the bridge's policy wants that.
+"""Consent: asks a person before a call starts, if its tool or the bridge's policy requires it.
 
 Runs on the bridge's event loop. Up to 2025-11-25 the client is sent a request while its call waits;
 at 2026-07-28 the call is answered with the question (``InputRequiredResult``), and the client sends
 it again with the answer. The kernel knows nothing of the call until a person has agreed, so that it
-is not blocked meanwhile. No answer, or an answer that cannot be read, is a no.
+is not blocked meanwhile. No answer, or an unreadable one, denies the call.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from mcp_notebook.errors import CallError
 from mcp_notebook.wire import messages
 
 KEY = f"{meta_keys.PREFIX}consent"
-"""The key of the question among those that a client is to ask."""
+"""The key of the question among a call's input requests."""
 MAX_OPEN = 16
-"""Questions that may be open at a time, for all clients together; those of clients that come back
-with the answer do not count."""
+"""Questions that may be open at a time for all clients together, without those that a repeated call
+answers."""
 MAX_CALLER_OPEN = 8
 """Questions of one caller that may be open at a time, so that those of others can be asked."""
 TELL_EVERY = 10.0
-"""Seconds between two notices of progress; some clients give up after a minute without any."""
+"""Seconds between progress notifications; some clients give up after a minute without one."""
 GRANT_SECONDS = 3600.0
-"""How long a grant lasts that belongs to no connection."""
+"""How long a grant without a connection lasts."""
 MAX_GRANTS = 256
-"""Grants without a connection that are kept; of more, the oldest ones expire."""
+"""Maximum of grants without a connection; the oldest expire."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
     "Allow once",
     "Allow this tool for the session",
@@ -69,11 +69,11 @@ _IS_STOPPED = "The bridge was stopped before anybody had answered, and the call 
 
 
 class Consent:
-    """The gate at which people are asked for their consent; there is one for each bridge.
+    """The gate that asks people for their consent; one per bridge.
 
     Args:
         policy: Which calls need it.
-        links: Lead to the notebooks, where people are asked whose client shows no forms.
+        links: To the notebooks, where people are asked whose clients show no forms.
         tools: The tools, as callers see them.
     """
 
@@ -88,20 +88,20 @@ class Consent:
         self._is_closed = False
 
     def close(self) -> None:
-        """Take all open questions back, and answer their calls."""
+        """Withdraw all open questions, and answer their calls."""
         self._is_closed = True
         for scope in self._waiting:
             scope.cancel()
 
     async def admit(self, call: ToolCall) -> types.InputRequiredResult | None:
-        """Wait until a person has agreed to a call, if it needs that.
+        """Wait until a person has agreed to a call, if it needs consent.
 
         Returns:
-            What the client is to come back with; None if the call may start.
+            The question that the client has to answer first; None if the call may start.
 
         Raises:
             ConsentDenied: Nobody has agreed.
-            UnknownState: The client comes back with an answer to no question about this call.
+            UnknownState: The client's answer belongs to no question about this call.
         """
         if not self._policy.applies_to(call.entry.tool):
             return None
@@ -113,7 +113,7 @@ class Consent:
         return question
 
     async def _ask(self, call: ToolCall) -> types.InputRequiredResult | None:
-        """Return what the client is to come back with, or None when a person has agreed."""
+        """Return the question for the client, or None once a person has agreed."""
         identity = _identify_grantee(call)
         version = _identify_tool(call)
         decision = None
@@ -139,7 +139,7 @@ class Consent:
         )
 
     def _take_answer(self, call: ToolCall, version: str) -> Decision | None:
-        """Return what the client comes back with; None if it answers an outdated question.
+        """Return the answer that the client has sent; None if its question is outdated.
 
         Raises:
             ConsentDenied: It comes too late.
@@ -177,7 +177,7 @@ class Consent:
     async def _wait(
         self, call: ToolCall, ask: Callable[[], Awaitable[Decision]], where: str
     ) -> Decision:
-        """Wait for an answer, for as long as the policy says."""
+        """Wait for an answer until the policy's timeout."""
         caller = call.caller
         lack = self._open.explain_lack(caller)
         if lack is not None:
@@ -234,7 +234,7 @@ class Grants:
 async def _tell_while(
     listener: Listener, message: str, ask: Callable[[], Awaitable[Decision]]
 ) -> Decision:
-    """Wait for an answer, and tell the client again and again that its call waits."""
+    """Wait for an answer, and send the client progress meanwhile."""
     send = listener.progress
     if send is None:
         return await ask()
@@ -245,7 +245,7 @@ async def _tell_while(
             await anyio.sleep(TELL_EVERY)
 
     outcome: Decision | CallError
-    # A task group would wrap the error in a group, so carry it out by hand.
+    # A task group would wrap the error in an exception group.
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tell)
         try:
@@ -259,7 +259,7 @@ async def _tell_while(
 
 
 def _identify_call(call: ToolCall) -> str:
-    """Return what identifies the request: the same call of the same client has the same."""
+    """Return an id of the request, the same for the same call of the same client."""
     return identify_request(
         call.caller.owns,
         call.request.profile.program,
@@ -271,19 +271,19 @@ def _identify_call(call: ToolCall) -> str:
 
 
 def _identify_tool(call: ToolCall) -> str:
-    """Return what identifies the tool as it is now."""
+    """Return an id of the tool's present declaration."""
     return identify_request(call.entry.kernel_id, arguments=call.entry.tool.model_dump(mode="json"))
 
 
 def _identify_grantee(call: ToolCall) -> dict[str, Any]:
-    """Return for whom "for this session" holds: a connection, or the program of a client."""
+    """Return the owner of a grant for the session: a connection, or a client's program."""
     if call.request.is_handshake:
         return {"connection": call.request.connection}
     return {"client": call.request.profile.program}
 
 
 def _explain_silence(entry: CatalogEntry, link: Link) -> str:
-    """Say why nobody can be asked, and what to do."""
+    """Explain why nobody can be asked, and what to do."""
     why = (
         f"the notebook {entry.notebook!r} is run without a frontend"
         if link.record.owner == "bridge"
@@ -320,7 +320,7 @@ async def _write(call: ToolCall) -> str:
 
 
 def _make_form(for_long: str) -> dict[str, Any]:
-    """Return the form of the question; without titles, which older clients write differently."""
+    """Return the form of the question, without titles for the answers: older clients differ."""
     answers = [ALLOW, for_long, DENY]
     field = {"type": "string", "title": "Your answer", "enum": answers, "default": ALLOW}
     return {"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]}

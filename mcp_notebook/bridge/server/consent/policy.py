@@ -13,7 +13,7 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 Decision: TypeAlias = Literal["once", "session", "deny", "close"]
-"""What a person can answer: this call, all calls of the tool for a while, no, or nothing."""
+"""A person's answer: allow this call, allow all calls of the tool for a while, deny, or none."""
 _ENDINGS = {
     "deny": "A person was asked and did not allow it. Do not call it again unless the user wants "
     "you to.",
@@ -23,16 +23,16 @@ _ENDINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ConsentPolicy:
-    """Which calls need a person's consent, and how long one waits for it."""
+    """Which calls need a person's consent, and how long they wait for it."""
 
     confirm_destructive: bool = False
-    """Whether it is not only tools with ``confirm``, but all that may destroy something."""
+    """Whether all tools that may be destructive need it, and not only those with ``confirm``."""
     timeout: float = 120.0
     """Seconds that a person has to answer."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Return the policy that the settings say."""
+        """Return the policy in the settings."""
         return cls(
             confirm_destructive=settings.confirm_destructive, timeout=settings.consent_timeout
         )
@@ -40,7 +40,7 @@ class ConsentPolicy:
     def applies_to(self, tool: messages.ToolInfo) -> bool:
         """Return whether a person has to agree to each call of a tool.
 
-        A tool that says nothing of what it does may be destructive, by the rules of MCP.
+        Without annotations, a tool may be destructive: this is MCP's default.
         """
         if (tool.meta or {}).get(meta_keys.CONFIRM) is True or tool.revision is not None:
             return True
@@ -49,19 +49,19 @@ class ConsentPolicy:
         return self.confirm_destructive and not is_harmless
 
     def make_timeout(self, tool: str) -> ConsentDenied:
-        """Return the error for a call about which nobody answered in time."""
+        """Return the error for a call whose question was not answered in time."""
         return make_denial(tool, f"Nobody answered the question within {self.timeout:g} s.")
 
 
 ASK_FOR_CONFIRM = ConsentPolicy()
-"""Asks for the tools whose authors want it."""
+"""Only tools with ``confirm`` need consent."""
 
 
 def check_decision(tool: str, decision: Decision) -> None:
     """Refuse a call that a person did not allow.
 
     Raises:
-        ConsentDenied: The decision is not to run it.
+        ConsentDenied: The call must not run.
     """
     if decision in _ENDINGS:
         raise make_denial(tool, _ENDINGS[decision])

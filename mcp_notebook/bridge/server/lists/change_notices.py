@@ -1,9 +1,9 @@
-"""Tells clients that the list of tools has changed: once for each burst, and before an answer.
+"""Notifies clients that the list of tools has changed: once per burst, and before an answer.
 
-Runs on the bridge's event loop. Clients of the handshake era hear of changes in a notification to
-their session, those of 2026-07-28 through their subscriptions. Whoever calls a tool that declares
-another one hears of the change before the answer, so that it can call the new one. A caller who
-does not see all tools hears only of changes of those that it sees.
+Runs on the bridge's event loop. Clients of the handshake era get a notification in their session,
+those of 2026-07-28 through their subscriptions. If a called tool declares another tool, the client
+is notified before the answer, so that it can call the new one. A caller who does not see all tools
+is notified only of changes of those that it sees.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Tells clients that the list of resources has changed: seldom, and once for each burst.
+"""Notifies clients that the list of resources has changed: rarely, and once per burst.
 
 Runs on the bridge's event loop. Every result that is cut adds resources to the list, and a kernel
-that leaves takes its own with it. A client may fetch the whole list at each notice, so notices keep
-a distance. Whoever needs a resource at once has the link to it in the result. Resources that expire
-are no reason for a notice: who reads one is told so. A caller who does not see all resources hears
-only of changes of those that it sees.
+that leaves takes its own with it. A client may fetch the whole list at each notice, so notices are
+spaced out: a result already contains the links to its resources. Expiry sends no notice; reading an
+expired resource says so. A caller who does not see all resources is notified only of changes of
+those that it sees.
 """
 
 from __future__ import annotations

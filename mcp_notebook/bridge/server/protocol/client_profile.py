@@ -1,7 +1,7 @@
-"""What a client says of itself: in `initialize`, and since 2026-07-28 in each request's ``_meta``.
+"""A client's description of itself: in `initialize`, since 2026-07-28 in each request's ``_meta``.
 
-Runs on the bridge's event loop; no I/O. Nearly all clients say it in a simple form, which is read
-here without the SDK. For anything else `read_profile` returns None, and the SDK reads or refuses it
+Runs on the bridge's event loop; no I/O. Nearly all clients send a simple form, which is read here
+without the SDK. For anything else `read_profile` returns None, and the SDK reads or refuses it
 (`profile_from_sdk`).
 """
 
@@ -33,10 +33,10 @@ _INFO_TEXTS = ("title", "description", "websiteUrl")
 
 @dataclass(frozen=True)
 class ClientProfile:
-    """What a client has said of itself: once for its session, at 2026-07-28 in every request."""
+    """A client's description of itself: once per session, at 2026-07-28 in every request."""
 
     protocol_version: str
-    """The version of MCP that it speaks."""
+    """The version of MCP."""
     client: messages.ClientInfo
     """The client's program; empty if it does not say."""
     can_elicit: bool = False
@@ -46,8 +46,7 @@ class ClientProfile:
     extensions: frozenset[str] = frozenset()
     """MCP's extensions that it supports."""
     connection: Any = None
-    """What lasts as long as the client's session (`client_sessions.ClientSession`); None at
-    2026-07-28, where every request stands for itself."""
+    """The client's session (`client_sessions.ClientSession`); None at 2026-07-28."""
 
     @cached_property
     def is_handshake(self) -> bool:
@@ -63,7 +62,7 @@ class ClientProfile:
 def read_profile(
     version: str, info: Any, capabilities: Any, connection: Any = None
 ) -> ClientProfile | None:
-    """Return a client's profile, or None if the SDK has to read what it says.
+    """Return a client's profile, or None if the SDK has to read its description.
 
     Args:
         version: Of the protocol, as negotiated.

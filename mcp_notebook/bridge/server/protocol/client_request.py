@@ -1,8 +1,8 @@
-"""A client's request as the rest of the bridge sees it, whichever way it came in.
+"""A client's request as the rest of the bridge sees it, with or without the SDK.
 
-Runs on the bridge's event loop; no I/O. The SDK's context of a request becomes one
-(`read_request`), and so does a plain request that is answered without the SDK. What handles
-requests knows this form only.
+Runs on the bridge's event loop; no I/O. `read_request` makes one
+from the SDK's context; the short way makes one from a plain request. All code that handles requests
+knows this form only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 HANG_UP_KEY = "mcp_notebook.hang_up"
-"""Where the ASGI scope of an HTTP request has its `ClientRequest.hang_up`."""
+"""The key of `ClientRequest.hang_up` in the ASGI scope of an HTTP request."""
 UNREAD_KEY = "unread"
-"""Where the state in the ASGI scope of an HTTP request has its `ClientRequest.unread`."""
+"""The key of `ClientRequest.unread` in the state of that scope."""
 
 
 class UnreadAnswers:
@@ -38,10 +38,10 @@ class UnreadAnswers:
         self._are_lost = False
 
     def follow(self, on_loss: Callable[[], object]) -> Callable[[], object]:
-        """Have a function called if the client goes without the answer that is about to be sent.
+        """Have a function called if the client disconnects without reading the next answer.
 
         Returns:
-            What ends this.
+            A function that ends this.
         """
         if self._are_lost:
             on_loss()
@@ -55,11 +55,11 @@ class UnreadAnswers:
         return forget
 
     def note_read(self) -> None:
-        """Note that the client has read all answers: it makes the next request."""
+        """Note that the client has read all answers, as it sends the next request."""
         self._on_loss.clear()
 
     def lose(self) -> None:
-        """Note that the connection ended with something unread."""
+        """Note that the connection ended with answers unread."""
         self._are_lost = True
         for on_loss in self._on_loss:
             on_loss()
@@ -74,7 +74,7 @@ class Channel(Protocol):
         """Whether the client can be sent requests now."""
 
     async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        """Have the client show its user a form, and return what that did.
+        """Have the client show its user a form, and return the user's response.
 
         Raises:
             ProtocolError: The client cannot be asked, or answers with an error.
@@ -94,7 +94,7 @@ class ClientRequest:
     """A request of a client."""
 
     profile: ClientProfile
-    """What its client has said of itself."""
+    """Its client's description of itself."""
     id: types.RequestId | None
     """None if it is a notification."""
     caller: Caller
@@ -104,13 +104,13 @@ class ClientRequest:
     headers: Mapping[str, str] | None
     """Those of the HTTP request; None over stdio."""
     hang_up: asyncio.Event | None = None
-    """Set when the client has hung up, if its request outlasts that: over HTTP up to 2025-11-25."""
+    """Set when the client disconnects, if the request outlasts that: over HTTP up to 2025-11-25."""
     unread: UnreadAnswers | None = None
     """Of its HTTP connection; None over stdio."""
     arguments: bytes | None = None
     """The arguments of a call, if the transport has detached them."""
     text: bytes | None = None
-    """Its JSON as it came, if that is long and was parsed."""
+    """Its JSON as received, if that is long and was parsed."""
     channel: Channel
     """The way to the client."""
 
@@ -140,7 +140,7 @@ def read_request(ctx: ServerRequestContext[Any], default_caller: Caller) -> Clie
 
     Args:
         ctx: The SDK's context.
-        default_caller: Who makes it if the transport does not say.
+        default_caller: The caller if the transport does not name one.
     """
     is_handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
     scope = getattr(ctx.request, "scope", {})
@@ -168,7 +168,7 @@ def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
 
     Args:
         ctx: The request.
-        default: Who it is if the transport does not say: over stdio, whoever started the bridge.
+        default: The caller if the transport does not name one: over stdio, the bridge's user.
     """
     scope = getattr(ctx.request, "scope", None) or {}
     caller = scope.get(SCOPE_KEY, default)

@@ -1,8 +1,8 @@
-"""The sessions that the SDK has opened, and the plain requests that their clients may cancel.
+"""The sessions of clients of the handshake era, and the plain requests that they may cancel.
 
 Runs on the bridge's event loop. A plain request (`plain_requests`) of the handshake era belongs to
-a session of the SDK's. A client cancels one, in a session and over stdio, by a notification. Over
-HTTP that comes in by the SDK.
+a session of the SDK's. In a session and over stdio, the client cancels it by a
+notification, which the SDK receives over HTTP.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ EndReason: TypeAlias = Literal["cancelled", "session ended"]
 """Why a plain request ends early."""
 OnEnd: TypeAlias = Callable[[EndReason], object]
 MAX_INITIALIZE = 2**14
-"""Bytes of what a client may say of itself when it opens a session."""
-TOO_LONG = f"`initialize` may have {MAX_INITIALIZE:,} bytes at most."
+"""Maximum size of the parameters of `initialize` in bytes."""
+TOO_LONG = f"`initialize` can have at most {MAX_INITIALIZE:,} bytes."
 _STATE_KEY = "mcp_notebook.session"
 """Where the SDK's connection has its `ClientSession`."""
 
@@ -43,8 +43,8 @@ _STATE_KEY = "mcp_notebook.session"
 class ClientSession:
     """A client of the handshake era, from its `initialize` until it leaves.
 
-    What is kept for a client is kept by this object. Over stdio it may exist before the SDK is
-    loaded, and gets the SDK's connection when that is.
+    All state of a client hangs on this object. Over stdio it may exist before the SDK is loaded,
+    and gets the SDK's connection then.
     """
 
     def __init__(self, session_id: str | None) -> None:

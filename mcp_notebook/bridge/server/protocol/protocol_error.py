@@ -1,7 +1,7 @@
-"""The error with which a request is answered: JSON-RPC's, as MCP uses it.
+"""JSON-RPC's error as the answer to a request.
 
-Pure. Raised by everything that answers requests. The SDK's own error is raised in its place where
-the SDK has called us (`sdk_server`), and replaced by it where we have called the SDK.
+Pure. Raised by everything that answers requests. `sdk_server` translates it to the SDK's own error
+for the SDK; calls into the SDK translate in the other direction.
 """
 
 from typing import Any

@@ -58,7 +58,7 @@ _COMPLETE: dict[str, Any] = {
     "resultType": "complete",
     "_meta": {SERVER_INFO_META_KEY: SERVER_INFO},
 }
-"""What all lists and descriptions have since 2026-07-28."""
+"""Members of all lists and descriptions since 2026-07-28."""
 
 
 class Base64Text:
@@ -107,7 +107,7 @@ def is_short_way_open(missing: Sequence[str]) -> bool:
     """Return whether plain requests can be answered without the SDK, and say so if they cannot.
 
     Args:
-        missing: What the transport needs of the SDK's private members, and does not find.
+        missing: The SDK's private members that the transport needs and does not find.
     """
     if missing:
         logger.warning(
@@ -133,8 +133,8 @@ class PlainAnswers:
         """Return the answer to a request.
 
         Args:
-            plain: What it says.
-            request: Of whom and how.
+            plain: The JSON-RPC request.
+            request: The same with its client and caller.
         """
         try:
             self._server.request_rates.check(request)
@@ -224,7 +224,7 @@ def write_error(request_id: int | str | None, error: ProtocolError) -> Answer:
 
 
 def _make_other_form(version: str, result: types.InputRequiredResult | TaskForm) -> dict[str, Any]:
-    """Return what a client of 2026-07-28 gets in place of a result: a question, or a task."""
+    """Return what a client of 2026-07-28 gets instead of a result: a question, or a task."""
     if isinstance(result, dict):
         form = dict(result)
     else:
