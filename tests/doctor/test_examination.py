@@ -344,7 +344,7 @@ def test_a_token_that_a_command_reads_from_a_file_is_tried(user, open_home):
         file.write_text(json.dumps(document))
         said = check("claude-code")
         assert "The command that reads the token failed: " in said
-        assert "`%mcp serve` in a notebook makes the file." in said
+        assert "`%mcp serve` in a notebook creates the file." in said
         token.parent.mkdir(exist_ok=True)
         token.write_text(TOKEN + "\n")
         answer = run("doctor", "claude-code")

@@ -330,7 +330,7 @@ async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
         assert (folder / "ran").exists()
         assert here.reason is None
     said = capsys.readouterr().err
-    assert said.count(f"Read its code, then trust it with `jupyter trust {path}`. It is") == 1
+    assert said.count(f"Read its code, then trust it with `jupyter trust {path}`. Then it is") == 1
 
 
 @pytest.mark.slow
