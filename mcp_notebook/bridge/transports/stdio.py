@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 ANSWER_GRACE = 2.0
-"""Seconds that clients have to take the last answers when the bridge stops, over HTTP, too."""
+"""Seconds that clients have to take the last answers when the bridge stops, also over HTTP."""
 _AT_ONCE = 16
-"""Plain requests that are begun before the loop does anything else."""
+"""Plain requests that are started before control returns to the event loop."""
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
@@ -161,7 +161,7 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
         self._writable.set()
         self._transport: asyncio.WriteTransport | None = None
         self.dropped_id: str | None = None
-        """The id of a request whose answer is for nobody."""
+        """The id of a request whose answer is discarded."""
         self.is_dropped = asyncio.Event()
         """Set when that answer has come."""
 
@@ -182,7 +182,7 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
     async def send(self, item: SessionMessage) -> None:
         """Write a message, and wait until the client's pipe has it.
 
-        Does nothing when the client is gone: stdin then ends, too.
+        Does nothing when the client is gone: stdin ends as well.
         """
         if self.dropped_id is not None and getattr(item.message, "id", None) == self.dropped_id:
             self.dropped_id = None
@@ -214,11 +214,11 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
 
     def __init__(self, lines: asyncio.StreamReader, outgoing: _Outgoing, max_bytes: int) -> None:
         self.lines = lines
-        """What has come in and has not been looked at."""
+        """The input that has not been read."""
         self.is_waiting = False
         """Whether the reader waits for a whole line; part of one may be there already."""
         self.outgoing = outgoing
-        """Where errors go to."""
+        """Takes the errors."""
         self._max_bytes = max_bytes
         self._max_plain = min(max_bytes + len(b"\n"), LARGE - 1)
         self.plain: PlainStdio | None = None
@@ -229,7 +229,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         self._first: asyncio.Task[SessionMessage] | None = None
         """Receives the first message for the SDK."""
         self._missed: deque[SessionMessage] = deque()
-        """What the SDK has to get before that message."""
+        """Messages that the SDK has to get before that one."""
 
     async def wait_for_sdk(self) -> bool:
         """Answer plain messages until the SDK is needed; return False if it is not until the end.
@@ -256,7 +256,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         await self.outgoing.is_dropped.wait()
 
     def _repeat_missed(self) -> None:
-        """Let the SDK receive what it has to know of the messages that it has not seen."""
+        """Have the SDK receive the messages that it needs and has not seen."""
         if self.plain is None:
             return
         from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
@@ -376,7 +376,7 @@ class _LineProtocol(asyncio.StreamReaderProtocol):
         super().__init__(incoming.lines)
         self._incoming = incoming
         self._is_in_line = False
-        """Whether what comes next continues a line."""
+        """Whether the next data continues a line."""
 
     def data_received(self, data: bytes) -> None:
         for _ in range(_AT_ONCE):
@@ -403,7 +403,7 @@ def _parse(line: bytes, scope: dict[str, Any] | None = None) -> SessionMessage:
 
     Args:
         line: The line.
-        scope: What the transport says of a request.
+        scope: The transport's scope of the request.
 
     Raises:
         ValidationError: It is not a message.

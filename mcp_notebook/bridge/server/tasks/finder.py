@@ -1,7 +1,7 @@
-"""Finds clients' tasks in the kernels that have them, and says what became of those that are not.
+"""Finds clients' tasks in their kernels, and explains what became of missing ones.
 
-Runs on the bridge's event loop. A task's id names its kernel. The bridge remembers the tasks that
-run, so that it can tell those that were lost with their kernels from those that never were.
+Runs on the bridge's event loop. A task's id names its kernel. The bridge remembers running
+tasks, to tell those that were lost with their kernels from unknown ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_notebook.wire import messages, task_ids
 AskKernel: TypeAlias = Callable[[KernelRequests], Awaitable[KernelTask | None]]
 """Asks a kernel about one of its tasks."""
 MAX_REMEMBERED = 1_000
-"""Tasks that run, as far as the bridge knows, and that it can tell from those that never were."""
+"""Maximum of running tasks that the bridge remembers."""
 _MAX_ID = 200
 """Characters of an unknown id that a message repeats."""
 _UNKNOWN = (

@@ -1,4 +1,4 @@
-"""Tells clients of changes of their tasks, on the streams on which they wait for news.
+"""Notifies clients of changes of their tasks, on their subscription streams.
 
 Runs on the bridge's event loop. The SDK serves the streams and knows nothing of tasks: its
 acknowledgement gets the tasks' ids on its way to the client, and what follows is sent beside it.
@@ -22,7 +22,7 @@ from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refuse_undeclared
 
 MAX_TASKS = 100
-"""Tasks that one stream tells of; a client asks for others as without a stream."""
+"""Maximum of tasks per stream; clients poll the others."""
 INTERVAL = 0.5
 """Seconds between two notices of one task."""
 _Serve: TypeAlias = Callable[
@@ -58,7 +58,7 @@ class TaskNotices:
         """Serve a stream until its client closes it.
 
         Raises:
-            ProtocolError: The client has not said that it can follow a task, and asks for some.
+            ProtocolError: The client asks for tasks without having declared the extension.
         """
         ids = (params.notifications.model_extra or {}).get("taskIds")
         if not ids or not isinstance(ids, list):

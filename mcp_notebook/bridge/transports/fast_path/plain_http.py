@@ -136,7 +136,7 @@ class PlainHttp:
         request: ClientRequest,
         exchange: HttpExchange,
     ) -> Answer:
-        """Return the answer; keeps the session of the request meanwhile, which can end it."""
+        """Return the answer; meanwhile the session is kept, and can end the request."""
         if session is None:
             return await self._answers.find(plain, request)
         with (
@@ -176,7 +176,7 @@ class PlainHttp:
     def _recognise(
         self, plain: PlainRequest, head: _Head, exchange: HttpExchange
     ) -> ClientRequest | None:
-        """Return a plain request whose client and headers are plain, too, or None."""
+        """Return a plain request if its client and headers are plain as well, or None."""
         token = plain.meta.get("progressToken")
         profile: ClientProfile | None
         if head.session is None:
@@ -205,7 +205,7 @@ class PlainHttp:
         )
 
     def _read_profile(self, plain: PlainRequest, head: _Head) -> ClientProfile | None:
-        """Return what a client of 2026-07-28 says of itself, if its headers repeat the body.
+        """Return the profile of a client of 2026-07-28 if its headers repeat the body.
 
         The rules are those of "Server Validation": the version, the method, and for a call its tool
         and the arguments that the tool wants in headers.

@@ -38,9 +38,9 @@ _PARAMS = {
     PING: {"_meta"},
 }
 LONG = 2**13
-"""Bytes from which a kernel gets a request as it came."""
+"""Size in bytes from which the kernel gets the client's JSON unchanged."""
 _MAX_ENVELOPE = 4_096
-"""Bytes of what a client says of itself that are remembered."""
+"""Maximum size in bytes of an envelope in the LRU cache."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PlainRequest:
 
     @property
     def long_text(self) -> bytes | None:
-        """Its JSON if that is long: to write its arguments anew would take a while."""
+        """Its JSON if that is long: serializing its arguments again would take a while."""
         return self.text if len(self.text) >= LONG else None
 
 
@@ -140,15 +140,15 @@ def _has_plain_values(method: str, params: dict[str, Any]) -> bool:
 
 
 def has_envelope(params: Mapping[str, Any] | None) -> bool:
-    """Return whether parameters say that their request is of 2026-07-28 or later."""
+    """Return whether the parameters are of 2026-07-28 or later."""
     meta = (params or {}).get("_meta")
     return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 
 
 def read_envelope(meta: Mapping[str, Any]) -> ClientProfile | None:
-    """Return what a client says of itself in a request's ``_meta``; None if the SDK has to read it.
+    """Return the client's profile in a request's ``_meta``; None if the SDK has to read it.
 
-    Clients say the same in each request, so that it is read once.
+    It is cached, because clients repeat it in each request.
     """
     try:
         text = to_json(select_reserved(meta))

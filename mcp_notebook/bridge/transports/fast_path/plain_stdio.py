@@ -4,7 +4,7 @@ Runs on the bridge's event loop, where lines come in. Most clients send nothing 
 and the SDK is not even loaded for them. When another message comes, the SDK has to know what it has
 missed: the client's first request decides which era the client is of, and in the handshake era the
 client's session began with it. So that request is sent to the SDK again (`make_missed`), and the
-SDK's answer is dropped. From then on, notifications go to the SDK, too.
+SDK's answer is dropped. From then on, the SDK also gets the notifications.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _WORDS = (
     *(f'"{method}"'.encode() for method in (CALL, LIST, INITIALIZE, DISCOVER, PING)),
     b'"notifications/',
 )
-"""What the text of a plain message contains."""
+"""Every plain message contains one of these."""
 _CLOSED = ProtocolError(CONNECTION_CLOSED, "Connection closed")
 
 
@@ -81,7 +81,7 @@ class PlainStdio:
     Args:
         server: Knows the answers.
         send_line: Writes a message to the client.
-        requests: Notes which requests are open.
+        requests: The open requests.
         open_sdk: Has the SDK serve the client, and returns when it knows the client's session.
     """
 
@@ -98,7 +98,7 @@ class PlainStdio:
         self._requests = requests
         self._open_sdk = open_sdk
         self._is_modern: bool | None = None
-        """Of which era the client is; None before its first request."""
+        """Whether the client is of 2026-07-28 or later; None before its first request."""
         self._uses_sdk = False
         """Whether the SDK has got a message of the client."""
         self._first: PlainRequest | None = None
@@ -109,7 +109,7 @@ class PlainStdio:
         """Whether the client has confirmed that session."""
         self._running: set[asyncio.Task[None]] = set()
         self._unwanted: set[asyncio.Task[None]] = set()
-        """Those whose answer the client does not want any more."""
+        """Those whose request the client has cancelled."""
         self._answering: set[asyncio.Task[None]] = set()
         """Those whose answer is being written."""
 
