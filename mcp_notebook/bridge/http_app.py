@@ -19,7 +19,7 @@ from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 # isort: split
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.tokens import list_authenticators
+from mcp_notebook.bridge.access.token_check import list_authenticators
 from mcp_notebook.bridge.app import Bridge, unwrap_errors
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach

@@ -339,7 +339,7 @@ async def ask_for_consent(
 
     from mcp_notebook.bridge.access.caller import Caller
     from mcp_notebook.bridge.server.consent.policy import ConsentPolicy, make_denial
-    from mcp_notebook.bridge.server.consent.question import make_question, write_question
+    from mcp_notebook.bridge.server.consent.question_text import make_question, write_question
 
     if not ConsentPolicy.from_settings(settings).applies_to(entry.tool):
         return

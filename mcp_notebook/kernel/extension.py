@@ -45,7 +45,7 @@ from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
 from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
-from mcp_notebook.kernel.notebook.panel.side_panel import SidePanel
+from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter

@@ -13,7 +13,7 @@ from kernel_stand_ins import Peer, peer, welcome
 from live import TIMEOUT
 
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.tokens import OwnToken
+from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer

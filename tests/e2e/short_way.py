@@ -33,7 +33,7 @@ from live import TIMEOUT
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.tokens import OwnToken
+from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer

@@ -33,7 +33,7 @@ _HEALTH = "bridge/transports/test_health_and_metrics.py"
 _SPANS = "kernel/calls/test_spans.py"
 _TRACER = "bridge/telemetry/test_call_tracer.py"
 _TRACES = "bridge/server/calls/test_trace_headers.py"
-_TOKENS = "bridge/access/test_tokens.py"
+_TOKENS = "bridge/access/test_token_check.py"
 _FORK = "kernel/fork/test_fork_runner.py"
 _COPY = "kernel/fork/test_forked_child.py"
 _CANCELS = "kernel/calls/test_cancels.py"
@@ -777,19 +777,19 @@ CHANGES = (
         "e2e/test_tokens.py",
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "        if owner.is_void:\n",
         "        if False:\n",
         _TOKENS,
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "        if owner.has_expired():\n",
         "        if False:\n",
         _TOKENS,
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "owner.permissions if owner.exclusive else self._hide(owner.permissions)",
         "owner.permissions",
         _TOKENS,
@@ -1188,13 +1188,13 @@ CHANGES = (
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "Limited(oauth.authenticator, tokens.limit_others)",
         "oauth.authenticator",
         "e2e/test_oauth.py",
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "    if not limits.is_everything():\n",
         "    if limits.is_everything():\n",
         "e2e/test_oauth.py",
@@ -1372,7 +1372,7 @@ CHANGES = (
         "bridge/access/token_store.py",
         "        if self.metrics:\n            return NOTHING\n",
         "",
-        "bridge/access/test_tokens.py",
+        "bridge/access/test_token_check.py",
     ),
     Change(
         "bridge/telemetry/metrics.py",
@@ -1568,13 +1568,13 @@ CHANGES = (
         "e2e/test_tasks.py",
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "            self._next_notes.clear()\n",
         "",
         _TOKENS,
     ),
     Change(
-        "bridge/access/tokens.py",
+        "bridge/access/token_check.py",
         "        self.update()\n        if not caller",
         "        if not caller",
         _TOKENS,

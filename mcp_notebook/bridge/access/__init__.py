@@ -4,7 +4,7 @@ Face:
 
 - `gate`: `Gate`, in front of the HTTP endpoint; `Authenticator`, which it asks; `is_loopback`.
 - `refusals.RefusalLog`: the log of refused requests.
-- `tokens`: `list_authenticators`, which find the caller of a bearer token; `OwnToken`.
+- `token_check`: `list_authenticators`, which find the caller of a bearer token; `OwnToken`.
 - `own_token_file`: `read_token`, `renew_token`: the endpoint's own token.
 - `token_store`: the file of named tokens.
 - `caller`: `Caller` and `Permissions`: who makes a request, and what that caller may call.

@@ -2,7 +2,7 @@
 
 Runs on the bridge's main thread before its event loop serves anything. Anyone who has read the
 token can use the endpoint, so a token that others could read is replaced. Checking the token of a
-request is the business of `gate` and `tokens`.
+request is the business of `gate` and `token_check`.
 """
 
 import contextlib

@@ -1,10 +1,10 @@
 """The file of named tokens: read, add, remove and rotate them.
 
-Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`tokens`). The file
-holds the SHA-256 of each token, not the token. A slow hash would protect passwords, which can be
-guessed; a token is 256 random bits. Write access to the file grants access to the tools, so a file
-that others can read or write is rejected. A lock serialises writers, and a change is atomic for
-readers. A token's last use is the modification time of an empty file of its own: updating that
+Runs in the processes of ``mcp-notebook token`` and, for reading, in the bridge (`token_check`). The
+file holds the SHA-256 of each token, not the token. A slow hash would protect passwords, which can
+be guessed; a token is 256 random bits. Write access to the file grants access to the tools, so a
+file that others can read or write is rejected. A lock serialises writers, and a change is atomic
+for readers. A token's last use is the modification time of an empty file of its own: updating that
 needs no lock.
 """
 

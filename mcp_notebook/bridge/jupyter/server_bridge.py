@@ -34,7 +34,7 @@ from starlette.types import Receive, Scope, Send
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.tokens import OwnToken
+from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links

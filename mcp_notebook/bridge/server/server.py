@@ -28,7 +28,7 @@ from mcp_notebook.bridge.server.calls.gates import (
 )
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
-from mcp_notebook.bridge.server.consent.consent import Consent
+from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
 from mcp_notebook.bridge.server.lists import meta_tools

@@ -27,8 +27,8 @@ from mcp_notebook.kernel.link.call_notices import (
 )
 from mcp_notebook.kernel.link.frame_sender import FrameSender
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.side_panel_updates import Watchers
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
-from mcp_notebook.kernel.link.watchers import Watchers
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tasks.task_calls import TaskCalls
 from mcp_notebook.kernel.tasks.task_store import TaskStore

@@ -25,8 +25,8 @@ from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation, NotebookPrompts
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.side_panel_updates import NotebookView, Watchers
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
-from mcp_notebook.kernel.link.watchers import NotebookView, Watchers
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import Update, describe_program
 from mcp_notebook.settings.private_files import make_private_folder

@@ -10,7 +10,7 @@ from live import TIMEOUT
 from mcp_notebook.bridge.access import gate
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.gate import Gate, Refusal, is_loopback
-from mcp_notebook.bridge.access.tokens import OwnToken
+from mcp_notebook.bridge.access.token_check import OwnToken
 
 OWN = [OwnToken(TOKEN)]
 

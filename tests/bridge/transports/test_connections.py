@@ -21,8 +21,8 @@ from endpoints import call, called, modern, served
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
+from mcp_notebook.bridge.access.token_check import NamedTokens, OwnToken
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.access.tokens import NamedTokens, OwnToken
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import connections, http_connection
 from mcp_notebook.bridge.transports.http_connection import (

@@ -9,8 +9,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.token_check import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.access.tokens import NamedTokens
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from bridges import TOKEN
 from endpoints import call, called, served
 
 from mcp_notebook.bridge.access.caller import NOTHING, Caller, Permissions
-from mcp_notebook.bridge.access.tokens import Limited, OwnToken
+from mcp_notebook.bridge.access.token_check import Limited, OwnToken
 from mcp_notebook.bridge.telemetry.metrics import MAX_TOOLS, Metrics, Reading, ToolNumbers
 from mcp_notebook.wire import messages
 

@@ -14,8 +14,8 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCNotification
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.token_check import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.access.tokens import NamedTokens
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.sessions import _RequestStream
 from mcp_notebook.wire import messages

@@ -118,7 +118,7 @@ def test_in_place_of_a_result_that_is_too_large_comes_what_can_be_done(
         result = link.receive()
         assert result.is_error
         assert re.search(
-            r"too large to be sent: .* 1,\d\d\d bytes, and at most 1,000 .* as a file .* "
+            r"too large to be sent: .* 1,\d\d\d bytes, and the limit is 1,000\b.* as a file .* "
             r"`max_result_chars`",
             text_of(result),
         )

@@ -1,7 +1,7 @@
 """The panels: clients, tools and calls, in an output (``%mcp panel``) and beside the notebook.
 
 Face: `LivePanel` (`live_panel`) shows and updates the panel, `PanelSource` (`panel_source`) reads
-its contents; `SidePanel` (`side_panel`) is what a frontend's side panel shows and may change.
+its contents; `SidePanel` (`side_panel_state`) is what a frontend's side panel shows and may change.
 
 `panel_source` reads the notebook's state into a `panel_state.PanelState`: texts, and a thumbnail of
 each result. `panel_view` renders the state as HTML and plain text, with a stop button for each open

@@ -14,8 +14,8 @@ from mcp import Client, MCPError
 from mcp_types import INVALID_PARAMS
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Caller, Permissions
+from mcp_notebook.bridge.access.token_check import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.access.tokens import NamedTokens
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists import resources

@@ -33,7 +33,7 @@ from mcp_notebook.bridge.server.consent.policy import (
     check_decision,
     make_denial,
 )
-from mcp_notebook.bridge.server.consent.question import make_question, write_question
+from mcp_notebook.bridge.server.consent.question_text import make_question, write_question
 from mcp_notebook.bridge.server.protocol.detached_arguments import outline_arguments
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.server.consent.question import (
+from mcp_notebook.bridge.server.consent.question_text import (
     MAX_ARGUMENTS,
     MAX_CHARS,
     MAX_NAME,

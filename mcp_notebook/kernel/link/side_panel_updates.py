@@ -29,7 +29,7 @@ Send: TypeAlias = Callable[[messages.AnyMessage, Sequence[bytes]], None]
 
 
 class NotebookView(Protocol):
-    """Knows what there is to see: `kernel.notebook.panel.side_panel`."""
+    """Knows what there is to see: `kernel.notebook.panel.side_panel_state`."""
 
     @property
     def log(self) -> CallLog:

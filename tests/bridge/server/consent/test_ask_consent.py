@@ -14,8 +14,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.consent import consent
-from mcp_notebook.bridge.server.consent.consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION, DENY, KEY
+from mcp_notebook.bridge.server.consent import ask_consent
+from mcp_notebook.bridge.server.consent.ask_consent import (
+    ALLOW,
+    ALLOW_HOUR,
+    ALLOW_SESSION,
+    DENY,
+    KEY,
+)
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.protocol.detached_arguments import ARGUMENTS_KEY, StdioRequest
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -343,7 +349,7 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
     [("MAX_OPEN", "all callers together can"), ("MAX_CALLER_OPEN", "one caller can")],
 )
 async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch, limit, whose):
-    monkeypatch.setattr(consent, limit, 1)
+    monkeypatch.setattr(ask_consent, limit, 1)
     seen = []
 
     async def ask_on():
@@ -359,7 +365,7 @@ async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch, li
 
 async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monkeypatch):
     """Some clients give a call up after a minute in which they hear nothing."""
-    monkeypatch.setattr(consent, "TELL_EVERY", 0.01)
+    monkeypatch.setattr(ask_consent, "TELL_EVERY", 0.01)
     told, has_heard = [], anyio.Event()
 
     async def hear(_done, _total, message):
@@ -685,7 +691,7 @@ class Connection:
 
 
 def test_what_is_allowed_on_a_connection_ends_with_it():
-    grants, here, there = consent.Grants(), Connection(), Connection()
+    grants, here, there = ask_consent.Grants(), Connection(), Connection()
     grants.add("owner", "drop", connection=here)
     assert grants.has("owner", "drop", connection=here)
     assert not grants.has("owner", "other", connection=here)
@@ -698,19 +704,19 @@ def test_what_is_allowed_on_a_connection_ends_with_it():
 
 
 def test_without_a_connection_it_is_for_one_caller_with_one_program(monkeypatch):
-    grants = consent.Grants()
+    grants = ask_consent.Grants()
     grants.add("owner", "drop", client="Claude 2")
     assert grants.has("owner", "drop", client="Claude 2")
     assert not grants.has("owner", "drop", client="Claude 3")
     assert not grants.has("reader", "drop", client="Claude 2")
-    monkeypatch.setattr(consent, "GRANT_SECONDS", -1)
+    monkeypatch.setattr(ask_consent, "GRANT_SECONDS", -1)
     grants.add("owner", "late", client="Claude 2")
     assert not grants.has("owner", "late", client="Claude 2")
 
 
 def test_only_so_many_are_kept():
-    grants = consent.Grants()
-    for number in range(consent.MAX_GRANTS + 1):
+    grants = ask_consent.Grants()
+    for number in range(ask_consent.MAX_GRANTS + 1):
         grants.add("owner", str(number))
     assert not grants.has("owner", "0")
     assert grants.has("owner", "1")

@@ -2,7 +2,7 @@
 
 Runs on the endpoint's thread, but for `SidePanel.describe_call`, which comes on one of its workers.
 Nothing here waits for the main thread: the panel goes on while a cell or a call holds that. Who is
-told, and when, is the business of `kernel.link.watchers`.
+told, and when, is the business of `kernel.link.side_panel_updates`.
 """
 
 import json
@@ -46,7 +46,7 @@ _RASTER = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 class SidePanel:
-    """The view that watchers have of one notebook (`kernel.link.watchers.NotebookView`).
+    """The view that watchers have of one notebook (`kernel.link.side_panel_updates.NotebookView`).
 
     Args:
         source: The parts of the notebook.

@@ -4,12 +4,12 @@ import time
 import pytest
 from held_items import count_items
 
+from mcp_notebook.bridge.access import token_check as bearer_tokens
 from mcp_notebook.bridge.access import token_store
-from mcp_notebook.bridge.access import tokens as bearer_tokens
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Permissions
 from mcp_notebook.bridge.access.gate import Refusal
+from mcp_notebook.bridge.access.token_check import Limited, NamedTokens, OwnToken
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.access.tokens import Limited, NamedTokens, OwnToken
 
 pytestmark = pytest.mark.anyio
 TOKEN = "0123456789abcdef-token"
