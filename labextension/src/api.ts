@@ -119,15 +119,21 @@ export function findCall(
   return request<ICallDetails>(settings, `calls/${encodeURIComponent(kernel)}/${number}`);
 }
 
-/** Return the address of a picture in a call's result. */
+/**
+ * Return the address of a picture in a call's result.
+ *
+ * Browsers keep pictures by their address: `record` is another one after each start of the kernel,
+ * whose calls are counted from 1 again.
+ */
 export function pictureUrl(
   settings: ServerConnection.ISettings,
   kernel: string,
+  record: string,
   number: number,
   index: number
 ): string {
   const path = `calls/${encodeURIComponent(kernel)}/${number}/pictures/${index}`;
-  return URLExt.join(settings.baseUrl, BASE, path);
+  return URLExt.join(settings.baseUrl, BASE, path) + URLExt.objectToQueryString({ record });
 }
 
 /** Open the stream of changes. */

@@ -92,7 +92,7 @@ function addCommands(
   });
 }
 
-/** Tell of questions while the panel is closed; take that back when they are answered. */
+/** Tell of questions that the user does not see; take that back when they are answered. */
 function notifyOfQuestions(
   app: JupyterFrontEnd,
   store: PanelStore,
@@ -105,13 +105,13 @@ function notifyOfQuestions(
     for (const [key, id] of shown) {
       if (!open.has(key)) {
         shown.delete(key);
-        if (id) {
-          Notification.dismiss(id);
-        }
+        Notification.dismiss(id);
       }
     }
     for (const [key, item] of open) {
-      if (shown.has(key)) {
+      const isSeen =
+        panel.isVisible && !document.hidden && item.kernel === store.front?.kernel;
+      if (shown.has(key) || isSeen) {
         continue;
       }
       const name = store.notebooks.get(item.kernel)?.name ?? '';
@@ -122,12 +122,10 @@ function notifyOfQuestions(
       };
       shown.set(
         key,
-        panel.isVisible
-          ? ''
-          : Notification.warning(text, {
-              autoClose: false,
-              actions: [{ label: trans.__('Show'), callback: show }]
-            })
+        Notification.warning(text, {
+          autoClose: false,
+          actions: [{ label: trans.__('Show'), callback: show }]
+        })
       );
     }
   });

@@ -12,6 +12,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,17 +22,21 @@ from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 
 from mcp_notebook.discovery.greeting import greet
 from mcp_notebook.discovery.records import Record, list_live_records
-from mcp_notebook.errors import FrameError, LinkError
+from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
 
 ANSWER_LIMIT = 10.0
-"""Seconds that a kernel has to answer a request."""
+"""Seconds that a kernel has to answer a request, and all kernels to be seen at first."""
 _KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 """The events of Jupyter Server that tell of started kernels."""
 _TOO_OLD = (
     "The mcp-notebook in this kernel is older than the side panel. Upgrade it there, restart the "
     "kernel, and run its cells again."
+)
+_OTHER_VERSION = (
+    "Install the same version of mcp-notebook for the Jupyter server and for the kernel, and "
+    "restart both."
 )
 _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it."
 
@@ -40,6 +45,29 @@ State: TypeAlias = dict[str, Any]
 OnChange: TypeAlias = Callable[[str, State | None], None]
 """Takes a kernel's id and what has changed there: all of it the first time; None: it is gone."""
 _Answer: TypeAlias = messages.PanelAnswer | messages.CallDetails | messages.CallStopped
+
+
+@dataclass(eq=False)
+class _Watch:
+    """A time in which somebody watches."""
+
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    """They end with it."""
+    looked: anyio.Event = field(default_factory=anyio.Event)
+    """Set after the first look at the records."""
+    is_looking: bool = False
+    is_due: bool = False
+    """Whether the records are to be read, perhaps once more."""
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """Why a kernel cannot be linked."""
+
+    record: str | None
+    """The id of the record that is not tried again; None: any is."""
+    state: State
+    """What pages are told."""
 
 
 class NotebookLinks:
@@ -62,11 +90,11 @@ class NotebookLinks:
         self._watchers: set[OnChange] = set()
         self._links: dict[str, _NotebookLink] = {}
         """By the Jupyter ids of their kernels."""
+        self._troubles: dict[str, _Trouble] = {}
+        """The kernels that cannot be linked, by their Jupyter ids."""
         self._observed: dict[str, Any] = {}
         """The kernels whose state is observed, by their ids."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_looking = self._look_again = False
-        self._looked = anyio.Event()
+        self._watch = _Watch()
 
     async def add(self, on_change: OnChange) -> None:
         """Tell a watcher of each change, and first of all that there is; returns after that.
@@ -74,12 +102,14 @@ class NotebookLinks:
         Args:
             on_change: To be removed in any case.
         """
-        if not self._watchers:
-            self._begin()
+        is_first = not self._watchers
         self._watchers.add(on_change)
+        if is_first:
+            self._begin()
         for kernel, state in self.read().items():
             on_change(kernel, state)
-        await self._looked.wait()
+        with anyio.move_on_after(ANSWER_LIMIT):
+            await self._watch.looked.wait()
 
     def remove(self, on_change: OnChange) -> None:
         """Tell a watcher nothing more; the last one takes the links with it."""
@@ -103,7 +133,8 @@ class NotebookLinks:
 
     def read(self) -> dict[str, State]:
         """Return what there is to see, by the ids of the kernels."""
-        return {kernel: dict(link.state) for kernel, link in self._links.items() if link.state}
+        states = {kernel: dict(trouble.state) for kernel, trouble in self._troubles.items()}
+        return states | {kernel: dict(it.state) for kernel, it in self._links.items() if it.state}
 
     async def ask(
         self, kernel: str, make: Callable[[int], messages.AnyMessage]
@@ -125,7 +156,7 @@ class NotebookLinks:
     # -- which kernels there are -------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self._looked = anyio.Event()
+        self._watch = _Watch()
         if self._events is not None:
             self._events.add_listener(schema_id=_KERNEL_ACTIONS, listener=self._hear_action)
         self._look_soon()
@@ -136,10 +167,11 @@ class NotebookLinks:
         for kernel in self._observed.values():
             kernel.unobserve(self._hear_state, "execution_state")
         self._observed.clear()
-        for task in tuple(self._tasks):
+        for task in tuple(self._watch.tasks):
             task.cancel()
+        self._watch.looked.set()
         self._links.clear()
-        self._is_looking = False
+        self._troubles.clear()
 
     async def _hear_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002 - as Jupyter Server calls it
         self._look_soon()
@@ -152,47 +184,60 @@ class NotebookLinks:
 
     def _look_soon(self) -> None:
         """Read the records; what happens meanwhile is seen by another look."""
-        if self._is_looking:
-            self._look_again = True
+        if not self._watchers:
             return
-        self._is_looking = True
-        self._start(self._look())
+        self._watch.is_due = True
+        if not self._watch.is_looking:
+            self._watch.is_looking = True
+            self._start(self._look(self._watch))
 
-    def _start(self, work: Any) -> asyncio.Task[None]:
+    def _start(self, work: Any) -> None:
+        watch = self._watch
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
-        return task
+        watch.tasks.add(task)
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._log.error("mcp-notebook's side panel failed", exc_info=task.exception())
+        def forget(task: asyncio.Task[None]) -> None:
+            watch.tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                self._log.error("mcp-notebook's side panel failed", exc_info=task.exception())
 
-    async def _look(self) -> None:
+        task.add_done_callback(forget)
+
+    async def _look(self, watch: "_Watch") -> None:
         try:
-            await self._find_notebooks()
+            while watch.is_due:
+                watch.is_due = False
+                await self._find_notebooks()
+                watch.looked.set()
         finally:
-            self._is_looking = False
-            self._looked.set()
+            watch.is_looking = False
+            watch.looked.set()
 
     async def _find_notebooks(self) -> None:
-        self._look_again = True
-        while self._look_again:
-            self._look_again = False
-            self._observe()
-            records = await anyio.to_thread.run_sync(list_live_records, self._folder)
-            ids = set(self._kernels.list_kernel_ids())
-            # The newest record of a kernel is the one of the extension that is loaded now.
-            newest = {record.jupyter_id: record for record in records if record.jupyter_id in ids}
-            async with anyio.create_task_group() as greetings:
-                for kernel, record in newest.items():
-                    if kernel is not None and kernel not in self._links:
-                        greetings.start_soon(self._open, kernel, record)
+        self._observe()
+        records = await anyio.to_thread.run_sync(list_live_records, self._folder)
+        ids = set(self._kernels.list_kernel_ids())
+        # The newest record of a kernel is the one of the extension that is loaded now.
+        newest = {record.jupyter_id: record for record in records if record.jupyter_id in ids}
+        for kernel in self._troubles.keys() - newest.keys():
+            del self._troubles[kernel]
+            self._tell(kernel, None)
+        async with anyio.create_task_group() as greetings:
+            for kernel, record in newest.items():
+                if kernel is not None and not self._is_known(kernel, record):
+                    greetings.start_soon(self._open, kernel, record)
+
+    def _is_known(self, kernel: str, record: Record) -> bool:
+        """Return whether a kernel is linked, or cannot be."""
+        trouble = self._troubles.get(kernel)
+        return kernel in self._links or (trouble is not None and trouble.record == record.id)
 
     def _observe(self) -> None:
         """Hear of the states of all kernels; Jupyter Server reads them from their messages."""
-        for kernel_id in self._kernels.list_kernel_ids():
+        kernel_ids = self._kernels.list_kernel_ids()
+        for kernel_id in self._observed.keys() - set(kernel_ids):
+            self._observed.pop(kernel_id).unobserve(self._hear_state, "execution_state")
+        for kernel_id in kernel_ids:
             kernel = self._kernels.get_kernel(kernel_id)
             if self._observed.get(kernel_id) is not kernel and kernel.has_trait("execution_state"):
                 kernel.observe(self._hear_state, "execution_state")
@@ -204,10 +249,12 @@ class NotebookLinks:
         try:
             greeting = await greet(record)
         except LinkError as error:
-            self._log.warning("mcp-notebook's side panel: %s", error)
+            is_final = isinstance(error, VersionMismatch)
+            self._note_trouble(kernel, record, str(error), is_final=is_final)
             return
         link = _NotebookLink(greeting.connection, record.name)
         self._links[kernel] = link
+        self._troubles.pop(kernel, None)
         first = anyio.Event()
 
         def tell(changes: State) -> None:
@@ -221,22 +268,44 @@ class NotebookLinks:
         else:
             link.state = {"name": record.name, "trouble": _TOO_OLD}
             tell(link.state)
-        self._start(self._follow(kernel, link))
+        self._start(self._follow(kernel, record, link, first))
         with anyio.move_on_after(ANSWER_LIMIT):
             await first.wait()
 
-    async def _follow(self, kernel: str, link: "_NotebookLink") -> None:
-        """Take what a kernel says, until it is gone."""
+    async def _follow(
+        self, kernel: str, record: Record, link: "_NotebookLink", ended: anyio.Event
+    ) -> None:
+        """Take what a kernel says, until it is gone; `ended` is set then."""
+        trouble = None
         try:
             await link.listen()
-        except (FrameError, OSError) as error:
+        except OSError as error:
             self._log.warning("mcp-notebook's link to %s is closed: %s", link.name, error)
+        except FrameError as error:
+            trouble = f"The side panel does not understand this kernel: {error} {_OTHER_VERSION}"
         finally:
             link.close()
+            ended.set()
             if self._links.get(kernel) is link:
                 del self._links[kernel]
                 self._tell(kernel, None)
+        if trouble is not None:
+            self._note_trouble(kernel, record, trouble, is_final=True)
         self._look_soon()  # the extension may have been loaded anew
+
+    def _note_trouble(self, kernel: str, record: Record, text: str, *, is_final: bool) -> None:
+        """Show why a kernel has no link.
+
+        Args:
+            kernel: Its Jupyter id.
+            record: Its record.
+            text: Why.
+            is_final: Whether to try again only when the extension has been loaded anew.
+        """
+        self._log.warning("mcp-notebook's side panel: %s", text)
+        state = {"name": record.name, "trouble": text}
+        self._troubles[kernel] = _Trouble(record.id if is_final else None, state)
+        self._tell(kernel, self._troubles[kernel].state)
 
     def _tell(self, kernel: str, changes: State | None) -> None:
         for on_change in tuple(self._watchers):

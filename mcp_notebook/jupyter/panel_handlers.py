@@ -80,23 +80,18 @@ class ActionHandler(AuthorizedHandler):
         try:
             action = _ANY_ACTION.validate_json(self.request.body)
         except ValidationError as error:
-            return self._refuse(HTTPStatus.BAD_REQUEST, _describe(error))
+            return _refuse(self, HTTPStatus.BAD_REQUEST, _describe(error))
         links = _find_links(self)
         try:
             async with links.opened():
                 answer, _ = await links.ask(action.kernel, lambda number: _write(action, number))
         except LinkError as error:
-            return self._refuse(HTTPStatus.CONFLICT, str(error))
+            return _refuse(self, HTTPStatus.CONFLICT, str(error))
         text, is_error = _read(answer)
         if is_error:
-            return self._refuse(HTTPStatus.CONFLICT, text)
+            return _refuse(self, HTTPStatus.CONFLICT, text)
         self.finish({"message": text})
         return None
-
-    def _refuse(self, status: HTTPStatus, text: str) -> None:
-        # Not by an `HTTPError`, which takes a text for a format.
-        self.set_status(status)
-        self.finish({"message": text})
 
 
 class CallHandler(AuthorizedHandler):
@@ -105,8 +100,7 @@ class CallHandler(AuthorizedHandler):
     async def get(self, kernel: str, number: str, picture: str | None = None) -> None:
         """Answer with a call's arguments and result, or with a picture of it.
 
-        Raises:
-            HTTPError: 404 if the notebook no longer has it.
+        The answer is 404 if the notebook no longer has it, and 409 if it cannot be asked.
         """
         links = _find_links(self)
 
@@ -117,13 +111,14 @@ class CallHandler(AuthorizedHandler):
             async with links.opened():
                 details, pictures = await links.ask(kernel, make)
         except LinkError as error:
-            raise HTTPError(HTTPStatus.CONFLICT, str(error)) from None
+            return _refuse(self, HTTPStatus.CONFLICT, str(error))
         if not details.is_known or (picture is not None and int(picture) >= len(pictures)):
-            raise HTTPError(HTTPStatus.NOT_FOUND, _NO_DETAILS)
+            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
         if picture is None:
             self.finish(details.model_dump(exclude={"type", "id"}))
         else:
             self._send_picture(details.pictures[int(picture)], pictures[int(picture)])
+        return None
 
     def _send_picture(self, mime_type: str, data: bytes) -> None:
         # The kernel sends types of raster pictures only; no browser may take it for anything else.
@@ -181,6 +176,12 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             self.write_message(json.dumps(message))
         except WebSocketClosedError:  # `on_close` follows, or was before the watch began
             _find_links(self).remove(self._tell)
+
+
+def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:
+    """Answer with an error. An `HTTPError` would take the text for a format."""
+    handler.set_status(status)
+    handler.finish({"message": text})
 
 
 def _find_links(handler: JupyterHandler) -> NotebookLinks:

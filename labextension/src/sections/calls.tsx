@@ -30,7 +30,7 @@ export function CallsSection(props: ISectionProps): JSX.Element {
 }
 
 function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
-  const { store, trans, kernel, call } = props;
+  const { store, trans, kernel, notebook, call } = props;
   const [isOpen, setOpen] = React.useState(false);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   const outcome = call.state === 'done' ? formatSeconds(call.seconds) : call.state;
@@ -60,7 +60,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
               className="jp-mcp-thumbnail"
               loading="lazy"
               alt={trans.__('A picture that %1 returned', call.tool)}
-              src={pictureUrl(store.settings, kernel, call.number, 0)}
+              src={pictureUrl(store.settings, kernel, notebook.kernel, call.number, 0)}
             />
           )}
           <span className={call.is_error ? 'jp-mcp-result jp-mcp-error' : 'jp-mcp-result'}>
@@ -74,7 +74,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
 }
 
 function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
-  const { store, trans, actions, kernel, call } = props;
+  const { store, trans, actions, kernel, notebook, call } = props;
   const [details, setDetails] = React.useState<ICallDetails | null>(null);
   const [failure, setFailure] = React.useState('');
   React.useEffect(() => {
@@ -103,7 +103,7 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
         <img
           key={index}
           alt={trans.__('Picture %1 of the result', index + 1)}
-          src={pictureUrl(store.settings, kernel, call.number, index)}
+          src={pictureUrl(store.settings, kernel, notebook.kernel, call.number, index)}
         />
       ))}
       {details.result && <pre tabIndex={0}>{details.result}</pre>}

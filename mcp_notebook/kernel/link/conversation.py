@@ -303,7 +303,7 @@ class Conversation:
                 | messages.AskCall()
             ):
                 if self._watchers is not None:
-                    self._watchers.take(message, self.send)
+                    self._watchers.take(message, self.send, lambda: self._is_behind)
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))

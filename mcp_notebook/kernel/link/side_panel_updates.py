@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from mcp_notebook.content import Result
-from mcp_notebook.errors import NoSuchQuestion
+from mcp_notebook.errors import LinkError, NoSuchQuestion
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.wire import messages
@@ -24,6 +25,8 @@ INTERVAL = 0.25
 SETTLING = 0.03
 """Seconds that a state waits for more changes: a short call comes and ends within them."""
 
+CATCH_UP = 1.0
+"""Seconds after which a watcher that was behind is looked at again."""
 Send: TypeAlias = Callable[[messages.AnyMessage, Sequence[bytes]], None]
 """Sends a watcher a message with attachments; on the endpoint's thread."""
 
@@ -61,6 +64,16 @@ class NotebookView(Protocol):
         """Hear that somebody watches now, or nobody any more."""
 
 
+@dataclass(eq=False)
+class _Watcher:
+    """Someone who watches."""
+
+    is_behind: Callable[[], bool]
+    """Returns whether much of what was sent has not been taken."""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What it was told last: the parts by their names."""
+
+
 class Watchers:
     """The conversations that show the notebook to people.
 
@@ -76,8 +89,7 @@ class Watchers:
     ) -> None:
         self._view = view
         self._read_progress = read_progress
-        self._told: dict[Send, Mapping[str, Any]] = {}
-        """What each watcher was told last: the parts by their names."""
+        self._watchers: dict[Send, _Watcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         """None while nobody watches."""
         self._is_due = False
@@ -86,20 +98,25 @@ class Watchers:
     @property
     def are_there(self) -> bool:
         """Whether somebody watches."""
-        return bool(self._told)
+        return bool(self._watchers)
 
-    def add(self, send: Send) -> None:
-        """Tell a watcher what there is to see from now on."""
-        if not self._told:
+    def add(self, send: Send, is_behind: Callable[[], bool]) -> None:
+        """Tell a watcher what there is to see from now on.
+
+        Args:
+            send: Sends it a message.
+            is_behind: Returns whether it has not taken much of what was sent.
+        """
+        if not self._watchers:
             self._loop = asyncio.get_running_loop()
             self._view.log.subscribe(self)
             self._view.set_watched(is_watched=True)
-        self._told.setdefault(send, {})
+        self._watchers.setdefault(send, _Watcher(is_behind))
         self._update()
 
     def remove(self, send: Send) -> None:
         """Tell a watcher nothing more; harmless if it is none."""
-        if self._told.pop(send, None) is not None and not self._told:
+        if self._watchers.pop(send, None) is not None and not self._watchers:
             self._view.log.unsubscribe(self)
             self._loop = None
             self._view.set_watched(is_watched=False)
@@ -113,11 +130,11 @@ class Watchers:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody watches
             loop.call_soon_threadsafe(self._schedule)
 
-    def take(self, message: messages.AboutPanel, send: Send) -> None:
-        """Do what a watcher asks for, and answer it."""
+    def take(self, message: messages.AboutPanel, send: Send, is_behind: Callable[[], bool]) -> None:
+        """Do what a watcher asks for, and answer it; the last arguments are those of `add`."""
         match message:
             case messages.WatchNotebook():
-                self.add(send)
+                self.add(send, is_behind)
             case messages.SwitchTool():
                 text = self._view.switch_tool(message.tool, on=message.on)
                 _answer(send, message.id, text, f"There is no tool {message.tool!r} any more.")
@@ -152,15 +169,22 @@ class Watchers:
     def _update(self) -> None:
         self._is_due = False  # what changes from here on is told by the next one
         self._last = asyncio.get_running_loop().time()
-        if not self._told:
+        if not self._watchers:
             return
         state = self._view.read(self._read_progress())
         parts = {name: getattr(state, name) for name in type(state).model_fields if name != "type"}
-        for send, told in tuple(self._told.items()):
-            changed = {name: part for name, part in parts.items() if part != told.get(name)}
+        for send, watcher in tuple(self._watchers.items()):
+            if watcher.is_behind():  # it gets everything at once when it has caught up
+                asyncio.get_running_loop().call_later(CATCH_UP, self.note_change)
+                continue
+            changed = {name: part for name, part in parts.items() if part != watcher.told.get(name)}
             if changed:
-                self._told[send] = parts
-                send(messages.NotebookState.model_construct(**changed), ())
+                try:
+                    send(messages.NotebookState.model_construct(**changed), ())
+                except LinkError as error:  # the others are told all the same
+                    logger.warning("a side panel cannot be told of the notebook: %s", error)
+                else:
+                    watcher.told = parts
 
     # -- what the log of calls tells ---------------------------------------------------------------
 

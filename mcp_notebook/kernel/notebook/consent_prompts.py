@@ -1,12 +1,14 @@
 """Asks the notebook's user whether a client's call may run.
 
-A side panel shows the questions where a frontend has one. Elsewhere a question is shown below the
-running cell, or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp deny``: without
-an extension, no frontend passes a click to the kernel, but every frontend runs cells. Runs in the
-user's kernel: the link's thread shows and withdraws questions, also while a cell runs; answers come
-on the main thread, or from a side panel on the link's.
+A side panel shows the questions where a frontend has one. Elsewhere, and if nobody answers there
+within some seconds, a question is shown below the running cell, or the cell that ran last, and
+answered with ``%mcp allow`` or ``%mcp deny``: without an extension, no frontend passes a click to
+the kernel, but every frontend runs cells. Runs in the user's kernel: the link's thread shows and
+withdraws questions, also while a cell runs; answers come on the main thread, or from a side panel
+on the link's.
 """
 
+import asyncio
 import itertools
 import threading
 import time
@@ -25,6 +27,8 @@ _LINE = (
     "padding-left:8em;text-indent:-8em;min-height:1.4em"
 )
 """A wrapped line is indented further than any new line, so that it cannot pass for one."""
+PANEL_FIRST = 10.0
+"""Seconds that a question is in side panels only: whose page is open may not be looked at."""
 _CLOSED = "Not answered in time, or withdrawn by the client: the call did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
@@ -81,13 +85,20 @@ class ConsentPrompts:
     def ask(
         self, question: messages.AskConsent, answer: Callable[[messages.ConsentDecision], None]
     ) -> int:
-        """Show a question, and return its number; `answer` is called once, on any thread."""
+        """Show a question, and return its number; on the link's thread.
+
+        Args:
+            question: The question.
+            answer: Called once with the answer, on any thread.
+        """
         display = LiveDisplay(self._shell)
         with self._lock:
             number = next(self._numbers)
             prompt = Prompt(number, question, answer, display, time.monotonic())
             self._open[number] = prompt
-        if not self._is_watched:
+        if self._is_watched:
+            asyncio.get_running_loop().call_later(PANEL_FIRST, self._show, prompt)
+        else:
             self._show(prompt)
         self.on_change()
         return number
