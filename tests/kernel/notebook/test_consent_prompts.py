@@ -45,6 +45,17 @@ def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
     assert f"Question {number} is not open" in kernel.run(f"%mcp allow {number}").text
 
 
+def test_a_question_that_nobody_answers_in_a_side_panel_is_shown_below_the_cell(kernel, link):
+    module = "mcp_notebook.kernel.notebook.consent_prompts"
+    kernel.ok(f"import {module} as prompts; kept = prompts.PANEL_FIRST; prompts.PANEL_FIRST = 0.1")
+    link.send(messages.WatchNotebook())
+    ask(link)
+    assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+    link.send(messages.WithdrawConsent(id=1))
+    assert "withdrawn" in kernel.wait_for("update_display_data")["data"]["text/plain"]
+    kernel.ok("prompts.PANEL_FIRST = kept")
+
+
 def test_questions_are_told_apart_by_numbers_that_are_used_once(kernel, link):
     numbers = []
     for identity in (1, 2):

@@ -1,0 +1,65 @@
+"""Links of a Jupyter server to kernels, some of which it does not understand."""
+
+import logging
+
+import anyio
+import pytest
+from kernel_stand_ins import peer, welcome
+from traitlets import HasTraits
+
+from mcp_notebook.discovery.records import write_record
+from mcp_notebook.jupyter.notebook_links import NotebookLinks
+from mcp_notebook.wire import frames, messages
+
+pytestmark = pytest.mark.anyio
+PANEL = welcome().model_copy(update={"panel": True})
+UNKNOWN = messages.NotebookState.model_construct(tools=[{"name": "a", "effect": "of a later one"}])
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+class Kernels:
+    """Stands for Jupyter's manager, with kernels that tests listen for."""
+
+    def __init__(self, *kernel_ids):
+        self._kernel_ids = kernel_ids
+
+    def list_kernel_ids(self):
+        return list(self._kernel_ids)
+
+    def get_kernel(self, _):
+        return HasTraits()  # without a state that can be observed
+
+
+def say(*answers):
+    """Return what a kernel says to each `Hello`, as bytes."""
+    return b"".join(bytes(part) for answer in answers for part in frames.encode(answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (say(PANEL, UNKNOWN), "The side panel does not understand this kernel"),
+        (say(welcome(protocol=99)), "speaks version 99"),
+        (say(messages.Refused(message="No more bridges.")), "No more bridges."),
+        (say(welcome()), "is older than the side panel"),
+    ],
+    ids=["unknown value", "other protocol", "refused", "no panel"],
+)
+async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(home, answer, says):
+    folder = home / "records"
+    good_answer = say(PANEL, messages.NotebookState(name="good"))
+    async with peer(home, good_answer) as good, peer(home, answer) as bad:
+        for kernel_id, each in (("g", good), ("b", bad)):
+            write_record(folder, each.record.model_copy(update={"jupyter_id": kernel_id}))
+        links = NotebookLinks(Kernels("g", "b"), folder, None, logging.getLogger())
+        with anyio.fail_after(8):  # it would wait for `ANSWER_LIMIT` otherwise
+            async with links.opened():
+                states = links.read()
+        assert states["g"]["name"] == "good"
+        assert says in states["b"]["trouble"]
+        assert bad.connections == 1
+    assert links.read() == {}
