@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
 import anyio.abc
-import mcp_types as types
+from mcp_types import jsonrpc
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -39,7 +39,7 @@ class OpenRequests:
     """The unanswered requests; belongs to the event loop."""
 
     def __init__(self) -> None:
-        self.open_ids: set[types.RequestId] = set()
+        self.open_ids: set[jsonrpc.RequestId] = set()
         """Their ids."""
         self._all_answered = anyio.Event()
 
@@ -57,29 +57,29 @@ class OpenRequests:
         """Return a stream that sends the same messages and notes answers."""
         return _CountedOutgoing(stream, self)
 
-    def note_incoming(self, message: types.JSONRPCMessage) -> None:
+    def note_incoming(self, message: jsonrpc.JSONRPCMessage) -> None:
         """Note a request, or its cancellation, after which it may get no answer."""
         match message:
-            case types.JSONRPCRequest():
+            case jsonrpc.JSONRPCRequest():
                 self.open(message.id)
-            case types.JSONRPCNotification(method="notifications/cancelled"):
+            case jsonrpc.JSONRPCNotification(method="notifications/cancelled"):
                 request_id = (message.params or {}).get("requestId")
                 if isinstance(request_id, int | str):
                     self.close(request_id)
 
-    def note_outgoing(self, message: types.JSONRPCMessage) -> None:
+    def note_outgoing(self, message: jsonrpc.JSONRPCMessage) -> None:
         """Note an answer that has been sent."""
         if (
-            isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            isinstance(message, jsonrpc.JSONRPCResponse | jsonrpc.JSONRPCError)
             and message.id is not None
         ):
             self.close(message.id)
 
-    def open(self, request_id: types.RequestId) -> None:
+    def open(self, request_id: jsonrpc.RequestId) -> None:
         """Note a request."""
         self.open_ids.add(request_id)
 
-    def close(self, request_id: types.RequestId) -> None:
+    def close(self, request_id: jsonrpc.RequestId) -> None:
         """Note that a request is answered, or will not be."""
         self.open_ids.discard(request_id)
         if not self.open_ids:

@@ -1,7 +1,8 @@
 """MCP over stdin and stdout, for the one client that started this process.
 
 Runs on the bridge's event loop. The SDK is loaded, in a thread, when a message comes that
-`fast_path` does not answer.
+`fast_path` does not answer. Meanwhile, lines are read on: plain requests are answered, and other
+messages are queued for the SDK.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
 import anyio.to_thread
-import mcp_types as types
+from mcp_types import jsonrpc
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -33,6 +35,7 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import (
 )
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.protocol.protocol_error import (
+    CONNECTION_CLOSED,
     INVALID_REQUEST,
     PARSE_ERROR,
     ProtocolError,
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, also over HTTP."""
+_CLOSE_LIMIT = 1.0
+"""Seconds that a client has to take the errors for what the SDK has not received at the end."""
 _AT_ONCE = 16
 """Plain requests that are started before control returns to the event loop."""
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
@@ -85,6 +90,7 @@ async def serve_stdio(
         requests = OpenRequests()
         if isinstance(incoming, _Incoming):
             incoming.caller = server.default_caller
+            incoming.requests = requests
             if short_way:
                 incoming.plain = PlainStdio(
                     server, incoming.outgoing.send_line, requests, incoming.open_sdk
@@ -98,24 +104,35 @@ async def serve_stdio(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(end)
-        try:
-            if not isinstance(incoming, _Incoming) or await incoming.wait_for_sdk():
-                await anyio.to_thread.run_sync(_load_sdk)
-                await server.mcp.run(
-                    requests.count_incoming(incoming),
-                    requests.count_outgoing(outgoing),
-                    server.mcp.create_initialization_options(),
-                )
-        finally:
-            if isinstance(incoming, _Incoming):
-                await incoming.close_plain()
+        if isinstance(incoming, _Incoming):
+            tasks.start_soon(incoming.read)
+            try:
+                if await incoming.wait_for_sdk():
+                    await anyio.to_thread.run_sync(_load_sdk, abandon_on_cancel=True)
+                    incoming.repeat_missed()
+                    await _run_sdk(server, incoming, requests.count_outgoing(outgoing))
+            finally:
+                await incoming.close()
+        else:
+            await anyio.to_thread.run_sync(_load_sdk)
+            counted = requests.count_incoming(incoming), requests.count_outgoing(outgoing)
+            await _run_sdk(server, *counted)
         tasks.cancel_scope.cancel()
 
 
 def _load_sdk() -> None:
-    """Import the SDK; calls go on meanwhile."""
+    """Import the SDK."""
     with frozen_heap():
         from mcp_notebook.bridge.server import sdk_server  # noqa: F401, PLC0415 - see `postponed_sdk`
+
+
+async def _run_sdk(
+    server: NotebookServer,
+    incoming: anyio.abc.ObjectReceiveStream[SessionMessage | Exception],
+    outgoing: anyio.abc.ObjectSendStream[SessionMessage],
+) -> None:
+    """Have the SDK serve the client until it closes stdin."""
+    await server.mcp.run(incoming, outgoing, server.mcp.create_initialization_options())
 
 
 def _are_pipes() -> bool:
@@ -190,7 +207,9 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
             return
         # Straight to bytes: as text, a large picture would be copied twice more.
         await self.send_line(
-            types.jsonrpc_message_adapter.dump_json(item.message, by_alias=True, exclude_unset=True)
+            jsonrpc.jsonrpc_message_adapter.dump_json(
+                item.message, by_alias=True, exclude_unset=True
+            )
         )
 
     async def send_line(self, *pieces: Piece) -> None:
@@ -203,6 +222,15 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
 
     async def aclose(self) -> None:
         """Do nothing: everything is written already."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """A message for the SDK, in a form that does not need the SDK."""
+
+    message: jsonrpc.JSONRPCMessage
+    scope: dict[str, Any] | None = None
+    """The transport's scope of a large request."""
 
 
 class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
@@ -225,37 +253,51 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         """Answers plain messages, which nobody else sees; None: the SDK answers all of them."""
         self.caller: Caller = OWNER
         """Who makes the requests."""
-        self._sdk_is_wanted = asyncio.Event()
-        self._first: asyncio.Task[SessionMessage] | None = None
-        """Receives the first message for the SDK."""
+        self.requests = OpenRequests()
+        """Where requests are noted that go on to the SDK."""
+        self._needs_sdk = False
+        self._is_decided = asyncio.Event()
+        """Set when the SDK is needed, or will not be because the client has left."""
+        self._queue: asyncio.Queue[_Received | None] = asyncio.Queue()
+        """The messages for the SDK; None when the client has closed stdin."""
         self._missed: deque[SessionMessage] = deque()
-        """Messages that the SDK has to get before that one."""
+        """Messages that the SDK has to get before those."""
+
+    async def read(self) -> None:
+        """Answer plain messages and queue all others, until the client closes stdin."""
+        try:
+            while True:
+                received = await self._receive_line()
+                if received is None:
+                    continue
+                self.requests.note_incoming(received.message)
+                if self.plain is not None:
+                    self.plain.note_message(received.message)
+                self._queue.put_nowait(received)
+                self._need_sdk()
+        except anyio.EndOfStream:
+            self._queue.put_nowait(None)
+            self._is_decided.set()
+
+    def _need_sdk(self) -> None:
+        self._needs_sdk = True
+        self._is_decided.set()
 
     async def wait_for_sdk(self) -> bool:
-        """Answer plain messages until the SDK is needed; return False if it is not until the end.
+        """Wait until the SDK is needed; return False if the client has left before.
 
-        It is needed when another message comes, or when a tool has a question for the user.
+        It is needed when a message comes that is not plain, or when a tool has a question for the
+        user.
         """
-        self._first = asyncio.ensure_future(self._receive())
-        wanted = asyncio.ensure_future(self._sdk_is_wanted.wait())
-        try:
-            await asyncio.wait([self._first, wanted], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self._first.cancel()
-            raise
-        finally:
-            wanted.cancel()
-        if self._first.done() and isinstance(self._first.exception(), anyio.EndOfStream):
-            return False
-        self._repeat_missed()
-        return True
+        await self._is_decided.wait()
+        return self._needs_sdk
 
     async def open_sdk(self) -> None:
         """Have the SDK serve the client, and wait until it knows the client's session."""
-        self._sdk_is_wanted.set()
+        self._need_sdk()
         await self.outgoing.is_dropped.wait()
 
-    def _repeat_missed(self) -> None:
+    def repeat_missed(self) -> None:
         """Have the SDK receive the messages that it needs and has not seen."""
         if self.plain is None:
             return
@@ -264,7 +306,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         request_id = secrets.token_hex(16)
         for form in self.plain.make_missed(request_id):
             self.outgoing.dropped_id = request_id
-            message = types.jsonrpc_message_adapter.validate_python(form, by_name=False)
+            message = jsonrpc.jsonrpc_message_adapter.validate_python(form, by_name=False)
             # Counted among the caller's requests already: see `RequestRates`.
             scope = StdioRequest({SCOPE_KEY: self.caller})
             self._missed.append(
@@ -272,35 +314,38 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
             )
 
     async def receive(self) -> SessionMessage:
-        """Return the next message.
+        """Return the next message for the SDK.
 
         Raises:
             EndOfStream: The client closed stdin.
         """
+        from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
+
         if self._missed:
             return self._missed.popleft()
-        if self._first is not None:
-            first, self._first = self._first, None
-            return await first
-        return await self._receive()
+        received = await self._queue.get()
+        if received is None:
+            raise anyio.EndOfStream
+        if received.scope is None:
+            return SessionMessage(received.message)
+        request = StdioRequest(received.scope)
+        return SessionMessage(received.message, ServerMessageMetadata(request_context=request))
 
-    async def _receive(self) -> SessionMessage:
-        """Return the next message that is not plain."""
-        while True:
-            message = await self._receive_line()
-            if message is not None:
-                if self.plain is not None:
-                    self.plain.note_message(message.message)
-                return message
-
-    async def close_plain(self) -> None:
-        """Cancel the plain requests that still run."""
-        if self._first is not None:
-            self._first.cancel()
+    async def close(self) -> None:
+        """Cancel the plain requests that still run, and refuse those that the SDK did not get."""
+        with anyio.move_on_after(_CLOSE_LIMIT, shield=True):
+            while not self._queue.empty():
+                received = self._queue.get_nowait()
+                if (
+                    received is not None
+                    and isinstance(received.message, jsonrpc.JSONRPCRequest)
+                    and received.message.id in self.requests.open_ids  # else it is cancelled
+                ):
+                    await self._refuse(CONNECTION_CLOSED, "Connection closed", received.message.id)
         if self.plain is not None:
             await self.plain.close()
 
-    async def _receive_line(self) -> SessionMessage | None:
+    async def _receive_line(self) -> _Received | None:
         """Return the message in the next line, or None if it needs nothing more."""
         line = await self._read_line()
         if line is None:
@@ -321,7 +366,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
                     await self._refuse(code, reason, request_id)
         return None
 
-    async def _take_large(self, line: bytes) -> SessionMessage | None:
+    async def _take_large(self, line: bytes) -> _Received | None:
         """Return the message in a long line, or None if it is answered with an error."""
         try:
             rest, scope = await detach_arguments(line)
@@ -337,7 +382,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         return None
 
     async def _refuse(
-        self, code: int, reason: str, request_id: types.RequestId | None = None
+        self, code: int, reason: str, request_id: jsonrpc.RequestId | None = None
     ) -> None:
         """Answer a message with an error."""
         await self.outgoing.send_line(ProtocolError(code, reason).write_answer(request_id))
@@ -398,7 +443,7 @@ class _OddRequestId(McpNotebookError):
         super().__init__("A request's id is a text or a whole number.")
 
 
-def _parse(line: bytes, scope: dict[str, Any] | None = None) -> SessionMessage:
+def _parse(line: bytes, scope: dict[str, Any] | None = None) -> _Received:
     """Return the message in a line.
 
     Args:
@@ -409,19 +454,15 @@ def _parse(line: bytes, scope: dict[str, Any] | None = None) -> SessionMessage:
         ValidationError: It is not a message.
         _OddRequestId: It is one but for its id, without which the SDK takes it for a notification.
     """
-    from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
-
-    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
+    message = jsonrpc.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    if isinstance(message, jsonrpc.JSONRPCNotification) and "id" in from_json(line):
         raise _OddRequestId
-    if scope is None:
-        return SessionMessage(message)
-    return SessionMessage(message, ServerMessageMetadata(request_context=StdioRequest(scope)))
+    return _Received(message, scope)
 
 
 def _explain_invalid_line(
     line: bytes, error: ValidationError
-) -> tuple[int, str, list[types.RequestId | None]]:
+) -> tuple[int, str, list[jsonrpc.RequestId | None]]:
     """Return the code and the text of the error for an invalid line, and the ids of its requests.
 
     Each request is to be answered with the error; None stands for one without a usable id.
@@ -449,7 +490,7 @@ def _explain_invalid_line(
     return code, reason, [_read_id(request) for request in requests or [{}]]
 
 
-def _read_id(request: dict[str, Any]) -> types.RequestId | None:
+def _read_id(request: dict[str, Any]) -> jsonrpc.RequestId | None:
     """Return a request's id, or None if it has none that can be sent back."""
     request_id = request.get("id")
     if isinstance(request_id, str):

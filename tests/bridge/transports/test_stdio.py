@@ -274,6 +274,105 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
         assert text == "The bridge was stopped, and the call was cancelled."
 
 
+HELD = """
+import os, sys
+
+gate = int(sys.argv.pop())
+
+class Holder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mcp_types._types":
+            print("The SDK is held.", file=sys.stderr, flush=True)
+            os.read(gate, 1)
+
+sys.meta_path.insert(0, Holder())
+from mcp_notebook.cli.main import main
+sys.argv[1:2] = ["stdio"]
+main()
+"""
+RESOURCES = {"jsonrpc": "2.0", "id": "resources", "method": "resources/list"}
+
+
+@contextmanager
+def held_bridge(home):
+    """Run a stdio bridge that loads the SDK when the yielded function is called."""
+    reader, writer = os.pipe()
+    command = [sys.executable, "-c", HELD]
+    options = {"command": command, "stdin": subprocess.PIPE, "pass_fds": [reader]}
+    with (
+        os.fdopen(writer, "wb", 0) as gate,
+        bridge(home, "stdio", str(reader), **options) as running,
+    ):
+        os.close(reader)
+        running.send(json.dumps(INITIALIZE).encode())
+        assert running.message()["id"] == "hello"
+        yield running, lambda: gate.write(b"!")
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
+async def test_while_the_sdk_is_loaded_plain_requests_are_answered_and_calls_cancelled(home):
+    async with peer(home, welcome("top")) as kernel:
+        folder = home / ".mcp-notebook" / "kernels"
+        folder.mkdir(parents=True)
+        write_record(folder, kernel.record)
+        call = json.loads(call_line(name=b"top")) | {"id": "call"}
+        call["params"]["arguments"] = {}
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": "call"}}
+
+        def ask(running, message):
+            running.send(json.dumps(message).encode())
+            return running.message()
+
+        with ExitStack() as stack:
+            running, load_sdk = await anyio.to_thread.run_sync(
+                stack.enter_context, held_bridge(home)
+            )
+            running.send(json.dumps(call).encode())
+            with anyio.fail_after(LIMIT):
+                await kernel.called.wait()
+            running.send(json.dumps(RESOURCES).encode())
+            await anyio.to_thread.run_sync(running.wait_said, "The SDK is held.")
+            assert await anyio.to_thread.run_sync(ask, running, PING) == PONG
+            running.send(json.dumps({"jsonrpc": "2.0"} | cancel).encode())
+            with anyio.fail_after(LIMIT):
+                await kernel.cancelled.wait()
+            running.send(json.dumps(RESOURCES | {"id": "again"}).encode())
+            load_sdk()
+            answers = [await anyio.to_thread.run_sync(running.message) for _ in range(2)]
+            running.process.stdin.close()
+            assert await anyio.to_thread.run_sync(running.wait) == 0
+            assert running.line() == b""
+    assert {answer["id"] for answer in answers} == {"resources", "again"}
+    assert all(answer["result"]["resources"] is not None for answer in answers)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
+def test_requests_for_an_sdk_that_is_not_loaded_in_time_are_answered_when_the_bridge_stops(home):
+    with held_bridge(home) as (running, load_sdk):
+        for number in range(2):
+            running.send(json.dumps(RESOURCES | {"id": number}).encode())
+        running.wait_said("The SDK is held.")
+        running.process.terminate()
+        errors = [running.message() for _ in range(2)]
+        load_sdk()
+        assert running.wait() == 0
+        assert running.line() == b""
+    error = {"code": -32000, "message": "Connection closed"}
+    assert errors == [{"jsonrpc": "2.0", "id": number, "error": error} for number in range(2)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
+def test_a_request_for_an_sdk_that_is_loaded_while_the_bridge_stops_is_answered_by_it(home):
+    with held_bridge(home) as (running, load_sdk):
+        running.send(json.dumps(RESOURCES).encode())
+        running.wait_said("The SDK is held.")
+        running.process.terminate()
+        load_sdk()
+        assert running.message()["result"]["resources"] == []
+        assert running.wait() == 0
+
+
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pile_up(home):

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
-import mcp_types as types
+from mcp_types import jsonrpc
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic_core import to_json
 
@@ -113,16 +113,16 @@ class PlainStdio:
         self._answering: set[asyncio.Task[None]] = set()
         """Those whose answer is being written."""
 
-    def note_message(self, message: types.JSONRPCMessage) -> None:
+    def note_message(self, message: jsonrpc.JSONRPCMessage) -> None:
         """Note a message that goes on to the SDK.
 
         The first request decides about the era. A cancellation is passed on here, because the next
         plain request would overtake it on its way through the SDK.
         """
         self._uses_sdk = True
-        if self._is_modern is None and isinstance(message, types.JSONRPCRequest):
+        if self._is_modern is None and isinstance(message, jsonrpc.JSONRPCRequest):
             self._is_modern = message.method != INITIALIZE and has_envelope(message.params)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
+        elif isinstance(message, jsonrpc.JSONRPCNotification) and message.method == _CANCELLED:
             self._server.sessions.cancel(None, message.params)
 
     def make_missed(self, request_id: str) -> list[dict[str, Any]]:

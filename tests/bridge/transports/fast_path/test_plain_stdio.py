@@ -306,7 +306,7 @@ async def pipe_of(client, limit, refusals):
             protocol.data_received(piece)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(incoming.receive)
+        tasks.start_soon(incoming.read)
         yield put
         tasks.cancel_scope.cancel()
 
