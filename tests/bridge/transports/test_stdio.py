@@ -363,14 +363,18 @@ def test_requests_for_an_sdk_that_is_not_loaded_in_time_are_answered_when_the_br
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
-def test_a_request_for_an_sdk_that_is_loaded_while_the_bridge_stops_is_answered_by_it(home):
+def test_a_request_for_an_sdk_that_is_loaded_while_the_bridge_stops_is_answered_once(home):
     with held_bridge(home) as (running, load_sdk):
         running.send(json.dumps(RESOURCES).encode())
         running.wait_said("The SDK is held.")
         running.process.terminate()
         load_sdk()
-        assert running.message()["result"]["resources"] == []
+        answer = running.message()
         assert running.wait() == 0
+        assert running.line() == b""
+    assert answer["id"] == RESOURCES["id"]
+    # On a slow machine, the SDK comes too late.
+    assert answer.get("result", {}).get("resources") == [] or answer["error"]["code"] == -32000
 
 
 @pytest.mark.anyio
