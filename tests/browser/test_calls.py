@@ -1,6 +1,7 @@
 """What a notebook shows of the calls of a client."""
 
 import pytest
+from lab_page import SOON
 from live import TIMEOUT
 from looks import look_at
 from playwright.sync_api import expect
@@ -20,7 +21,8 @@ def test_a_question_whether_a_call_may_run_is_answered_in_a_cell(open_notebook, 
     assistant = find_assistant(notebook.run("%mcp serve"))
     below = notebook.run(CAREFUL)
     call = assistant.start_call("forget", customer="Ada")
-    expect(below).to_contain_text("%mcp allow 1 session")
+    # The side panel has it first, which is closed here.
+    expect(below).to_contain_text("%mcp allow 1 session", timeout=SOON)
     look_at("question", notebook, below)
     notebook.run("%mcp allow 1")
     assert call.result(TIMEOUT) == "Ada is forgotten."
