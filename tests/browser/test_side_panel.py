@@ -218,6 +218,7 @@ def test_a_tool_leads_to_its_cell_and_is_taken_from_clients(server, open_noteboo
     names = {"top_customers", "clean_orders", "plot_rain", "rain_in", "delete_orders", "train"}
     assistant.wait_for_tools(*names)
     assert "switched it off" in assistant.call("forecast_sales", seconds=0)
+    expect(switch).not_to_be_checked(timeout=SOON)
     switch.click()
     assistant.wait_for_tools(*names, "forecast_sales")
 
