@@ -25,9 +25,8 @@ def connect(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="The address of a bridge (ending in /mcp), or of any page of a Jupyter "
-            "server as the "
-            "browser shows it. binder:OWNER/REPO@REF, or a Binder link, starts a Binder.",
+            help="The address of a bridge (ending in /mcp), or of any page of a Jupyter server as "
+            "the browser shows it. binder:OWNER/REPO@REF, or a Binder link, starts a Binder.",
         ),
     ],
     *,

@@ -4,9 +4,11 @@ The notebook is copied into a folder of the user's. The process of the command b
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -49,9 +51,10 @@ def demo(
 def _check_packages() -> None:
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
+        command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
         raise NotebookError(
             f"The demo needs packages that are not installed: {', '.join(missing)}. Install them "
-            f"beside mcp-notebook with `{sys.executable} -m pip install {' '.join(missing)}`."
+            f"beside mcp-notebook with `{command}`."
         )
 
 
@@ -61,7 +64,7 @@ def _copy_notebook(folder: Path) -> Path:
     from nbformat.sign import NotebookNotary
 
     path = folder.absolute() / "demo.ipynb"
-    if path.exists():
+    if path.is_file():
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +74,8 @@ def _copy_notebook(folder: Path) -> Path:
             f"The demo's notebook cannot be written to {path}: {error.strerror}. Name another "
             "folder: `mcp-notebook demo FOLDER`."
         ) from None
-    NotebookNotary().sign(read(path, as_version=4))
+    with suppress(OSError):  # without a place for signatures, it is only called untrusted
+        NotebookNotary().sign(read(path, as_version=4))
     return path
 
 

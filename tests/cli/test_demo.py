@@ -41,11 +41,13 @@ def test_the_copy_is_trusted_and_an_earlier_one_stays_as_it_is(started, home, mo
     ]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_with_the_next_step(started, tmp_path):
+def test_a_place_that_cannot_be_written_to_is_an_error_with_the_next_step(started, tmp_path):
     (tmp_path / "file").touch()
-    error = run(str(tmp_path / "file")).exception
-    assert isinstance(error, NotebookError)
-    assert "File exists. Name another folder: `mcp-notebook demo FOLDER`." in str(error)
+    (tmp_path / "taken" / "demo.ipynb").mkdir(parents=True)
+    for folder, reason in (("file", "File exists"), ("taken", "Is a directory")):
+        error = run(str(tmp_path / folder)).exception
+        assert isinstance(error, NotebookError)
+        assert f"{reason}. Name another folder: `mcp-notebook demo FOLDER`." in str(error)
     assert started == []
 
 

@@ -30,9 +30,9 @@ from mcp_notebook.bridge.headless.kernel_process import make_silent_logger
 from mcp_notebook.errors import UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 
-_OWN_NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
-"""Those of the repository that this package runs from: whoever can change one can change the code
-of the package as well."""
+_OWN_NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
+"""The notebooks of the repository that this package runs from. Write access to them is write access
+to the package's code."""
 _LOCK_WAIT = 1.0
 """Seconds to wait while Jupyter writes a signature."""
 _FIRST_SIGNED = (3, 0)
