@@ -1,10 +1,10 @@
-"""Links to the server's notebooks, for the side panels of its pages: what is seen there, and done.
+"""The links between a Jupyter server and its notebooks, for the side panels of its pages.
 
-Belongs to the event loop of Jupyter Server. A link is the protocol of `mcp_notebook.wire`, spoken
-with a thread of the kernel, so that it goes on while a cell or a call holds the kernel's main
-thread. No bridge is started for it. Links are open while somebody watches, and nothing is polled
-meanwhile: the records are read when a kernel of the server that has no link becomes idle (a cell
-may have loaded the extension), when one is started, and when a link ends.
+Runs on the event loop of Jupyter Server. A link speaks the protocol of `mcp_notebook.wire` with a
+thread of the kernel, so it works while a cell or a call holds the kernel's main thread; it needs no
+bridge. Links are open while a page is connected. Nothing is polled: the records are read again when
+a kernel starts, when a kernel without a link becomes idle (a cell may have loaded the extension),
+and when a link ends.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
 
 ANSWER_LIMIT = 10.0
-"""Seconds that a kernel has to answer a request, and all kernels to be seen at first."""
+"""Seconds to wait for the answer to a request, and for the first state of all kernels."""
 _KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
-"""The events of Jupyter Server that tell of started kernels."""
+"""Jupyter Server's events about kernels, such as their start."""
 _TOO_OLD = (
     "The mcp-notebook in this kernel is older than the side panel. Upgrade it there, restart the "
     "kernel, and run its cells again."
@@ -41,33 +41,33 @@ _OTHER_VERSION = (
 _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it."
 
 State: TypeAlias = dict[str, Any]
-"""What there is to see of a notebook: a `NotebookState` as JSON, or ``{"trouble": sentence}``."""
+"""A `NotebookState` as JSON, or a name with the reason why there is none (``trouble``)."""
 OnChange: TypeAlias = Callable[[str, State | None], None]
-"""Takes a kernel's id and what has changed there: all of it the first time; None: it is gone."""
+"""Takes a kernel's id and the changed parts of its state; None if the kernel is gone."""
 _Answer: TypeAlias = messages.PanelAnswer | messages.CallDetails | messages.CallStopped
 
 
 @dataclass(eq=False)
 class _Watch:
-    """A time in which somebody watches."""
+    """One period with connected pages."""
 
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    """They end with it."""
+    """Cancelled at its end."""
     looked: anyio.Event = field(default_factory=anyio.Event)
-    """Set after the first look at the records."""
+    """Set after the records were read for the first time."""
     is_looking: bool = False
     is_due: bool = False
-    """Whether the records are to be read, perhaps once more."""
+    """Whether the records have to be read (again)."""
 
 
 @dataclass(frozen=True)
 class _Trouble:
-    """Why a kernel cannot be linked."""
+    """Why a kernel has no link."""
 
     record: str | None
-    """The id of the record that is not tried again; None: any is."""
+    """The id of the record that is not tried again; None to try it at the next occasion."""
     state: State
-    """What pages are told."""
+    """The state that pages get."""
 
 
 class NotebookLinks:
@@ -75,9 +75,9 @@ class NotebookLinks:
 
     Args:
         kernels: The server's kernels.
-        folder: Of the records of live kernels.
+        folder: The folder with the records of live kernels.
         events: The server's event logger; None if it has none.
-        log: Of the server.
+        log: The server's log.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class NotebookLinks:
         self._links: dict[str, _NotebookLink] = {}
         """By the Jupyter ids of their kernels."""
         self._troubles: dict[str, _Trouble] = {}
-        """The kernels that cannot be linked, by their Jupyter ids."""
+        """Kernels without a link, by Jupyter id."""
         self._observed: dict[str, Any] = {}
-        """The kernels whose state is observed, by their ids."""
+        """Kernels whose execution state is observed, by id."""
         self._watch = _Watch()
 
     async def add(self, on_change: OnChange) -> None:
-        """Tell a watcher of each change, and first of all that there is; returns after that.
+        """Report all states and then each change to a watcher; return after the first states.
 
         Args:
-            on_change: To be removed in any case.
+            on_change: The watcher, which must be removed in any case.
         """
         is_first = not self._watchers
         self._watchers.add(on_change)
@@ -112,7 +112,7 @@ class NotebookLinks:
             await self._watch.looked.wait()
 
     def remove(self, on_change: OnChange) -> None:
-        """Tell a watcher nothing more; the last one takes the links with it."""
+        """Remove a watcher; with the last one, all links are closed."""
         if on_change in self._watchers:
             self._watchers.discard(on_change)
             if not self._watchers:
@@ -120,7 +120,7 @@ class NotebookLinks:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Have links to all notebooks during the block, which starts when they are open."""
+        """Keep links to all notebooks open during the block."""
 
         def ignore(_kernel: str, _changes: State | None) -> None:
             pass
@@ -132,7 +132,7 @@ class NotebookLinks:
             self.remove(ignore)
 
     def read(self) -> dict[str, State]:
-        """Return what there is to see, by the ids of the kernels."""
+        """Return the state of each notebook, by the id of its kernel."""
         states = {kernel: dict(trouble.state) for kernel, trouble in self._troubles.items()}
         return states | {kernel: dict(it.state) for kernel, it in self._links.items() if it.state}
 
@@ -143,7 +143,7 @@ class NotebookLinks:
 
         Args:
             kernel: Its Jupyter id.
-            make: Makes the request of its id.
+            make: Makes the request, given its id.
 
         Raises:
             LinkError: The kernel has no link, or does not answer.
@@ -183,7 +183,7 @@ class NotebookLinks:
             self._look_soon()
 
     def _look_soon(self) -> None:
-        """Read the records; what happens meanwhile is seen by another look."""
+        """Read the records now, or once more if they are being read."""
         if not self._watchers:
             return
         self._watch.is_due = True
@@ -228,12 +228,12 @@ class NotebookLinks:
                     greetings.start_soon(self._open, kernel, record)
 
     def _is_known(self, kernel: str, record: Record) -> bool:
-        """Return whether a kernel is linked, or cannot be."""
+        """Return whether a kernel has a link, or has failed to get one for good."""
         trouble = self._troubles.get(kernel)
         return kernel in self._links or (trouble is not None and trouble.record == record.id)
 
     def _observe(self) -> None:
-        """Hear of the states of all kernels; Jupyter Server reads them from their messages."""
+        """Observe the execution states of all kernels, which Jupyter Server tracks."""
         kernel_ids = self._kernels.list_kernel_ids()
         for kernel_id in self._observed.keys() - set(kernel_ids):
             self._observed.pop(kernel_id).unobserve(self._hear_state, "execution_state")
@@ -275,7 +275,7 @@ class NotebookLinks:
     async def _follow(
         self, kernel: str, record: Record, link: "_NotebookLink", ended: anyio.Event
     ) -> None:
-        """Take what a kernel says, until it is gone; `ended` is set then."""
+        """Receive a kernel's messages until the link ends; then set `ended`."""
         trouble = None
         try:
             await link.listen()
@@ -318,7 +318,7 @@ class _NotebookLink:
     def __init__(self, connection: FrameProtocol, name: str) -> None:
         self.name = name
         self.state: State = {}
-        """All that the kernel has told, put together."""
+        """The kernel's state."""
         self.is_welcome = False
         """Whether the kernel takes requests."""
         self.on_state: Callable[[State], None] = lambda _: None
@@ -331,7 +331,7 @@ class _NotebookLink:
         self._connection.send(message)
 
     async def listen(self) -> None:
-        """Take messages until the kernel is gone."""
+        """Receive messages until the link ends."""
         await self._connection.listen(self._take)
 
     async def ask(
@@ -357,7 +357,7 @@ class _NotebookLink:
             del self._asked[request]
 
     def close(self) -> None:
-        """End the conversation, and what waits for answers."""
+        """Close the link, and fail the requests that wait for an answer."""
         self.is_welcome = False
         self._connection.transport.close()
         for answer in self._asked.values():

@@ -1,8 +1,8 @@
-"""``/mcp-notebook/api/...``: what the side panel of a page asks for, and what it is told.
+"""``/mcp-notebook/api/...``: the routes of the side panel.
 
-Runs on the event loop of Jupyter Server. A page has one WebSocket for all that changes; what its
-user does is a POST. The page's cookie opens both: the POST together with the XSRF token that only
-pages of this server can read, the WebSocket with an Origin that Jupyter Server allows.
+Runs on the event loop of Jupyter Server. Each page has one WebSocket for changes; actions are POST
+requests. Both need the page's cookie: a POST also needs the XSRF token that only pages of this
+server can read, and a WebSocket an Origin that Jupyter Server allows.
 """
 
 import json
@@ -22,15 +22,15 @@ from mcp_notebook.jupyter.notebook_links import NotebookLinks, State
 from mcp_notebook.wire import messages
 
 LINKS_KEY = "mcp_notebook_links"
-"""Where the server's application has its `NotebookLinks`."""
+"""The key of the `NotebookLinks` in the settings of the server's application."""
 STOPPED = "The user stopped the call in the side panel."
-"""What the client of a stopped call is told."""
+"""The reason that the client of a stopped call gets."""
 _NO_CALL = "The call has ended already."
 _NO_DETAILS = "The notebook no longer has this call."
 
 
 class _Action(BaseModel):
-    """What a user does in a panel."""
+    """An action of the user in a panel."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
 
 class StateHandler(AuthorizedHandler):
-    """``GET api/state``: all that there is to see now."""
+    """``GET api/state``: the state of all notebooks."""
 
     async def get(self) -> None:
         """Answer with the state of each notebook, by the ids of their kernels."""
@@ -73,9 +73,9 @@ class ActionHandler(AuthorizedHandler):
     """``POST api/actions``: stop a call, answer a question, switch a tool on or off."""
 
     async def post(self) -> None:
-        """Do it, and say what became of it.
+        """Run the action, and answer with the outcome.
 
-        400 is the answer if the body says nothing that can be done, 409 if it cannot be done now.
+        The status is 400 if the body is not an action, 409 if the action failed.
         """
         try:
             action = _ANY_ACTION.validate_json(self.request.body)
@@ -95,12 +95,12 @@ class ActionHandler(AuthorizedHandler):
 
 
 class CallHandler(AuthorizedHandler):
-    """``GET api/calls/KERNEL/NUMBER``: a call whole; with ``/pictures/INDEX``: a picture."""
+    """``GET api/calls/KERNEL/NUMBER``: a call's details; with ``/pictures/INDEX``, a picture."""
 
     async def get(self, kernel: str, number: str, picture: str | None = None) -> None:
         """Answer with a call's arguments and result, or with a picture of it.
 
-        The answer is 404 if the notebook no longer has it, and 409 if it cannot be asked.
+        The status is 404 if the notebook no longer has the call, and 409 if it does not answer.
         """
         links = _find_links(self)
 
@@ -121,7 +121,7 @@ class CallHandler(AuthorizedHandler):
         return None
 
     def _send_picture(self, mime_type: str, data: bytes) -> None:
-        # The kernel sends types of raster pictures only; no browser may take it for anything else.
+        # Always a raster picture; no browser may interpret it as anything else.
         self.set_header("Content-Type", mime_type)
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "private, max-age=86400, immutable")
@@ -133,16 +133,16 @@ class CallHandler(AuthorizedHandler):
 
 
 class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """``api/changes``: a WebSocket that tells a page what changes, and first of all what there is.
+    """``api/changes``: a WebSocket that sends a page the states of all notebooks, and then changes.
 
-    Each message is ``{"kernel": id, "changes": parts}``; the changes are null when the notebook is
-    gone. ``{"ready": true}`` follows what there is at first.
+    Each message is ``{"kernel": id, "changes": parts}``; ``changes`` is null when the notebook is
+    gone. ``{"ready": true}`` follows the first states.
     """
 
     auth_resource = "kernels"
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Let the page in, or refuse it.
+        """Admit the page, or raise.
 
         Raises:
             HTTPError: 403.
@@ -155,16 +155,16 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         await super().get(*args, **kwargs)
 
     async def open(self, *args: Any, **kwargs: Any) -> None:
-        """Tell the page all changes until it closes the WebSocket."""
+        """Send states and changes until the page closes the WebSocket."""
         super().open(*args, **kwargs)
         await _find_links(self).add(self._tell)
         self._send({"ready": True})
 
     def on_message(self, message: str | bytes) -> None:
-        """Ignore what the page says: nothing is asked for here."""
+        """Ignore messages of the page: requests have their own routes."""
 
     def on_close(self) -> None:
-        """End the watch."""
+        """Stop sending."""
         super().on_close()
         _find_links(self).remove(self._tell)
 
@@ -174,7 +174,7 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     def _send(self, message: dict[str, Any]) -> None:
         try:
             self.write_message(json.dumps(message))
-        except WebSocketClosedError:  # `on_close` follows, or was before the watch began
+        except WebSocketClosedError:  # `on_close` follows, or came before `add`
             _find_links(self).remove(self._tell)
 
 
@@ -201,7 +201,7 @@ def _write(action: _Stop | _Answer | _Switch, number: int) -> messages.AnyMessag
 
 
 def _read(answer: _Outcome) -> tuple[str, bool]:
-    """Return a sentence about what became of an action, and whether it failed."""
+    """Return a sentence about an action's outcome, and whether it failed."""
     if isinstance(answer, messages.PanelAnswer):
         return answer.message, answer.is_error
     if answer.tool is None:
@@ -215,4 +215,4 @@ def _read(answer: _Outcome) -> tuple[str, bool]:
 def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
-    return f"This is no action of a panel: {place}: {first['msg']}."
+    return f"This is not an action of the side panel: {place}: {first['msg']}."

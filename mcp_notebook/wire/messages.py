@@ -159,7 +159,7 @@ class AskConsent(Message):
     type: Literal["ask_consent"] = "ask_consent"
     id: int
     tool: str
-    """Its name, as the client sees it."""
+    """The tool's name as the client sees it."""
     text: str
     """The question: the tool, the arguments and who asks, safe to show as lines of text."""
     seconds: float
@@ -544,13 +544,13 @@ AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
 
 
 class WatchNotebook(Message):
-    """Tell the sender what there is to see, now and after each change."""
+    """Requests the notebook's state, now and after each change."""
 
     type: Literal["watch_notebook"] = "watch_notebook"
 
 
 class SwitchTool(Message):
-    """Take a tool away from clients, or give it back; its declaration stays as it is."""
+    """Hides a tool from clients, or shows it again; its declaration does not change."""
 
     type: Literal["switch_tool"] = "switch_tool"
     id: int
@@ -559,50 +559,50 @@ class SwitchTool(Message):
 
 
 class AnswerConsent(Message):
-    """Answer an open question whether a call may run."""
+    """Answers an open question whether a call may run."""
 
     type: Literal["answer_consent"] = "answer_consent"
     id: int
     number: int
-    """Of the question."""
+    """The question's number."""
     decision: ConsentDecision
 
 
 class AskCall(Message):
-    """Ask for all that is known of a call."""
+    """Requests the details of a call."""
 
     type: Literal["ask_call"] = "ask_call"
     id: int
     number: int
-    """Of the call, in the kernel's log."""
+    """The call's number in the kernel's log."""
 
 
 class SeenClient(Message):
     """The connected clients of one program."""
 
     name: str
-    """Name and version, as the program says."""
+    """Name and version, as reported by the program."""
     number: int = 1
     since: float
     """When the first of them was seen."""
 
 
 class SeenTool(Message):
-    """A tool, and what became of its calls."""
+    """A tool, and the number of its calls."""
 
     name: str
     description: str = ""
     """Its first line."""
     listed_as: str | None = None
-    """The name that clients see, if it is another one."""
+    """The name that clients see, if it differs."""
     on: bool = True
-    """Clients have it."""
+    """Whether clients see it."""
     effect: Literal["read-only", "destructive", ""] = ""
-    """What its author says of its effect."""
+    """Its effect, as declared by the author."""
     calls: int = 0
-    """Those that have ended since the extension was loaded."""
+    """Calls that ended since the extension was loaded."""
     errors: int = 0
-    """Those of them that were answered with an error."""
+    """Calls among them that ended with an error."""
     cell: str | None = None
     """The id of the cell that declares it, if the frontend gave one."""
 
@@ -614,32 +614,32 @@ class OpenCall(Message):
     tool: str
     client: str
     call: str
-    """As one would write it in Python, short and without secrets."""
+    """The call as Python source, shortened and without secrets."""
     came: float
     began: float | None = None
-    """When its function began to run; None: it waits for its turn."""
+    """When its function started; None while it waits for its turn."""
     waits_for: str = ""
-    """Whom it waits for; empty: it runs."""
+    """What it waits for; empty while it runs."""
     is_stopping: bool = False
-    """It was asked to stop."""
+    """Whether it was asked to stop."""
     progress: float | None = None
     total: float | None = None
     message: str = ""
-    """What it says of its progress."""
+    """The last progress message."""
 
 
 class OpenQuestion(Message):
     """A question whether a call may run."""
 
     number: int
-    """By which it is answered."""
+    """Identifies it in the answer."""
     tool: str
-    """Its name, as the client sees it."""
+    """The tool's name as the client sees it."""
     text: str
-    """The call as it will run and who asks, safe to show as lines of text."""
+    """The call and the client, as lines that are safe to show as text."""
     asked: float
     ends: float
-    """When the bridge stops waiting, and the answer is no."""
+    """When the bridge stops waiting and denies the call."""
     scope: str
     """What "session" allows besides the call, in words."""
 
@@ -660,16 +660,16 @@ class EndedCall(Message):
     """How long it ran."""
     is_error: bool = False
     result: str = ""
-    """What its client got, on one line and short."""
+    """The result in one short line."""
     has_picture: bool = False
 
 
 class NotebookState(Message):
-    """What there is to see of a notebook; None: this part is as it was told before."""
+    """The state of a notebook; None for each part that has not changed."""
 
     type: Literal["notebook_state"] = "notebook_state"
     name: str | None = None
-    """Of the notebook."""
+    """The notebook's name."""
     kernel: str | None = None
     """The id of the kernel's record."""
     addresses: list[str] | None = None
@@ -683,43 +683,43 @@ class NotebookState(Message):
     questions: list[OpenQuestion] | None = None
     """Oldest first."""
     ended_calls: list[EndedCall] | None = None
-    """The last ones, latest first."""
+    """The most recent calls, newest first."""
     number_of_calls: int | None = None
-    """Calls that have ended since the extension was loaded."""
+    """Calls that ended since the extension was loaded."""
 
 
 class CallDetails(Message):
-    """All that is known of a call; its pictures are attached."""
+    """The details of a call; its pictures are attached."""
 
     type: Literal["call_details"] = "call_details"
     id: int
     is_known: bool = True
-    """False: the kernel never had the call, or has dropped it."""
+    """Whether the kernel still has the call."""
     source: str = ""
-    """A cell that makes the call again."""
+    """Source of a cell that repeats the call."""
     arguments: str = ""
     """As JSON, without secrets."""
     result: str = ""
     """The texts of its result, or its error."""
     is_kept: bool = True
-    """False: the result was too large or too old to be kept."""
+    """Whether the result is still there: large and old ones are dropped."""
     pictures: list[str] = Field(default_factory=list)
     """The MIME types of the attached pictures."""
 
 
 class PanelAnswer(Message):
-    """What became of a `SwitchTool` or an `AnswerConsent`."""
+    """The outcome of a `SwitchTool` or `AnswerConsent`."""
 
     type: Literal["panel_answer"] = "panel_answer"
     id: int
     message: str
     """A sentence for the person."""
     is_error: bool = False
-    """Nothing was done."""
+    """Whether the request failed."""
 
 
 AboutPanel: TypeAlias = WatchNotebook | SwitchTool | AnswerConsent | AskCall
-"""What those who show a notebook send."""
+"""Requests of side panels."""
 
 
 AnyMessage: TypeAlias = (

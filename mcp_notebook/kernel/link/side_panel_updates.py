@@ -1,8 +1,7 @@
-"""Those who show the notebook to people: what they are told, and what they ask for.
+"""Sends the notebook's state to side panels after each change, and handles their requests.
 
-Belongs to the endpoint's thread, apart from `Watchers.note_change` and the methods that the log of
-calls calls, which come on any thread. While nobody watches, nothing is read and nothing noted. What
-there is to see comes from a `NotebookView`.
+Runs on the endpoint's thread; `Watchers.note_change` and the observer's methods may be called from
+any thread. Without a side panel, nothing is read or sent. A `NotebookView` provides the state.
 """
 
 import asyncio
@@ -21,34 +20,33 @@ from mcp_notebook.wire import messages
 logger = logging.getLogger(__name__)
 
 INTERVAL = 0.25
-"""Seconds between two states that watchers are told."""
+"""Seconds between two updates."""
 SETTLING = 0.03
-"""Seconds that a state waits for more changes: a short call comes and ends within them."""
-
+"""Seconds by which an update is delayed, so that a short call causes one update and not three."""
 CATCH_UP = 1.0
-"""Seconds after which a watcher that was behind is looked at again."""
+"""Seconds after which an update is tried again for a watcher that was behind."""
 Send: TypeAlias = Callable[[messages.AnyMessage, Sequence[bytes]], None]
 """Sends a watcher a message with attachments; on the endpoint's thread."""
 
 
 class NotebookView(Protocol):
-    """Knows what there is to see: `kernel.notebook.panel.side_panel_state`."""
+    """Provides the notebook's state; implemented in `kernel.notebook.panel.side_panel_state`."""
 
     @property
     def log(self) -> CallLog:
-        """Tells of the calls."""
+        """The log of calls."""
 
     def read(self, progress: Mapping[int, Update]) -> messages.NotebookState:
-        """Return all that there is to see now.
+        """Return the current state.
 
         Args:
-            progress: What open calls have reported, by their numbers in the log.
+            progress: The progress of open calls, by their numbers in the log.
         """
 
     def describe_call(
         self, request: messages.AskCall
     ) -> tuple[messages.CallDetails, Sequence[bytes]]:
-        """Return all that is known of a call, and its pictures; on any thread: it may take long."""
+        """Return a call's details and pictures. May take long; called on any thread."""
 
     def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
         """Answer an open question, and return a sentence about it.
@@ -58,30 +56,34 @@ class NotebookView(Protocol):
         """
 
     def switch_tool(self, name: str, *, on: bool) -> str | None:
-        """Take a tool from clients or give it back, and return a sentence; None: no such tool."""
+        """Hide a tool from clients or show it again.
+
+        Returns:
+            A sentence about the outcome; None if there is no such tool.
+        """
 
     def set_watched(self, *, is_watched: bool) -> None:
-        """Hear that somebody watches now, or nobody any more."""
+        """Note whether a side panel is open."""
 
 
 @dataclass(eq=False)
 class _Watcher:
-    """Someone who watches."""
+    """A connected side panel, or a server with several."""
 
     is_behind: Callable[[], bool]
-    """Returns whether much of what was sent has not been taken."""
+    """Returns whether too much of what was sent is still waiting."""
     told: Mapping[str, Any] = field(default_factory=dict)
-    """What it was told last: the parts by their names."""
+    """The state that was sent last, by field."""
 
 
 class Watchers:
-    """The conversations that show the notebook to people.
+    """The connected side panels.
 
-    It observes the log of calls (`kernel.calls.call_log.CallLogObserver`).
+    Observes the log of calls (`kernel.calls.call_log.CallLogObserver`).
 
     Args:
-        view: What they see.
-        read_progress: Returns what open calls have reported, by their numbers in the log.
+        view: Provides the state.
+        read_progress: Returns the progress of open calls, by their numbers in the log.
     """
 
     def __init__(
@@ -91,21 +93,21 @@ class Watchers:
         self._read_progress = read_progress
         self._watchers: dict[Send, _Watcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        """None while nobody watches."""
+        """None without watchers."""
         self._is_due = False
         self._last = 0.0
 
     @property
     def are_there(self) -> bool:
-        """Whether somebody watches."""
+        """Whether there is a watcher."""
         return bool(self._watchers)
 
     def add(self, send: Send, is_behind: Callable[[], bool]) -> None:
-        """Tell a watcher what there is to see from now on.
+        """Send the state to a watcher, now and after each change.
 
         Args:
             send: Sends it a message.
-            is_behind: Returns whether it has not taken much of what was sent.
+            is_behind: Returns whether too much of what was sent is still waiting.
         """
         if not self._watchers:
             self._loop = asyncio.get_running_loop()
@@ -115,23 +117,23 @@ class Watchers:
         self._update()
 
     def remove(self, send: Send) -> None:
-        """Tell a watcher nothing more; harmless if it is none."""
+        """Stop sending to a watcher; does nothing if it was not added."""
         if self._watchers.pop(send, None) is not None and not self._watchers:
             self._view.log.unsubscribe(self)
             self._loop = None
             self._view.set_watched(is_watched=False)
 
     def note_change(self) -> None:
-        """Tell watchers soon what there is now; on any thread."""
+        """Schedule an update; called on any thread."""
         loop = self._loop
         if loop is None or self._is_due:
             return
         self._is_due = True
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody watches
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(self._schedule)
 
     def take(self, message: messages.AboutPanel, send: Send, is_behind: Callable[[], bool]) -> None:
-        """Do what a watcher asks for, and answer it; the last arguments are those of `add`."""
+        """Handle a watcher's request; `send` and `is_behind` as in `add`."""
         match message:
             case messages.WatchNotebook():
                 self.add(send, is_behind)
@@ -167,37 +169,37 @@ class Watchers:
         loop.call_later(max(SETTLING, self._last + INTERVAL - loop.time()), self._update)
 
     def _update(self) -> None:
-        self._is_due = False  # what changes from here on is told by the next one
+        self._is_due = False  # later changes schedule another update
         self._last = asyncio.get_running_loop().time()
         if not self._watchers:
             return
         state = self._view.read(self._read_progress())
         parts = {name: getattr(state, name) for name in type(state).model_fields if name != "type"}
         for send, watcher in tuple(self._watchers.items()):
-            if watcher.is_behind():  # it gets everything at once when it has caught up
+            if watcher.is_behind():  # it gets the whole difference once it has caught up
                 asyncio.get_running_loop().call_later(CATCH_UP, self.note_change)
                 continue
             changed = {name: part for name, part in parts.items() if part != watcher.told.get(name)}
             if changed:
                 try:
                     send(messages.NotebookState.model_construct(**changed), ())
-                except LinkError as error:  # the others are told all the same
-                    logger.warning("a side panel cannot be told of the notebook: %s", error)
+                except LinkError as error:  # the other watchers still get it
+                    logger.warning("the state could not be sent to a side panel: %s", error)
                 else:
                     watcher.told = parts
 
-    # -- what the log of calls tells ---------------------------------------------------------------
+    # -- observer of the log of calls --------------------------------------------------------------
 
     def call_came(self, call: LoggedCall) -> None:  # noqa: ARG002 - as the log tells it
-        """Show a call that came."""
+        """Show a new call."""
         self.note_change()
 
     def call_moved(self, call: LoggedCall) -> None:  # noqa: ARG002
-        """Show that a call runs, or waits."""
+        """Show a call's new state."""
         self.note_change()
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002
-        """Show what became of a call."""
+        """Show a call's outcome."""
         self.note_change()
 
 

@@ -28,7 +28,7 @@ _LINE = (
 )
 """A wrapped line is indented further than any new line, so that it cannot pass for one."""
 PANEL_FIRST = 10.0
-"""Seconds that a question is in side panels only: whose page is open may not be looked at."""
+"""Seconds for which a question is shown only in side panels: an open page may be out of sight."""
 _CLOSED = "Not answered in time, or withdrawn by the client: the call did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
