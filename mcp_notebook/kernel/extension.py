@@ -17,7 +17,6 @@ from IPython.core.error import UsageError
 from IPython.core.extensions import ExtensionManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
-from IPython.utils.strdispatch import StrDispatch
 
 from mcp_notebook.discovery.departures import Departure, list_departures
 from mcp_notebook.discovery.record_ids import make_id
@@ -39,8 +38,8 @@ from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
-from mcp_notebook.kernel.notebook.magics.completion import complete_mcp, complete_mcp_tool
-from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_magic
+from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
+from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
@@ -62,7 +61,6 @@ from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-_MAGICS = ("%mcp", "%mcp_tool", "%%mcp_tool")
 _REPLACED = "_mcp_notebook_replaced"
 """Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
 _DECORATED = "_mcp_notebook_decorated"
@@ -128,7 +126,9 @@ class Extension:
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self.panel = self._make_panel()
-        self._magics = self._make_magics()
+        notebook = self._describe_to_magics()
+        self._magics = McpMagics(shell, self.cell_tools, notebook)
+        self._completer = MagicCompleter(shell, notebook)
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
         self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
         self._builtins: ExitStack = ExitStack()
@@ -144,8 +144,7 @@ class Extension:
         try:
             self._record.publish(address, self.shell.kernel)
             self.shell.register_magics(self._magics)
-            for word in _MAGICS:
-                self.shell.set_hook("complete_command", self._complete, str_key=word)
+            self._completer.install()
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
@@ -171,8 +170,7 @@ class Extension:
         for event, callback in self._events.items():
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
-        for word in _MAGICS:
-            self.shell.strdispatchers.get("complete_command", StrDispatch()).strs.pop(word, None)
+        self._completer.remove()
         for kind, magics in self._magics.magics.items():
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
@@ -216,8 +214,8 @@ class Extension:
             folders=self._folders,
         )
 
-    def _make_magics(self) -> McpMagics:
-        notebook = Notebook(
+    def _describe_to_magics(self) -> Notebook:
+        return Notebook(
             registry=self.registry,
             invoker=self.invoker,
             settings=self.settings,
@@ -229,7 +227,6 @@ class Extension:
             cards=self.cards,
             insert_cell=self.shell.set_next_input,
         )
-        return McpMagics(self.shell, self.cell_tools, notebook)
 
     def _make_panel(self) -> LivePanel:
         source = PanelSource(
@@ -327,21 +324,12 @@ class Extension:
         self.cards.refresh()
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
-        misspelt = suggest_magic(getattr(result, "error_in_exec", None))
+        misspelt = suggest_correction(getattr(result, "error_in_exec", None))
         for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self.panel.note_use()
         self._endpoint.note_change()
-
-    def _complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
-        if event.command == "%mcp":
-            return complete_mcp(self.registry, event.line)
-        hidden = self.shell.user_ns_hidden  # IPython's own variables
-        namespace = {
-            name: value for name, value in self.shell.user_ns.items() if name not in hidden
-        }
-        return complete_mcp_tool(namespace, event.line)
 
 
 def _make_task_store(

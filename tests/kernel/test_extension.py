@@ -21,7 +21,6 @@ ip = get_ipython()
 callbacks = [c for found in ip.events.callbacks.values() for c in found]
 links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
 home = os.path.expanduser("~/.mcp-notebook")
-dispatchers = ip.strdispatchers.get("complete_command")
 print(json.dumps({
     "threads": [t.name for t in threading.enumerate() if "mcp" in t.name],
     "magics": [m for kind in ip.magics_manager.magics.values() for m in kind if "mcp" in m],
@@ -31,7 +30,7 @@ print(json.dumps({
         f for at, _, files in os.walk(home) for f in files
         if os.path.basename(at) != "schemas" and not f.endswith(".gone")  # notes for later callers
     ),
-    "completers": sorted(dispatchers.strs) if dispatchers else [],
+    "completers": [m.matcher_identifier for m in ip.Completer.custom_matchers],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
     "builtins": ip.builtin_trap._nested_level,
     "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),

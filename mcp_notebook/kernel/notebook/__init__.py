@@ -1,11 +1,11 @@
 """The author's interface in the notebook: magics, decorators, cards, the panel and recordings.
 
-Face: `McpMagics` and `suggest_magic` (`magics`), `Notebook` (`mcp_verbs`), `complete_mcp` and
-`complete_mcp_tool` (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts`
-(`consent_prompts`), `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`),
-`LiveDisplay` (`live_display`), `Recording` (`recording`), `public_address` and `EXTENSION`
-(`loaded_extension`) for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool`
-and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
+Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
+(`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
+`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `LiveDisplay`
+(`live_display`), `Recording` (`recording`), `public_address` and `EXTENSION` (`loaded_extension`)
+for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools`
+(`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and

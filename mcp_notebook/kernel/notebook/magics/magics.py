@@ -18,7 +18,7 @@ from mcp_notebook.kernel.notebook.declarations import (
     find_replaced_names,
 )
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
-from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook, describe_verbs, run_verb
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
 from mcp_notebook.text.wording import make_printable, suggest
 
@@ -26,8 +26,9 @@ _MISPLACED = (
     "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
-_UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found\.")
-"""IPython's message on an unknown magic, if it has no suggestion."""
+_UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found")
+"""IPython's message on an unknown magic."""
+_DECORATORS = ("mcp_tool", "mcp_tools")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
 
@@ -111,12 +112,25 @@ class McpMagics(Magics):
         return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))
 
 
-def suggest_magic(error: BaseException | None) -> str | None:
-    """Return a sentence that corrects a misspelt magic of ours; None for any other error.
+def suggest_correction(error: BaseException | None) -> str | None:
+    """Return a sentence that corrects a misspelt magic of ours, or a missing import; else None.
 
     Args:
         error: The cell's error.
     """
+    if isinstance(error, NameError) and error.name in _DECORATORS:
+        return f"Run `from mcp_notebook import {error.name}` first."
     match = _UNKNOWN.match(str(error)) if isinstance(error, UsageError) else None
-    meant = suggest(match[2], ("mcp", "mcp_tool")) if match else None
-    return f"Did you mean `{match[1]}{meant}`?" if match and meant else None
+    meant = _find_meant(match[1], match[2].lower().replace("-", "_")) if match else None
+    return f"Did you mean `{meant}`?" if meant else None
+
+
+def _find_meant(percent: str, name: str) -> str | None:
+    """Return the magic that was probably meant by ``%mcp_status`` or ``%%mcp_tools``."""
+    if percent == "%%":
+        return "%%mcp_tool" if suggest(name, ("mcp", "mcp_tool")) else None
+    verb = name.removeprefix("mcp").strip("_")
+    if name.startswith("mcp") and verb in VERBS:
+        return f"%mcp {verb}"
+    meant = suggest(name, ("mcp", "mcp_tool"))
+    return f"%{meant}" if meant else None

@@ -133,8 +133,9 @@ def _describe_verb(name: str, verb: Verb) -> str:
 
 def _find_verb(word: str) -> Verb:
     if word not in VERBS:
-        meant = suggest(word, VERBS)
-        hint = f"Did you mean `%mcp {meant}`?" if meant else f"It has {', '.join(VERBS)}."
+        meant = suggest(word.lower(), (*VERBS, "tool"))
+        magic = "%mcp_tool" if meant == "tool" else f"%mcp {meant}"
+        hint = f"Did you mean `{magic}`?" if meant else f"It has {', '.join(VERBS)}."
         raise UsageError(f"`%mcp` has no verb `{word}`. {hint}")
     return VERBS[word]
 

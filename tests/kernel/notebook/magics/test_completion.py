@@ -2,6 +2,8 @@
 
 import pytest
 
+from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS
+
 
 @pytest.fixture(scope="module")
 def notebook(shared_kernel, rain_cell):
@@ -14,6 +16,12 @@ def notebook(shared_kernel, rain_cell):
     return shared_kernel
 
 
+def complete(kernel, typed):
+    """Return what Tab offers at the end of a line, in order."""
+    kernel.client.complete(typed, len(typed))
+    return kernel.client.get_shell_msg(timeout=30)["content"]["matches"]
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -21,22 +29,39 @@ def notebook(shared_kernel, rain_cell):
         ("%mcp pa", "panel"),
         ("%mcp call ra", "rain"),
         ("%mcp try ra", "rain"),
-        ("%mcp call rain ", "city="),
         ("%mcp call rain city=Seattle y", "year="),
         ("%mcp help re", "record"),
         ("%mcp serve ", "--stop"),
         ("%mcp record --h", "--here"),
-        ("%mcp log ", "rain"),
         ("%mcp log rain --e", "--errors"),
-        ("%mcp_tool ra", "rain"),
-        ("%mcp_tool rain --ti", "--timeout"),
+        ("%mcp_tool rain --tim", "--timeout"),
         ("%%mcp_tool --rea", "--read-only"),
+        ("x = 1\n  %mcp call ra", "rain"),
     ],
 )
 def test_tab_completes_verbs_tools_and_arguments(notebook, typed, offered):
-    notebook.client.complete(typed, len(typed))
-    reply = notebook.client.get_shell_msg(timeout=30)
-    assert offered in reply["content"]["matches"]
+    assert complete(notebook, typed) == [offered]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("%mcp ", list(VERBS)),
+        ("%mcp call rain ", ["city=", "year="]),
+        ("%mcp call rain year=2012 ", ["city="]),
+        ("%mcp call rain city=", ["city=Seattle"]),  # the call would read `New York` as two words
+        ("%mcp log ", ["rain", "-n", "--errors"]),
+    ],
+)
+def test_tab_offers_our_words_in_their_order_and_no_python(notebook, typed, offered):
+    assert complete(notebook, typed) == offered
+
+
+def test_where_a_magic_takes_names_of_python_or_files_they_are_offered(notebook):
+    assert complete(notebook, "%mcp_tool ra")[0] == "rain"
+    notebook.ok("open('calls.ipynb', 'w').close()")
+    assert {"--here", "calls.ipynb"} <= {*complete(notebook, "%mcp record ")}
+    assert "range" in complete(notebook, "ra")
 
 
 def test_a_name_that_ipython_would_expand_is_not_offered(notebook):
@@ -45,6 +70,13 @@ def test_a_name_that_ipython_would_expand_is_not_offered(notebook):
         "schema = {'type': 'object', 'properties': {name: {} for name in names}}\n"
         "registry.add(Tool(name='odd', input_schema=schema, handler=lambda **a: 1))"
     )
-    notebook.client.complete("%mcp call odd ", len("%mcp call odd "))
-    matches = notebook.client.get_shell_msg(timeout=30)["content"]["matches"]
-    assert [name for name in matches if name.endswith("=")] == ["a-b="]
+    assert complete(notebook, "%mcp call odd ") == ["a-b="]
+
+
+def test_only_values_that_a_call_reads_back_are_offered(notebook):
+    notebook.ok(
+        "from typing import Literal\nfrom mcp_notebook import mcp_tool\n"
+        "@mcp_tool\ndef pick(kind: Literal['a', '1', '{x}', 'null', 3], flag: bool = False): 'P.'"
+    )
+    assert complete(notebook, "%mcp call pick kind=") == ["kind=a", "kind=3"]
+    assert complete(notebook, "%mcp call pick flag=") == ["flag=true", "flag=false"]

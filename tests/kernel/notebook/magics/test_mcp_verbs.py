@@ -120,6 +120,8 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp serve 9000", "`%mcp serve` takes only `--stop`: remove `9000`."),
         ("%mcp help sreve", "Did you mean `%mcp serve`?"),
         ("%mcp statsu", "Did you mean `%mcp status`?"),
+        ("%mcp Status", "Did you mean `%mcp status`?"),
+        ("%mcp tool f", "Did you mean `%mcp_tool`?"),
         ("%mcp call", "Which tool?"),
         ("%mcp call nothing", "'nothing'"),
         ("%mcp allow", "Which question? Write its number. Open questions: none."),
@@ -173,7 +175,12 @@ def test_the_help_is_for_all_verbs_or_one(kernel):
     [
         ("%mcptool f", "Did you mean `%mcp_tool`?"),
         ("%%mcp_tols\ndef f(): pass", "Did you mean `%%mcp_tool`?"),
+        ("%%mcp-tool\ndef f(): pass", "Did you mean `%%mcp_tool`?"),
+        ("%%MCP_TOOL\ndef f(): pass", "Did you mean `%%mcp_tool`?"),
+        ("%%mcp tool\ndef f(): pass", "Did you mean `%%mcp_tool`?"),
         ("%mcpp status", "Did you mean `%mcp`?"),
+        ("%mcp_status", "Did you mean `%mcp status`?"),
+        ("%mcp-list", "Did you mean `%mcp list`?"),
     ],
 )
 def test_a_magic_that_is_misspelt_gets_a_suggestion(kernel, code, said):
@@ -181,6 +188,11 @@ def test_a_magic_that_is_misspelt_gets_a_suggestion(kernel, code, said):
     assert "not found" in output.error
     assert said in output.stderr
     assert "Did you mean" not in kernel.run("%nonsense").stderr
+
+
+def test_a_decorator_without_its_import_gets_the_line_to_run(kernel):
+    output = kernel.run("@mcp_tool\ndef f(): pass")
+    assert "Run `from mcp_notebook import mcp_tool` first." in output.stderr
 
 
 def test_stopping_what_is_not_served_is_no_error(kernel):
