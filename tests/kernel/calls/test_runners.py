@@ -152,8 +152,9 @@ def square(x: int) -> int:
     """Square."""
     return x * x
 
-def wait(until: str = "/") -> str:
-    """Wait in another process until there is a file."""
+def wait(until: str = "/", begun: str = "/dev/null") -> str:
+    """Create a file in another process, and wait there until there is another."""
+    pathlib.Path(begun).touch()
     while not pathlib.Path(until).exists():
         time.sleep(0.01)
     return "woke up"
@@ -415,19 +416,22 @@ def waits_for_worker(message):
 
 
 def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
+    begun = [tmp_path / str(number) for number in range(5)]
     release = tmp_path / "release"
-    works = link.start("wait", until=str(release))
-    until_call(link, "wait")
-    for _ in range(4):  # a process pool takes two more calls than it has workers
-        link.start("wait", progress=True)
-    *_, told = link.receive_until(waits_for_worker)
-    link.send(messages.Cancel(id=told.id, reason="Not begun."))
+    works = link.start("wait", begun=str(begun[0]), until=str(release))
+    # Not until the call runs, which it does before its executor has it: the next could overtake it.
+    until(begun[0].exists)
+    for path in begun[1:]:  # a process pool takes two more calls than it has workers
+        waits = link.start("wait", progress=True, begun=str(path))
+        link.receive_until(lambda told, waits=waits: waits_for_worker(told) and told.id == waits)
+    link.send(messages.Cancel(id=waits, reason="Not begun."))
     assert "Not begun" in text_of(link.result())
     link.send(messages.Cancel(id=works, reason="Begun."))
     assert "Begun" in text_of(link.result())
     release.touch()
     assert [text_of(link.result()) for _ in range(3)] == ["woke up"] * 3
     assert text_of(link.call("square", x=5)) == "25"
+    assert [path.exists() for path in begun] == [True] * 4 + [False]
 
 
 def test_a_broken_executor_is_told_with_what_to_do(kernel, link):
