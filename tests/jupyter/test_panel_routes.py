@@ -40,6 +40,17 @@ def add(a: int) -> int:
     return a + 1
 
 @mcp_tool(run="thread")
+def wait_after_progress(folder: str, ctx: Context) -> None:
+    "Report progress once, and wait."
+    folder = pathlib.Path(folder)
+    print("printed before")
+    ctx.progress(3, 10, "three of ten")
+    (folder / "began").touch()
+    while not (folder / "print").exists(): time.sleep(0.01)
+    print("printed later")
+    while not (folder / "end").exists(): time.sleep(0.01)
+
+@mcp_tool(run="thread")
 def draw():
     "A picture."
     from PIL import Image
@@ -173,6 +184,19 @@ async def test_a_call_is_seen_with_its_progress_and_stopped_while_a_cell_runs(
         assert "stopped the call in the side panel" in text_of(results[0])
         await changes.until(lambda notebooks: not notebooks[kernel]["open_calls"])
         assert changes.notebooks[kernel]["ended_calls"][0]["state"] == "cancelled"
+
+
+async def test_a_page_that_comes_later_sees_how_far_a_call_is(server, kernel, tmp_path):
+    async with connect(server) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "wait_after_progress", {"folder": str(tmp_path)})
+        await anyio.to_thread.run_sync(wait_for, (tmp_path / "began").exists)
+        async with watch(server) as changes:
+            find = find_call(kernel, "wait_after_progress")
+            seen = await changes.until(find)
+            assert (seen["progress"], seen["total"], seen["message"]) == (3, 10, "three of ten")
+            (tmp_path / "print").touch()
+            await changes.until(lambda notebooks: find(notebooks)["message"] == "printed later")
+        (tmp_path / "end").touch()
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,7 @@ class ActiveCall(Call):
         return Context(
             self.tool,
             report=self.capture.report,
+            sees_progress=self.client.sees_progress,
             send_log=self.capture.log,
             stopped=self.get_stop_reason,
             elicitations=self.elicitations,

@@ -51,7 +51,7 @@ class Capture:
         self.secrets: tuple[str, ...] = ()
         """Texts to remove from everything that the call prints, logs and reports."""
         self.report = None if client.report is None else self._report
-        """Receives progress; None: the client does not want it."""
+        """Receives progress; None: nobody will ever want it."""
         self._line = ""
         """The text printed after the last newline."""
         self.bars = ProgressBars(self.report or _ignore)
@@ -113,7 +113,7 @@ class Capture:
         self._clear_if_due()
         self.printed_chars += len(text)
         text = scrub(text, self.secrets)  # before it is cut
-        if self.report is not None:
+        if self.report is not None and self._client.sees_progress():
             self._report_line(text, self.report)
         room = MAX_PRINTED - self._printed
         if room > 0:

@@ -90,12 +90,7 @@ class ProgressNotices:
     def report(self, update: Update) -> None:
         """Take progress from any thread; a field that is None keeps its value."""
         self.is_used = True
-        newest = self._newest
-        self._newest = Update(
-            newest.done if update.done is None else update.done,
-            newest.total if update.done is None else update.total,
-            newest.message if update.message is None else update.message,
-        )
+        self._newest = _join(self._newest, update)
         if not self._is_scheduled:
             self._is_scheduled = True
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
@@ -142,6 +137,32 @@ class ProgressNotices:
             self._sent_at = self._loop.time()
             self.last = messages.Progress(id=self._id, progress=done, total=total, message=message)
             self._send(self.last)
+
+
+class ShownProgress:
+    """The progress of a call whose client wants none: for side panels, also for later ones.
+
+    Args:
+        note_change: Schedules an update of the side panels, if there are any; on any thread.
+    """
+
+    def __init__(self, note_change: Callable[[], None]) -> None:
+        self.reported: Update | None = None
+        """What the tool has reported until now; None if it has not."""
+        self._note_change = note_change
+
+    def report(self, update: Update) -> None:
+        """Take progress from any thread; a field that is None keeps its value."""
+        self.reported = _join(self.reported or Update(), update)
+        self._note_change()
+
+
+def _join(before: Update, update: Update) -> Update:
+    return Update(
+        before.done if update.done is None else update.done,
+        before.total if update.done is None else update.total,
+        before.message if update.message is None else update.message,
+    )
 
 
 class LogNotices:

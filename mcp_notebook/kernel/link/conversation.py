@@ -22,6 +22,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.link.call_notices import (
     LogNotices,
     ProgressNotices,
+    ShownProgress,
     make_ask,
     make_asker,
 )
@@ -32,7 +33,14 @@ from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tasks.task_calls import TaskCalls
 from mcp_notebook.kernel.tasks.task_store import TaskStore
-from mcp_notebook.kernel.tools.context import NO_TRACE, Client, ClientProgram, Trace, Update
+from mcp_notebook.kernel.tools.context import (
+    NO_CLIENT,
+    NO_TRACE,
+    Client,
+    ClientProgram,
+    Trace,
+    Update,
+)
 from mcp_notebook.kernel.tools.open_questions import (
     Elicitations,
     Reply,
@@ -112,7 +120,9 @@ class _OpenCall:
     call: ActiveCall
     elicitations: Elicitations
     notices: ProgressNotices | None
-    """None: nobody wants progress, neither its client nor those who watch the notebook."""
+    """None: its client did not ask for progress."""
+    shown: ProgressNotices | ShownProgress | None
+    """The progress that side panels show; None if the notebook can have none."""
     logs: LogNotices | None
     """None: its client did not ask for log messages."""
 
@@ -192,9 +202,9 @@ class Conversation:
     def progress(self) -> dict[int, Update]:
         """What open calls have reported of their progress, by their numbers in the log."""
         return {
-            open_call.call.number: open_call.notices.reported
+            open_call.call.number: open_call.shown.reported
             for open_call in tuple(self._open.values())
-            if open_call.notices is not None and open_call.notices.reported is not None
+            if open_call.shown is not None and open_call.shown.reported is not None
         }
 
     @property
@@ -251,13 +261,10 @@ class Conversation:
         return self._sender.backlog > MAX_BACKLOG
 
     def _send_progress(self, progress: messages.Progress) -> None:
-        self._show_progress(progress)
-        if not self._tasks.take(progress) and not self._is_behind:
-            self.send(progress)
-
-    def _show_progress(self, _progress: messages.Progress) -> None:
         if self._watchers is not None:
             self._watchers.note_change()
+        if not self._tasks.take(progress) and not self._is_behind:
+            self.send(progress)
 
     def _send_logs(self, logs: Sequence[messages.Log]) -> bool:
         """Send log messages in one write; return whether they were sent."""
@@ -340,11 +347,14 @@ class Conversation:
                 self._due_results.add(message.id)
                 self._loop.call_soon_threadsafe(self._send_last, message.id, result)
 
-        notices = None
+        notices: ProgressNotices | None = None
+        shown: ProgressNotices | ShownProgress | None = None
+        sees_progress = NO_CLIENT.sees_progress
         if message.progress:
-            notices = ProgressNotices(message.id, self._loop, self._send_progress)
-        elif self._watchers is not None and self._watchers.are_there:
-            notices = ProgressNotices(message.id, self._loop, self._show_progress)
+            shown = notices = ProgressNotices(message.id, self._loop, self._send_progress)
+        elif self._watchers is not None:
+            shown = ShownProgress(self._watchers.note_change)
+            sees_progress = self._watchers.are_there
         logs = None
         if message.log_level is not None:
             logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
@@ -353,7 +363,8 @@ class Conversation:
             refuse_undeclared(message.tool),
         )
         client = Client(
-            report=None if notices is None else notices.report,
+            report=None if shown is None else shown.report,
+            sees_progress=sees_progress,
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
             trace=Trace.from_headers(message.trace) if message.trace else NO_TRACE,
@@ -362,7 +373,7 @@ class Conversation:
             confirmed=message.confirmed or "",
         )
         call = self._calls.take(message.tool, message.arguments, reply, client)
-        self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, logs)
+        self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, shown, logs)
         if notices is not None:
             notices.start(call, self._calls.describe)
         self._calls.start(call)

@@ -97,7 +97,6 @@ class Watchers:
         self._is_due = False
         self._last = 0.0
 
-    @property
     def are_there(self) -> bool:
         """Whether there is a watcher."""
         return bool(self._watchers)

@@ -133,7 +133,9 @@ class Client:
     """What the client of a call wants to receive meanwhile, and what its user has agreed to."""
 
     report: Callable[[Update], None] | None = None
-    """Receives progress; None: the client does not want it."""
+    """Receives progress; None: nobody will ever want it."""
+    sees_progress: Callable[[], bool] = lambda: True
+    """Returns whether anybody sees now what `report` receives."""
     send_log: Callable[[LogMessage], None] | None = None
     """Receives log messages; None: the client does not want them."""
     elicitations: Elicitations | None = None
@@ -165,7 +167,8 @@ class Context(ReportingContext):
 
     Args:
         tool: Name of the tool.
-        report: Receives progress; None: the client does not want it.
+        report: Receives progress; None: nobody wants it.
+        sees_progress: Returns whether anybody sees now what `report` receives.
         send_log: Receives log messages; None: the client does not want them.
         stopped: Returns why the call should stop, None if it should go on.
         elicitations: Passes on the tool's questions; None: the client cannot ask its user.
@@ -177,6 +180,7 @@ class Context(ReportingContext):
         tool: str = "",
         *,
         report: Callable[[Update], None] | None = None,
+        sees_progress: Callable[[], bool] = lambda: True,
         send_log: Callable[[LogMessage], None] | None = None,
         stopped: Callable[[], str | None] = lambda: None,
         elicitations: Elicitations | None = None,
@@ -188,8 +192,14 @@ class Context(ReportingContext):
             send_log=send_log and (lambda level, text: send_log(LogMessage(level, text))),
             find_stop=lambda: None if (reason := stopped()) is None else Cancelled(reason),
         )
+        self._sees_progress = sees_progress
         self._trace = trace
         self._elicitations = Elicitations() if elicitations is None else elicitations
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether somebody sees progress: the client asked for it, or a side panel is open."""
+        return super().wants_progress and self._sees_progress()
 
     @property
     def trace(self) -> Trace:
