@@ -58,4 +58,4 @@ async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):
     async with connected(home, "legacy", "stdio", str(path)) as client:
         result = await client.call_tool("peek", {})
     assert result.is_error
-    assert "and the notebook 'careful' is run without a frontend" in text_of(result)
+    assert "and the notebook 'careful' runs without a frontend" in text_of(result)

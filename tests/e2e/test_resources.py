@@ -168,7 +168,8 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
             part = (await call_reader(client, uri=uri, first_line=5_001, lines=2))[1].text
         assert first.splitlines()[1:3] == ["n,name", f"0,{'x' * 20}"]
         assert part == (
-            f"[{uri}: lines 5,001 to 5,002 of 10,001. Go on with first_line=5003. Line 1: n,name]\n"
+            f"[{uri}: lines 5,001 to 5,002 of 10,001. Continue with first_line=5003. "
+            "Line 1: n,name]\n"
             f"4999,{'x' * 20}\n5000,{'x' * 20}"
         )
         for wrong, words in (

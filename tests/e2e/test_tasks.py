@@ -272,7 +272,7 @@ async def test_what_a_task_asks_is_answered_through_it(client):
         state = await answer(where=_accept("Rome"), nobody={"asked": True})
         assert state["inputRequests"].keys() == {"days"}
         with pytest.raises(
-            MCPError, match="The answer to 'days' is not the answer to an elicitation"
+            MCPError, match="The response to 'days' is not a valid elicitation result"
         ):
             await answer(days="seven")
         for odd in ({"value": "seven"}, {"value": 0.5}, {}, {"value": None}, {"value": ["7"]}):
@@ -367,7 +367,7 @@ async def test_an_unknown_task_is_one_sentence(stdio_client):
         for task_id in ("", "nothing", "a-b-c", "--", "x" * 10_000, "é"):
             for method in ("tasks/get", "tasks/update", "tasks/cancel"):
                 params = {"inputResponses": {}} if method == "tasks/update" else {}
-                with pytest.raises(MCPError, match="There is no task") as caught:
+                with pytest.raises(MCPError, match="This client has no task") as caught:
                     await ask_task(one, method, task_id, **params)
                 assert caught.value.code == types.INVALID_PARAMS
                 assert len(str(caught.value)) < 600
@@ -480,7 +480,7 @@ async def test_a_task_is_forgotten_some_time_after_its_end(home):
             task = await start_task(one, "quick")
             state = await wait_for_status(one, task.task_id, "completed")
             assert 1_000 <= state["ttlMs"] < 60_000
-            with pytest.raises(MCPError, match="There is no task"):
+            with pytest.raises(MCPError, match="This client has no task"):
                 await _ask_for_ever(one, task.task_id)
 
 
@@ -648,7 +648,7 @@ async def test_a_task_of_another_token_is_not_there(bridge, stdio_client):
         task = await start_task(stdio, "train", epochs=1)
         async with over_http(bridge.url, "auto", extensions=[TasksExtension()]) as other:
             for method in ("tasks/get", "tasks/cancel"):
-                with pytest.raises(MCPError, match="There is no task 'train-"):
+                with pytest.raises(MCPError, match="This client has no task 'train-"):
                     await ask_task(other, method, task.task_id)
         assert (await ask_task(stdio, "tasks/get", task.task_id))["status"] == "working"
 

@@ -825,10 +825,10 @@ CHANGES = (
         "bridge/server/calls/test_tool_questions.py",
     ),
     Change(
-        "bridge/server/lists/news_streams.py",
+        "bridge/server/lists/notification_streams.py",
         "        has_changed = tools is not self._tools\n",
         "        has_changed = True\n",
-        "bridge/server/lists/test_news_streams.py",
+        "bridge/server/lists/test_notification_streams.py",
     ),
     Change(
         "bridge/transports/sessions.py",

@@ -1,8 +1,8 @@
-"""Which clients are connected, by the names of their programs; kernels show it in their notebooks.
+"""Counts the connected clients by program; kernels show them in their notebooks.
 
 Runs on the bridge's event loop. A client of the handshake era is connected as long as its session.
-One of 2026-07-28 has no session: it counts while a request of it runs, its stream of news for
-instance, and for some minutes after its last one; over stdio, until it leaves.
+A client of 2026-07-28 has no session: it counts as connected while one of its requests runs (its
+notification stream, for instance) and for some minutes afterwards; over stdio, until it leaves.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ REMEMBERED = 300.0
 SETTLING = 0.1
 """Seconds within which several changes become one message."""
 MAX_PROGRAMS = 50
-"""Programs that kernels are told of, and those of one caller without sessions that are told apart;
-names come from clients."""
+"""Maximum number of programs that kernels are told of, and that are distinguished per caller
+without a session: clients choose the names."""
 
 
 @dataclass
@@ -42,11 +42,11 @@ class _Visitor:
 
     program: messages.ClientInfo
     stays: bool
-    """It is connected as long as the bridge runs."""
+    """Whether it stays connected as long as the bridge runs."""
     requests: int = 0
-    """How many of its requests run."""
+    """Number of its running requests."""
     last_seen: float = 0.0
-    """By the monotonic clock."""
+    """The monotonic time at which its last request ended."""
 
     def __enter__(self) -> None:
         self.requests += 1
@@ -56,7 +56,7 @@ class _Visitor:
         self.last_seen = time.monotonic()
 
     def find_rest(self, now: float) -> float:
-        """Return the seconds that it still counts if nothing happens."""
+        """Return the seconds for which it still counts without a further request."""
         return float("inf") if self.stays or self.requests else self.last_seen + REMEMBERED - now
 
 
@@ -64,8 +64,8 @@ class ConnectedClients:
     """The clients of one bridge; middleware of the SDK's server.
 
     Args:
-        default_caller: Who makes a request if the transport does not say.
-        on_change: Takes the clients when they have changed, those of one program together.
+        default_caller: The caller if the transport does not name one.
+        on_change: Called with the number of clients of each program after a change.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class ConnectedClients:
             return await call_next(ctx)
 
     def visit(self, request: ClientRequest) -> AbstractContextManager[None]:
-        """Count the client of a request for a block, and some minutes longer.
+        """Return a context manager during which a request's client counts, and some minutes longer.
 
-        One with a session counts as long as that.
+        A client with a session counts as long as the session.
         """
         return nullcontext() if request.is_handshake else self._find_visitor(request)
 
@@ -109,7 +109,7 @@ class ConnectedClients:
         self._change.set()
 
     async def run(self) -> None:
-        """Tell of changes, once for each burst; runs forever."""
+        """Report changes, once for each burst; runs forever."""
         before: Sequence[messages.ClientCount] = ()
         while True:
             now = time.monotonic()
@@ -150,7 +150,7 @@ class ConnectedClients:
 
 
 def tell_kernels(links: Links, clients: Sequence[messages.ClientCount]) -> None:
-    """Tell all kernels, also those to come, which clients the bridge has now."""
+    """Tell all kernels, and those that will be linked later, which clients are connected."""
     links.clients = clients
     for link in links.open_links:
         link.tell_clients(clients)

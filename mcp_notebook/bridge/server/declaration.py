@@ -1,4 +1,4 @@
-"""What the server says of itself: its program, its capabilities, its instructions.
+"""The server's description of itself: its program, its capabilities, its instructions.
 
 Runs on the bridge's event loop; pure.
 """
@@ -11,7 +11,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.server.tasks.forms import EXTENSION
 
 SERVER_INFO = {"name": "mcp-notebook", "title": "Jupyter notebooks", "version": __version__}
-"""What the server says of its program."""
+"""The server's ``serverInfo``."""
 ABOUT = (
     "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
     "its variables as they are now. A call may wait while the user runs a cell. Tools come and go "
@@ -26,12 +26,12 @@ NO_TOOLS = (
 def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
     """Return the capabilities that the server declares, in MCP's form.
 
-    Clients of the handshake era are told that the lists change, which the SDK's HTTP transport
-    offers no way to declare. No client can subscribe to a resource, which the SDK declares for
-    every server with subscriptions: the content of a resource never changes.
+    This differs from the SDK's own declaration. It declares ``listChanged`` to clients of the
+    handshake era, which the SDK's HTTP transport does not; and it does not declare subscriptions to
+    single resources, because their content never changes.
 
     Args:
-        protocol_version: The client's; None: one of the handshake era.
+        protocol_version: The client's; None: a version of the handshake era.
     """
     lists = {"listChanged": True}
     capabilities: dict[str, Any] = {"logging": {}, "resources": lists, "tools": lists}

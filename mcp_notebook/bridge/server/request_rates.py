@@ -1,8 +1,7 @@
-"""How often clients may make requests of any kind.
+"""Rate limits for requests of any kind.
 
-Runs on the bridge's event loop. Requests over HTTP are counted before anything is read of them
-(`transports.endpoint`), all others here. That calls have a limit of their own is the
-business of `calls.gates`.
+Runs on the bridge's event loop. Requests over HTTP are counted before their bodies are read
+(`transports.endpoint`), all others here. `calls.gates` also limits the rate of calls.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ class RequestRates:
     """Counts the requests of one bridge; middleware of the SDK's server.
 
     Args:
-        limits: How many there may be.
-        default_caller: Who makes a request if the transport does not say.
+        limits: How many requests are allowed.
+        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(self, limits: Limits, default_caller: Caller) -> None:

@@ -1,8 +1,8 @@
-"""The SDK's server of a bridge: hands the requests that go through the SDK to our own parts.
+"""The SDK's server of a bridge: passes requests that go through the SDK to our own parts.
 
 Runs on the bridge's event loop. Imported when a bridge first needs the SDK: over HTTP at its start,
-over stdio when a message comes that the short way does not answer. One low-level ``Server`` serves
-both eras of the protocol: the handshake up to 2025-11-25, and 2026-07-28.
+over stdio with the first message that the short way does not answer. One low-level ``Server``
+serves both eras of the protocol: the handshake up to 2025-11-25, and 2026-07-28.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.news_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
@@ -43,7 +43,7 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "resources/read",
 )
-"""Methods whose results tell clients how long to cache them: not at all."""
+"""Methods whose results tell clients not to cache them."""
 
 
 class Parts(Protocol):
@@ -61,14 +61,14 @@ class Parts(Protocol):
     open_streams: OpenStreams
 
     def write_instructions(self, caller: Caller) -> str:
-        """Return what clients read first."""
+        """Return the instructions for a caller's model."""
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the input schema of a tool, or None."""
 
 
 def build(server: Parts) -> Server[Any]:
-    """Return the SDK's server for the parts of ours."""
+    """Build the SDK's server from our parts."""
     handlers = _Handlers(server)
     notices = TaskNotices(server.tasks, server.changes.listen, server.default_caller)
     built = _DeclaringServer(
@@ -85,8 +85,8 @@ def build(server: Parts) -> Server[Any]:
         on_read_resource=server.resources.read,
         on_subscriptions_listen=partial(server.open_streams.listen, notices.listen),
     )
-    # Without the default middleware: its spans take a tenth of a call's time, and know neither
-    # notebook nor outcome. `CallTracer` makes those of calls.
+    # Without the default middleware: its spans take a tenth of a call's time, and lack the notebook
+    # and the outcome. `CallTracer` makes the spans of calls.
     built.middleware[:] = [
         translate_errors,
         server.request_rates,
@@ -114,10 +114,10 @@ async def translate_errors(ctx: ServerRequestContext[Any], call_next: CallNext) 
 
 
 class _Handlers:
-    """Answers what the SDK asks.
+    """The SDK's request handlers.
 
     Args:
-        server: Knows the answers.
+        server: The parts that answer the requests.
     """
 
     def __init__(self, server: Parts) -> None:
@@ -178,7 +178,7 @@ class _DeclaringServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what the server says of itself."""
+        """Return the server's description of itself."""
         options = super().create_initialization_options(
             notification_options, experimental_capabilities, extensions
         )
@@ -192,5 +192,5 @@ class _DeclaringServer(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
-        """Return what the server can do."""
+        """Return the server's capabilities."""
         return types.ServerCapabilities.model_validate(list_capabilities(protocol_version))

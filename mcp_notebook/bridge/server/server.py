@@ -1,8 +1,8 @@
 """The MCP server of a bridge: builds its parts.
 
-Runs on the bridge's event loop. The parts know nothing of how a request came in: plain requests are
-answered without the SDK (`transports.fast_path`), all others by the SDK's server (`sdk_server`),
-which is built when it is first needed.
+Runs on the bridge's event loop. The parts do not depend on how a request arrives: plain requests
+are answered without the SDK (`transports.fast_path`), all others by the SDK's server
+(`sdk_server`), which is built when it is first needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPo
 from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.news_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
@@ -54,16 +54,16 @@ class NotebookServer:
 
     Args:
         catalog: The tools, kept up to date by the links.
-        links: Run the calls and read the resources.
+        links: The links to the kernels, which run the calls and read the resources.
         ready: Waits until the first tools can be expected, if they need time to appear.
-        can_list: Waits until the first list can be answered, perhaps before that; None: `ready`.
-        default_caller: Who makes a request if the transport does not say.
-        observers: Hear what happens to calls.
+        can_list: Waits until the first list can be answered, perhaps earlier; None: `ready`.
+        default_caller: The caller if the transport does not name one.
+        observers: Notified of the start and the end of each call.
         consent: Which calls need a person's consent.
         with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
-        limits: Of requests and calls.
+        limits: Limits of requests and calls.
         tasks: Which calls outlive their clients.
     """
 
@@ -86,24 +86,24 @@ class NotebookServer:
             catalog.reserve(meta_tools.NAMES)
         self._links = links
         self.default_caller = default_caller
-        """Who makes a request if the transport does not say."""
+        """The caller if the transport does not name one."""
         self._tools = PermittedTools(catalog)
         self.request_rates = RequestRates(limits, default_caller)
-        """Asked by transports that count requests before they read them."""
+        """Used by transports that count requests before reading them."""
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
         self.changes = ChangeNotices(self._tools.list_entries, default_caller)
-        """Tells clients that the list of tools has changed."""
+        """Notifies clients that the list of tools has changed."""
         self.tasks = Tasks(links, tasks, ready=ready)
-        """Those that calls have become."""
+        """The tasks of the clients."""
         self.open_streams = OpenStreams(limits, default_caller)
         self.resource_notices = ResourceNotices(self.changes)
-        """Told when a kernel was linked, or its link has ended."""
+        """Notifies clients of resources; told when a kernel was linked or unlinked."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
         new_tools = NewTools(with_meta_tools=with_meta_tools)
         first = meta_tools.TOOLS if with_meta_tools else ()
         self.lists = ToolLists(self._tools, new_tools, first, page_size, can_list or ready)
-        """Asked for the list of tools."""
+        """Answers requests for the list of tools."""
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
@@ -111,7 +111,7 @@ class NotebookServer:
             ready=ready,
             page_size=page_size,
         )
-        """Asked for resources."""
+        """Answers requests for resources."""
         self._consent = Consent(consent, links, self._tools)
         self._room = room = Room(limits)
         self._tool_gate = ToolGate(self._tools, ready, NO_TOOLS if with_meta_tools else None)
@@ -121,7 +121,7 @@ class NotebookServer:
             StartGate(self._tools, links),
             TaskGate(self.tasks.find_keep),
             SizeGate(limits),
-            room,  # before a person is asked, and again, as the answer takes its time
+            room,  # before a person is asked, and again afterwards, because that takes time
             self._consent,
             room,
         )
@@ -134,7 +134,7 @@ class NotebookServer:
             self.tasks,
             self.sessions,
         )
-        """Asked to call tools."""
+        """Answers calls of tools."""
 
     @cached_property
     def mcp(self) -> Server[Any]:
@@ -144,7 +144,7 @@ class NotebookServer:
         return sdk_server.build(self)
 
     def write_instructions(self, caller: Caller) -> str:
-        """Return what clients read first: what the server is for."""
+        """Return the instructions for a caller's model: the purpose of the server."""
         return self._about if self._tools.list_entries(caller) else f"{self._about} {NO_TOOLS}"
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:

@@ -66,7 +66,9 @@ def test_tools_are_listed_while_their_kernel_starts_and_a_call_waits_and_says_so
         assert _wait_for_list(running) == ["one"]
         _request(running, "tools/call", {"name": "one", "_meta": {"progressToken": "p"}})
         said = running.message()["params"]
-        assert said["message"] == "The kernel of 'sums' is starting: the call waits for its cells."
+        assert (
+            said["message"] == "The kernel of 'sums' is starting: the call waits until it is ready."
+        )
         (home / "go").touch()
         while (answer := running.message()).get("method") == "notifications/progress":
             pass  # but the list, which is as it was said, has not changed

@@ -1,7 +1,7 @@
-"""Starts calls: through the gates that can refuse one, to the kernel that runs it.
+"""Starts calls: takes them through the gates, and sends them to a kernel.
 
-Runs on the bridge's event loop. Observers are told of the start and the end of each call, or of its
-refusal.
+Runs on the bridge's event loop. Observers are notified of the start and the end of each call, or of
+its refusal.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _TRACE_FORMS = {
     "tracestate": re.compile(r"[ -~]{1,512}"),
     "baggage": re.compile(r"[ -~]{1,8192}"),
 }
-"""The valid values of the W3C headers that say which trace a request belongs to. The lengths are
-those that every program has to pass on."""
+"""Valid values of the W3C headers of a trace. The maximum lengths are those that every program has
+to propagate."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,11 @@ class KernelChoice:
     revision: str | None
     """The kernel's name for the declaration of the tool."""
     forget_soon: Callable[[Callable[[], bool]], None] | None = None
-    """Lets the same call go to any kernel in a moment if that is true then; None: it can anyway."""
+    """Lets the same call go to any kernel after a moment if the condition holds then; None: it can
+    go to any kernel anyway."""
 
     def note_end(self, call: RunningCall) -> None:
-        """Note that the call has ended: when its client has the result, the same call is new."""
+        """Note that the call has ended: once its client has the result, the same call is new."""
         if self.forget_soon is not None:
             self.forget_soon(lambda: not call.is_cancelled and call.task is None)
 
@@ -75,11 +76,11 @@ class CallStarter:
     """Starts the calls of one bridge.
 
     Args:
-        links: Run the calls.
+        links: The links to the kernels, which run the calls.
         gates: The gates of each call, in order.
         room: Counts the running calls.
-        observers: Are told of each call. A `CallTracer` among them is also asked which trace
-            each call belongs to.
+        observers: Notified of each call. A `CallTracer` among them is also asked which trace each
+            call belongs to.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class CallStarter:
         """Start a call, or return what its client gets instead.
 
         Raises:
-            CallError: The call cannot be started; the observers have been told.
+            CallError: The call cannot be started; the observers have been notified.
         """
         try:
             for gate in self._gates:
@@ -141,7 +142,7 @@ class CallStarter:
         return self._tracer.open(start, headers, _describe_request(request))
 
     def note_refusal(self, call: ToolCall, error: BaseException) -> None:
-        """Tell the observers that a call is not started, and why."""
+        """Notify the observers that a call was refused, and why."""
         request, entry = call.request, call.found
         self._observer.note_refusal(
             CallRefusal(
@@ -153,7 +154,7 @@ class CallStarter:
                 reason=_explain_refusal(error),
                 kernel=None if entry is None else entry.kernel_id,
                 notebook=None if entry is None else entry.notebook,
-                # Before the tool is known, nobody can tell which of them are secret.
+                # Which arguments are secret is unknown until the tool is known.
                 arguments=None if entry is None else call.arguments,
                 input_schema={} if entry is None else entry.tool.input_schema,
             )
@@ -206,11 +207,11 @@ class CallStarter:
 def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
     """Return the kernel for a call.
 
-    A client of the older eras is its session. At 2026-07-28 there are no sessions, and
-    only the token tells clients apart: clients with the same token count as one.
+    In the handshake era, a client is identified by its session. At 2026-07-28 there are no
+    sessions: clients with the same token count as one.
 
     Raises:
-        KernelGone: The kernel is gone or away.
+        KernelGone: The kernel is gone or disconnected.
     """
     entry, request, keep = call.entry, call.request, call.keep
     replicas = links.replicas
@@ -279,11 +280,11 @@ def _measure(result: Result) -> int:
 
 
 def read_trace_headers(request: ClientRequest) -> dict[str, str]:
-    """Return the trace that a request belongs to: W3C's Trace Context and Baggage, by header.
+    """Return the W3C Trace Context and Baggage of a request, by header.
 
     MCP has them in a request's ``_meta``; HTTP headers of these names are read as well. Malformed
-    values are ignored, as W3C says. Only printable ASCII passes, so that a tool can send the values
-    on as HTTP headers.
+    values are ignored, as the standard requires. Only printable ASCII is accepted, so that a tool
+    can forward the values as HTTP headers.
     """
     headers = _select_trace(request.meta)
     if "traceparent" not in headers and request.headers is not None:

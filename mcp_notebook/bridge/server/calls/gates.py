@@ -1,7 +1,7 @@
-"""A call on its way to the kernel, and the gates that it passes: each admits or refuses it.
+"""A call that is being started, and the gates that it passes: each admits or refuses it.
 
-Runs on the bridge's event loop. `server` puts the gates in order; the one that asks for consent has
-a room of its own. The kernel checks the types of the arguments.
+Runs on the bridge's event loop. `server` orders the gates; the gate that asks for consent has its
+own room. The kernel checks the types of the arguments.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from mcp_notebook.wire import messages
 OtherAnswer: TypeAlias = (
     "Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage"
 )
-"""What a client gets instead of a call: the bridge's own answer, a question, or another result
-that it has requested."""
+"""What a client gets instead of a call: the bridge's own answer, a question, or another result that
+the client has requested."""
 _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
 START_PROGRESS_INTERVAL = 5.0
-"""Seconds between two notices that a call waits for its kernel: clients stop waiting otherwise."""
+"""Seconds between two progress notifications while a call waits for its kernel: without them, some
+clients stop waiting."""
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -53,12 +54,12 @@ class CallParams:
     input_responses: Mapping[str, Any] | None = None
     """The user's answers to questions of the same call, by key, as the SDK reads them."""
     request_state: str | None = None
-    """What came with those questions."""
+    """The state that came with those questions."""
 
 
 @dataclass(eq=False)
 class ToolCall:
-    """A call that is about to be started; its gates fill in what they find out."""
+    """A call that is being started; its gates fill in the fields that have defaults."""
 
     request: ClientRequest
     """The client's request."""
@@ -80,7 +81,7 @@ class ToolCall:
 
     @property
     def entry(self) -> CatalogEntry:
-        """The tool, which is known by now."""
+        """The tool; only for gates after `ToolGate`."""
         assert self.found is not None
         return self.found
 
@@ -92,7 +93,7 @@ def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
         parts: The caller, the tool, and whatever else identifies the request.
         arguments: The call's arguments; if large, as the client's JSON.
     """
-    # What is large must not be taken for small arguments that contain its hash.
+    # Large arguments must differ from small ones that contain their hash.
     large = hashlib.sha256(arguments).hexdigest() if isinstance(arguments, bytes) else None
     text = json.dumps([parts, large, None if large else arguments], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -106,7 +107,7 @@ class Gate(Protocol):
 
         Raises:
             CallError: The call is refused.
-            ProtocolError: The request makes no sense.
+            ProtocolError: The request is invalid.
         """
 
 
@@ -183,7 +184,7 @@ class StartGate:
     tools: PermittedTools
     """The tools, as callers see them."""
     links: Links
-    """To the kernels."""
+    """The links to the kernels."""
 
     async def admit(self, call: ToolCall) -> None:
         """Wait for the kernel, report progress, and find the tool again: it may have changed."""
@@ -191,7 +192,7 @@ class StartGate:
         arrival = self.links.find_arrival(entry)
         if arrival is None:
             return
-        text = f"The kernel of {entry.notebook!r} is starting: the call waits for its cells."
+        text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_set():
             if call.listener.progress is not None:
                 await call.listener.progress(messages.Progress(id=0, message=text))
@@ -216,10 +217,10 @@ class TaskGate:
 class SizeGate:
     """Limits the depth and the number of values in the arguments.
 
-    A kernel needs 25 times the memory for ``[[],[],...]`` that its text takes, and time that its
-    user notices, so arguments are measured before they are sent: small ones as they were parsed,
-    large ones in their text, in slices between which the loop does other work. An empty array or
-    object counts as two values: this is how it is counted in the text.
+    Parsed in a kernel, ``[[],[],...]`` takes 25 times the memory of its text, and blocks the kernel
+    noticeably, so arguments are measured before they are sent: small ones after parsing, large ones
+    as text, in slices between which the loop does other work. An empty array or object counts as
+    two values, because that is how it is counted in text.
     """
 
     limits: Limits
@@ -235,13 +236,13 @@ class SizeGate:
             depth, count = _measure(arguments, deepest, most)
         if depth > deepest:
             raise InvalidArguments(
-                "The arguments are nested too deep: at most "
-                f"{deepest:,} levels of arrays and objects are taken."
+                "The arguments are nested too deeply: at most "
+                f"{deepest:,} levels of arrays and objects are accepted."
             )
         if count > most:
             raise InvalidArguments(
-                f"The arguments are too many: at most {most:,} values and names are taken in one "
-                "call. Send less at once."
+                f"The arguments have too many values: at most {most:,} values and names are "
+                "accepted in one call. Send less at once."
             )
 
 

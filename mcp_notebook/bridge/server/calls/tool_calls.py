@@ -146,14 +146,14 @@ class ToolCalls:
     async def _find_result(
         self, request: ClientRequest, params: CallParams
     ) -> Result | types.InputRequiredResult:
-        """Return a call's result as its client can take it, or what the client has to ask first."""
+        """Return a call's result in a form that its client can use, or questions for its user."""
         caller = request.caller
         try:
             if request.arguments is not None:
                 stand_in = await identify_arguments(request.arguments)
                 params = replace(params, arguments=stand_in)
             result = await self._run(request, params)
-            await self._changes.notify_caller(request.connection)  # the call may have made them
+            await self._changes.notify_caller(request.connection)  # perhaps made by this call
             return self.adapt_result(request, result) if isinstance(result, Result) else result
         except ProtocolError:
             raise
@@ -161,13 +161,13 @@ class ToolCalls:
             raise ProtocolError(INVALID_PARAMS, str(error)) from None
         except UnknownTool as error:
             # A result, although MCP also allows a protocol error: clients such as OpenAI's Agents
-            # SDK do not show the text of a protocol error to the model, which has to read it.
+            # SDK do not show the text of a protocol error to the model, which needs it.
             return _make_error(await self._explain_unknown(error, caller))
         except CallError as error:
             return _make_error(str(error))
 
     def adapt_result(self, request: ClientRequest, result: Result) -> Result:
-        """Return a result as its client can take it."""
+        """Return a result in a form that its client can use."""
         caller = request.caller
         self._resources.note_result(caller, result)
         if self._new_tools.follow(request):
@@ -226,7 +226,7 @@ class ToolCalls:
         """Cancel a kept call when its client cancels the request, before it makes the same call.
 
         Returns:
-            A function that ends this; None if the client cancels by disconnecting.
+            A function that stops this; None if the client cancels by disconnecting.
         """
         if request.id is None or (request.connection is None and request.headers is not None):
             return None
@@ -290,7 +290,7 @@ def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitabl
 
 
 def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
-    """Let a kept call go on when its client disconnects, which does not cancel it."""
+    """Let a kept call continue when its client disconnects."""
     hang_up = request.hang_up
     if hang_up is None or not call.is_kept:
         return None

@@ -1,11 +1,11 @@
-"""The questions of a running tool, which the client's user answers: MCP's elicitation.
+"""The questions of a running tool to the client's user: MCP's elicitation.
 
 Runs on the bridge's event loop. Up to 2025-11-25 the server sends the client a request while the
 call runs. At 2026-07-28 the call is answered with its open questions (``InputRequiredResult``), and
-the client sends it again with the answers, as often as there are questions. A tool's function must
-not run twice because of that, so the call is parked, and the state that comes with the questions is
-its key. A key cannot be guessed, works once, and only for the same call of the same caller. Answers
-that already come with the first request are matched by the questions' keys when the tool asks.
+the client repeats it with the answers, until there are no more questions. The tool's function must
+not run twice because of that, so the call is parked, and the state that is sent with the questions
+is its key. A key cannot be guessed, works once, and only for the same call of the same caller.
+Answers in the first request are used when the tool asks questions with their keys.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from mcp_notebook.wire import messages
 logger = logging.getLogger(__name__)
 
 CONSENT_STATE = "consent."
-"""What the state of a question about consent begins with; that of a parked call has no dot."""
+"""The prefix of the state of a question about consent; the state of a parked call has no dot."""
 ANSWER_LIMIT = 600.0
 """Seconds that a user has to answer; the notebook's main thread may be waiting meanwhile."""
 MAX_CALLER_PARKED = 16
-"""Calls of one caller that may be parked at a time, so that those of others can be."""
+"""Maximum number of parked calls of one caller, so that other callers can park theirs."""
 MAX_PARKED = 32
-"""Calls that may be parked at a time. A client that never returns costs one each time, and with it
-one of the `Settings.max_waiting_calls` of its kernel."""
+"""Maximum number of parked calls. A call whose client never returns also counts towards the
+`Settings.max_waiting_calls` of its kernel."""
 
 NO_ANSWER = f"Nobody answered the tool's question within {ANSWER_LIMIT / 60:.0f} minutes."
 _NOT_DECLARED = "The client cannot be asked: it has not declared MCP's elicitation in this request."
@@ -64,7 +64,7 @@ class ToolQuestions:
         """Return the parked call that a caller's request continues, or None if it is a new call.
 
         Raises:
-            UnknownState: The request has a state that no parked call has.
+            UnknownState: No parked call has the request's state.
         """
         if params.request_state is None or params.request_state.startswith(CONSENT_STATE):
             return None
@@ -80,7 +80,7 @@ class ToolQuestions:
         """Follow a call to its result, or to questions that the client has to show its user.
 
         Raises:
-            KernelGone: The kernel died or left before it answered.
+            KernelGone: The kernel died or disconnected before it answered.
             ProtocolError: The tool needs a capability that the client has not declared.
         """
         with call.cancel_on_error():
@@ -104,8 +104,8 @@ class ToolQuestions:
         while (result := await call.follow(listener)) is None:
             for question in tuple(call.questions.values()):
                 if call.question_keys.get(question.key, question.question) != question.question:
-                    # The key belonged to a question that has been withdrawn since: the user's
-                    # answer is to that one.
+                    # The key has been reused: the user's answer is to an earlier question, which
+                    # was withdrawn.
                     continue
                 response = responses.pop(question.key, None)
                 if isinstance(response, types.ElicitResult):
@@ -133,7 +133,7 @@ class ToolQuestions:
 async def _follow_and_elicit(
     request: ClientRequest, call: RunningCall, listener: Listener
 ) -> Result:
-    """Follow a call to its result, and ask its questions meanwhile."""
+    """Follow a call to its result, and ask its questions in the meantime."""
     result = await call.follow(listener)
     if result is not None:
         return result  # most calls ask nothing and need no tasks
@@ -144,7 +144,7 @@ async def _follow_and_elicit(
         with scope:
             call.answer(await _elicit(request, question))
 
-    # A task group would wrap the failure in a group, so carry it out by hand.
+    # A task group would wrap the error in an exception group, so it is passed out by hand.
     async with anyio.create_task_group() as tasks:
         with call.cancel_on_error():  # before the questions are withdrawn, which may take time
             try:
@@ -164,7 +164,7 @@ async def _follow_and_elicit(
 
 
 async def _elicit(request: ClientRequest, question: messages.Ask) -> messages.Answer:
-    """Send the client a request; return its answer, or why there is none."""
+    """Send the client a request; return its answer, or the reason why there is none."""
     if not request.can_elicit:  # the kernel was told so
         return _make_refusal(question, _NOT_DECLARED)
     try:
@@ -225,7 +225,7 @@ class ParkedCalls:
 
         Args:
             call: The call.
-            caller: Whom it belongs to.
+            caller: The caller.
             name: The tool's name in the client's request.
             arguments: The arguments in the client's request.
 
@@ -245,10 +245,10 @@ class ParkedCalls:
     def take(
         self, state: str, caller: Caller, name: str, arguments: Mapping[str, Any]
     ) -> RunningCall:
-        """Return the call with this state, which cannot be used again.
+        """Return the parked call with this state, which cannot be used again.
 
         Raises:
-            UnknownState: No call has this state, or it is a different call's or caller's.
+            UnknownState: No call has this state, or it belongs to another call or caller.
         """
         parked = self._parked.get(state)
         if parked is None or parked.request != _serialize_request(caller, name, arguments):

@@ -1,10 +1,10 @@
-"""The states that clients return with a person's answer: sealed, expiring, used once.
+"""The states that clients return with a person's answer: encrypted, expiring, valid once.
 
 Runs on the bridge's event loop. At 2026-07-28 a call that needs consent is answered with the
-question, and the client sends the whole call again with the answer and the state of the question.
-Open questions are not stored: the state names its request, and is sealed with a key that only this
-bridge has. The numbers of used states are kept, up to `MAX_USED`; then the lowest is forgotten, and
-all states with lower numbers expire.
+question, and the client repeats the call with the answer and the state of the question. Open
+questions are not stored: the state identifies its request, and is encrypted with a key that only
+this bridge has. The numbers of used states are kept, up to `MAX_USED`; then the lowest is
+forgotten, and all states with lower numbers expire.
 """
 
 import heapq
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.server.request_state import AESGCMRequestStateCodec
 
 MAX_USED = 4_096
-"""Used states whose numbers are kept."""
+"""Maximum number of used states whose numbers are kept."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AskedState:
     tool: str
     """Identifies the tool as it was when the question was asked."""
     is_expired: bool
-    """The answer comes too late."""
+    """Whether the answer comes too late."""
 
 
 class AnswerStates:
@@ -47,7 +47,7 @@ class AnswerStates:
 
     @cached_property
     def _codec(self) -> "AESGCMRequestStateCodec":
-        # Takes 6 MB with its library; most bridges never ask.
+        # Loaded on use: takes 6 MB with its library, and most bridges never ask.
         from mcp.server.request_state import AESGCMRequestStateCodec  # noqa: PLC0415
 
         return AESGCMRequestStateCodec([secrets.token_bytes(32)])

@@ -1,9 +1,9 @@
 """Consent: asks a person before a call starts, if its tool or the bridge's policy requires it.
 
 Runs on the bridge's event loop. Up to 2025-11-25 the client is sent a request while its call waits;
-at 2026-07-28 the call is answered with the question (``InputRequiredResult``), and the client sends
-it again with the answer. The kernel knows nothing of the call until a person has agreed, so that it
-is not blocked meanwhile. No answer, or an unreadable one, denies the call.
+at 2026-07-28 the call is answered with the question (``InputRequiredResult``), and the client
+repeats it with the answer. The call is sent to the kernel only after a person has agreed, so it
+does not block the kernel in the meantime. No answer, or an unreadable one, denies the call.
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ from mcp_notebook.wire import messages
 KEY = f"{meta_keys.PREFIX}consent"
 """The key of the question among a call's input requests."""
 MAX_OPEN = 16
-"""Questions that may be open at a time for all clients together, without those that a repeated call
-answers."""
+"""Maximum number of open questions of all clients, except those that a repeated call answers."""
 MAX_CALLER_OPEN = 8
-"""Questions of one caller that may be open at a time, so that those of others can be asked."""
+"""Maximum number of open questions of one caller, so that other callers can ask theirs."""
 TELL_EVERY = 10.0
 """Seconds between progress notifications; some clients give up after a minute without one."""
 GRANT_SECONDS = 3600.0
 """How long a grant without a connection lasts."""
 MAX_GRANTS = 256
-"""Maximum of grants without a connection; the oldest expire."""
+"""Maximum number of grants without a connection; the oldest expire."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
     "Allow once",
     "Allow this tool for the session",
@@ -65,7 +64,7 @@ _DECISIONS: Mapping[str, Decision] = {
     ALLOW_HOUR: "session",
 }
 _FIELD = "answer"
-_IS_STOPPED = "The bridge was stopped before anybody had answered, and the call was not started."
+_IS_STOPPED = "The bridge was stopped before anybody answered, and the call was not started."
 
 
 class Consent:
@@ -73,7 +72,7 @@ class Consent:
 
     Args:
         policy: Which calls need it.
-        links: To the notebooks, where people are asked whose clients show no forms.
+        links: The links to the notebooks, which ask if the client cannot show forms.
         tools: The tools, as callers see them.
     """
 
@@ -101,7 +100,7 @@ class Consent:
 
         Raises:
             ConsentDenied: Nobody has agreed.
-            UnknownState: The client's answer belongs to no question about this call.
+            UnknownState: The client's answer is not to a question about this call.
         """
         if not self._policy.applies_to(call.entry.tool):
             return None
@@ -142,8 +141,8 @@ class Consent:
         """Return the answer that the client has sent; None if its question is outdated.
 
         Raises:
-            ConsentDenied: It comes too late.
-            UnknownState: It belongs to no question about this call.
+            ConsentDenied: The answer comes too late.
+            UnknownState: The answer is not to a question about this call.
         """
         state = self._states.redeem(call.params.request_state or "", _identify_call(call))
         if state.is_expired:
@@ -154,7 +153,7 @@ class Consent:
         return _read_decision(response) if isinstance(response, types.ElicitResult) else "close"
 
     async def _ask_now(self, call: ToolCall) -> Decision:
-        """Ask the client's user, or in the notebook, while the call waits."""
+        """Ask the client's user, or ask in the notebook, while the call waits."""
         if call.request.can_elicit:
             text = await _write(call)
             return await self._wait(call, lambda: _elicit(call, text), "")
@@ -195,26 +194,26 @@ class Consent:
 
 
 class Grants:
-    """The tools that somebody has allowed for a while; belongs to the bridge's event loop.
+    """The tools that people have allowed for a while; used only on the bridge's event loop.
 
-    Up to 2025-11-25 that is for the client's connection. At 2026-07-28 there are no sessions: it is
-    for the caller with a client's program, for `GRANT_SECONDS`. What was allowed is the tool as it
-    is: a change that clients can see ends it, and with `--confirm` any change.
+    Up to 2025-11-25 a grant lasts as long as the client's connection. At 2026-07-28 there are no
+    sessions: a grant is for a caller and a client's program, and lasts `GRANT_SECONDS`. It ends
+    when the tool changes in a way that clients can see, and with `--confirm` at any change.
     """
 
     def __init__(self) -> None:
         self._by_connection: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
         self._by_client: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        """When each expires."""
+        """The expiry of each grant, by caller, tool and program."""
 
     def add(self, caller: str, tool: str, *, connection: Any = None, client: str = "") -> None:
         """Allow a caller a tool for a while.
 
         Args:
-            caller: Whose it is: `Caller.owns`.
-            tool: Identifies the tool as it is.
-            connection: The client's connection; None if it has none that lasts.
-            client: The name of its program, which stands for the connection then.
+            caller: The caller: `Caller.owns`.
+            tool: Identifies the tool in its present form.
+            connection: The client's connection; None if the client has no lasting one.
+            client: The client's program, which then stands for the connection.
         """
         if connection is not None:
             self._by_connection.setdefault(connection, set()).add((caller, tool))
@@ -225,7 +224,7 @@ class Grants:
             self._by_client.popitem(last=False)
 
     def has(self, caller: str, tool: str, *, connection: Any = None, client: str = "") -> bool:
-        """Return whether that caller may call this tool; the arguments are those of `add`."""
+        """Return whether a caller may call a tool; the arguments are those of `add`."""
         if connection is not None:
             return (caller, tool) in self._by_connection.get(connection, ())
         return time.monotonic() < self._by_client.get((caller, client, tool), 0.0)
@@ -234,7 +233,7 @@ class Grants:
 async def _tell_while(
     listener: Listener, message: str, ask: Callable[[], Awaitable[Decision]]
 ) -> Decision:
-    """Wait for an answer, and send the client progress meanwhile."""
+    """Wait for an answer, and send the client progress in the meantime."""
     send = listener.progress
     if send is None:
         return await ask()
@@ -259,7 +258,7 @@ async def _tell_while(
 
 
 def _identify_call(call: ToolCall) -> str:
-    """Return an id of the request, the same for the same call of the same client."""
+    """Return an id of the request: the same for the same call of the same client."""
     return identify_request(
         call.caller.owns,
         call.request.profile.program,
@@ -283,9 +282,9 @@ def _identify_grantee(call: ToolCall) -> dict[str, Any]:
 
 
 def _explain_silence(entry: CatalogEntry, link: Link) -> str:
-    """Explain why nobody can be asked, and what to do."""
+    """Explain why no person can be asked, and what to do."""
     why = (
-        f"the notebook {entry.notebook!r} is run without a frontend"
+        f"the notebook {entry.notebook!r} runs without a frontend"
         if link.record.owner == "bridge"
         else f"the mcp-notebook of the notebook {entry.notebook!r} is too old to ask there"
     )

@@ -1,7 +1,7 @@
 """Which calls need a person's consent, and the error for a denied call.
 
-Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. Who is asked,
-and how, is the business of `consent.consent` and `cli.call`.
+Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. `ask_consent`
+and `cli.call` ask.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ConsentPolicy:
     """Which calls need a person's consent, and how long they wait for it."""
 
     confirm_destructive: bool = False
-    """Whether all tools that may be destructive need it, and not only those with ``confirm``."""
+    """Whether all potentially destructive tools need it, not only those with ``confirm``."""
     timeout: float = 120.0
     """Seconds that a person has to answer."""
 

@@ -1,9 +1,9 @@
 """The text that a person reads before allowing a call: the tool, its arguments, and who asks.
 
-Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. Arguments and
-the name of the client's program come from whoever calls, who may try to make the question look like
-another one: they are quoted as JSON, each on a line of its own, with everything escaped that breaks
-lines, changes the direction of text, stacks marks or cannot be seen.
+Runs on the bridge's event loop, and in the process of ``mcp-notebook call``; pure. The caller
+chooses the arguments and the name of the client's program, and may try to make the question look
+like a different one. So they are quoted as JSON, each on its own line; characters that break lines,
+change the direction of text, stack marks or are invisible are escaped.
 """
 
 import json
@@ -19,20 +19,20 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.text.redaction import redact_arguments
 
 MAX_ARGUMENTS = 30
-"""Arguments that are shown; the tool's own parameters come first."""
+"""Maximum number of arguments that are shown; those that the tool declares come first."""
 MAX_CHARS = 4_000
-"""Characters of all arguments together, unless each is cut to `MIN_VALUE`."""
+"""Maximum characters of all arguments together, unless each is already cut to `MIN_VALUE`."""
 MIN_VALUE = 200
-"""Characters of one argument that are shown in any case."""
+"""Characters of one argument that are always shown."""
 MAX_NAME = 80
-"""Characters of a name."""
+"""Maximum length of a name."""
 MAX_CALLER = 1_200
-"""Characters of the caller's name: cut short, two users of one issuer could look the same."""
+"""Maximum length of the caller's name; cut shorter, two users of one issuer could look the same."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that count as printable and show nothing."""
+"""Characters that count as printable but are invisible."""
 _MAX_MARKS = 2
-"""Marks on one letter; more would cover the lines above and below."""
+"""Maximum number of marks on one letter; more would cover the lines above and below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +40,21 @@ class Question:
     """What a person is asked about."""
 
     tool: str
-    """Its name, as clients see it."""
+    """The tool's name, as clients see it."""
     notebook: str
     """The notebook's part of the tool's full name."""
     arguments: Mapping[str, Any]
-    """Those that can be shown, without secrets."""
+    """The arguments that can be shown, without secrets."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """The bytes of those that are too large to be shown."""
+    """The sizes in bytes of the arguments that are too large to be shown."""
     parameters: tuple[str, ...] = ()
     """The names of the tool's parameters, in order."""
     caller: str
-    """Whose token it is, or "stdio"."""
+    """The owner of the caller's token, or "stdio"."""
     alias: str = ""
-    """What people call that caller."""
+    """The caller's name for people."""
     client: str = ""
-    """The client's program, as it says."""
+    """The client's program, by its own account."""
 
 
 def make_question(
@@ -70,9 +70,9 @@ def make_question(
     Args:
         entry: The tool.
         arguments: The call's arguments, with secrets.
-        caller: Who calls.
+        caller: The caller.
         client: The client's program.
-        sizes: The bytes of those arguments that are not in `arguments`.
+        sizes: The sizes in bytes of arguments that are not in `arguments`.
     """
     schema = entry.tool.input_schema
     properties = schema.get("properties")
@@ -105,7 +105,7 @@ def write_question(question: Question) -> str:
 
 
 def quote(value: Any, most: int) -> str:
-    """Return a value as JSON on one line that shows all of its characters, or says how many more.
+    """Return a value as JSON on one line with visible characters, cut with a note on the rest.
 
     Args:
         value: Any JSON value.
@@ -147,7 +147,7 @@ def _write_name(name: str, most: int = MAX_NAME) -> str:
 
 
 def _escape(text: str) -> Iterator[str]:
-    """Yield the characters of a text, escaped as in JSON where they could deceive."""
+    """Yield the characters of a text; those that could deceive are escaped as in JSON."""
     marks, previous = 0, ""
     for char in text:
         marks = marks + 1 if unicodedata.category(char).startswith("M") else 0

@@ -1,7 +1,8 @@
-"""Lists of tools and resources, and the news of their changes.
+"""Lists of tools and resources, and notifications of their changes.
 
 Face: `tool_lists` and `resources` answer lists and reads, `meta_tools` are the bridge's own tools,
-`change_notices` and `resource_notices` tell the news, and `news_streams` bounds who waits for them.
+`change_notices` and `resource_notices` notify clients of changes, and `notification_streams` limits
+the streams on which clients wait for that.
 
-Runs on the bridge's event loop. Which kernels there are is the business of `kernels`.
+Runs on the bridge's event loop. `kernels` knows which kernels exist.
 """

@@ -17,7 +17,11 @@ import anyio
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import Caller
-from mcp_notebook.bridge.server.lists.news_streams import ListName, Subscriptions, ToolsWatcher
+from mcp_notebook.bridge.server.lists.notification_streams import (
+    ListName,
+    Subscriptions,
+    ToolsWatcher,
+)
 from mcp_notebook.bridge.server.protocol.accommodations import find_accommodation
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
@@ -42,17 +46,17 @@ class _Listener:
     session: ClientSession
     watcher: ToolsWatcher
     last_notice: int
-    """The last change that it was notified of."""
+    """The number of the last change of which it was notified."""
     is_busy: bool = False
-    """Whether a notification is on its way to it."""
+    """Whether a notification is being sent to it."""
 
 
 class ChangeNotices:
     """Notifies the clients of one bridge of changes.
 
     Args:
-        list_tools: Returns the tools that a caller sees; the same object while they are the same.
-        default_caller: Who makes a request if the transport does not say.
+        list_tools: Returns the tools that a caller sees: the same object until they change.
+        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(self, list_tools: Callable[[Caller], object], default_caller: Caller) -> None:
@@ -109,13 +113,13 @@ class ChangeNotices:
                     tasks.start_soon(self._notify, connection)
 
     async def notify_caller(self, connection: Any) -> None:
-        """Notify a client at once of changes that it has not heard of: its answer follows."""
+        """Notify a client of new changes at once, before its answer."""
         await self._publish()
         if self._listeners:
             await self._notify(connection)
 
     async def broadcast(self, changed: ListName, is_for: Callable[[Caller], bool]) -> None:
-        """Notify clients that another list has changed; none takes more than a second.
+        """Notify clients that another list has changed, each for at most a second.
 
         Args:
             changed: The list.

@@ -1,14 +1,14 @@
 """The bridge's own tools.
 
-One reads what results show only a part of. It is listed whenever a notebook offers a tool, and not
-only once a result has been cut: most programs list the tools once, before their first call, and in
-hardly any of them can a model read a resource. The others are for clients that ignore
-``list_changed``: they list, describe and call the notebooks' tools.
+`READER` reads the rest of shortened results. It is listed whenever a notebook offers a tool, even
+before a result was shortened: most clients list the tools once, before their first call, and hardly
+any lets its model read resources. The others are for clients that ignore ``list_changed``: they
+list, describe and call the notebooks' tools.
 
-Runs on the bridge's event loop; no I/O. Their own arguments are checked here; the kernel checks
-those of the tool that is called. The server runs that call, so progress, cancellation, results and
-errors are the same as in a direct call. A call that goes on without its client (``--keep``) is
-answered with its handle if it takes long, and the last of these tools waits for its result.
+Runs on the bridge's event loop; no I/O. The arguments of these tools are checked here; the kernel
+checks those of the called tool. The server runs that call, so progress, cancellation, results and
+errors are the same as in a direct call. With ``--keep``, a long call is answered with a handle, and
+`RESULT` waits for its result.
 """
 
 import json
@@ -36,17 +36,17 @@ ABOUT = (
     f"unknown, your list may be outdated: `{LIST}` shows the tools as they are now, `{DESCRIBE}` "
     f"the arguments of one, and `{CALL}` calls it."
 )
-"""A part of the instructions, which clients read first."""
+"""Added to the server's instructions."""
 RESULT_WAIT = 45.0
 """Seconds that `RESULT` waits for a call: many clients wait for a minute at most."""
 MAX_LINES = 10_000
-"""Lines of a page, unless its characters are too many."""
+"""Maximum number of lines on a page; `resources` also limits its characters."""
 MAX_LINE = 200
-"""Characters of a description's first line in the list."""
+"""Maximum length of a description's first line in the list."""
 MAX_NAME = 80
-"""Characters of a wrong name that a message repeats."""
+"""Maximum length of a wrong name that a message repeats."""
 MAX_PROBLEMS = 20
-"""Wrong arguments that a message lists."""
+"""Maximum number of wrong arguments that a message lists."""
 
 
 # -- arguments and structured answers --------------------------------------------------------------
@@ -76,21 +76,21 @@ class _CallArguments(_DescribeArguments):
 
 
 class _ResultArguments(_Arguments):
-    handle: str = Field(description=f"The call's handle, as `{CALL}` has returned it.")
+    handle: str = Field(description=f"The call's handle, as returned by `{CALL}`.")
 
 
 class _ReadArguments(_Arguments):
     uri: str
     first_line: int = Field(default=1, ge=1)
     lines: int = Field(default=MAX_LINES, ge=1)
-    first_character: int = Field(default=1, ge=1, description="To go on within a long line.")
+    first_character: int = Field(default=1, ge=1, description="To continue within a long line.")
 
 
 class NotebookTool(BaseModel):
     """One of the notebooks' tools."""  # clients see this, and the name of the class
 
     name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="The notebook that has it.")
+    notebook: str = Field(description="The notebook that it belongs to.")
     description: str = Field(description="The first line of its description.")
 
 
@@ -100,8 +100,8 @@ class _Listing(BaseModel):
 
 class _Description(BaseModel):
     name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="The notebook that has it.")
-    description: str = Field(description="Its whole description.")
+    notebook: str = Field(description="The notebook that it belongs to.")
+    description: str = Field(description="Its full description.")
     input_schema: dict[str, Any] = Field(
         alias="inputSchema", description="The JSON Schema of its arguments."
     )
@@ -142,7 +142,7 @@ TOOLS = (
     messages.ToolInfo(
         name=DESCRIBE,
         title="Describe a notebook's tool",
-        description="Show a notebook tool's whole description and the JSON Schema of its "
+        description="Show a notebook tool's full description and the JSON Schema of its "
         f"arguments, as they are right now. Use this before `{CALL}`.",
         input_schema=_make_schema(_DescribeArguments),
         output_schema=_make_schema(_Description),
@@ -153,18 +153,18 @@ TOOLS = (
         title="Call a notebook's tool",
         description="Call a tool of the user's live Jupyter notebooks by its name, even if it is "
         f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
-        "arguments. The result is the tool's own. Some calls that take long return a handle for "
+        "arguments. The result is that of the tool. Some long calls return a handle for "
         f"`{RESULT}` instead.",
         input_schema=_make_schema(_CallArguments),
-        # The most that a client has to expect: what it does depends on the tool.
+        # The worst case: the actual effects depend on the tool.
         annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     ),
     messages.ToolInfo(
         name=RESULT,
         title="Get the result of a call",
-        description=f"Get the result of a call for which `{CALL}` has returned a handle. This "
-        f"waits for up to {RESULT_WAIT:.0f} s: if the call is still running then, the answer says "
-        "how far it is, and you can wait again. The result is the tool's own.",
+        description=f"Get the result of a call for which `{CALL}` returned a handle. This waits "
+        f"for up to {RESULT_WAIT:.0f} s: if the call is still running then, the answer reports its "
+        "progress, and you can wait again. The result is that of the tool.",
         input_schema=_make_schema(_ResultArguments),
         annotations=_READS,
     ),
@@ -175,7 +175,7 @@ READER = messages.ToolInfo(
     name=READ_RESOURCE,
     title="Read the rest of a result",
     description="Read the rest of a shortened result in pages, by the address (notebook://...) "
-    "that it gives. Of a table (CSV), line 1 has the names and line n+1 row n.",
+    "that it gives. In a table (CSV), line 1 has the column names, and line n+1 has row n.",
     input_schema=_make_schema(_ReadArguments),
     annotations=_READS,
 )
@@ -193,7 +193,7 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class RequestedResult:
-    """The result of a call that goes on without its client, requested through `RESULT`."""
+    """The result of a call that outlives its client, requested through `RESULT`."""
 
     handle: str
 
@@ -204,7 +204,7 @@ class RequestedPage:
 
     uri: str
     first_line: int
-    """From 1, and so is the character."""
+    """From 1, like `first_character`."""
     lines: int
     first_character: int
 
@@ -224,7 +224,7 @@ async def answer(
         arguments: From the client's request; if large, as JSON.
         tools: The tools as they are now.
         caller: Who asks.
-        no_tools: The text of an empty list.
+        no_tools: The text in place of an empty list.
 
     Raises:
         InvalidArguments: The arguments do not fit this tool.
@@ -295,7 +295,7 @@ def _dump(model: BaseModel) -> dict[str, Any]:
 
 _EXPECTED = {
     "name": f"the tool's name as text, as `{LIST}` shows it",
-    "handle": f"the call's handle as text, as `{CALL}` has returned it",
+    "handle": f"the call's handle as text, as returned by `{CALL}`",
     "uri": "the address as text, as the result gives it: notebook://...",
     "first_line": "a whole number, at least 1",
     "lines": "a whole number, at least 1",
@@ -342,5 +342,5 @@ def _shorten_name(name: object) -> str:
 
 
 def _name_kind(value: object) -> str:
-    """Return what kind of value it is: which one is not said, as secrets may be in it."""
+    """Return the kind of a value, which messages name in place of the value: it may be secret."""
     return "null" if value is None else _KINDS.get(type(value), "a number")

@@ -1,10 +1,10 @@
 """Notifies clients that the list of resources has changed: rarely, and once per burst.
 
-Runs on the bridge's event loop. Every result that is cut adds resources to the list, and a kernel
-that leaves takes its own with it. A client may fetch the whole list at each notice, so notices are
-spaced out: a result already contains the links to its resources. Expiry sends no notice; reading an
-expired resource says so. A caller who does not see all resources is notified only of changes of
-those that it sees.
+Runs on the bridge's event loop. Every shortened result adds resources to the list, and the
+resources of a kernel disappear with it. A client may fetch the whole list at each notice, so
+notices are spaced out: a result already contains the links to its resources. Expiry sends no
+notice; reading an expired resource returns an error that says so. A caller who does not see all
+resources is notified only of changes of those that it sees.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTICE_INTERVAL = 10.0
 
 
 class ResourceNotices:
-    """Notifies the clients of one bridge that resources have come or gone.
+    """Notifies the clients of one bridge that resources have appeared or disappeared.
 
     Args:
         changes: Knows the clients.
@@ -38,8 +38,8 @@ class ResourceNotices:
         self._callers: set[str] = set()
         """Those whom the change concerns, besides callers who see all resources."""
         self._kernels: dict[str, set[str]] = {}
-        """Ids of the kernels whose resources clients have seen, with those callers who do not see
-        all; they remain, as a kernel whose link was lost returns."""
+        """By id of each kernel whose resources clients have seen: the callers who do not see all
+        resources. Entries stay, because a kernel whose link was lost may return."""
 
     def note_result(self, caller: Caller, result: Result) -> None:
         """Note that a caller's result has added resources, if it links to any."""
@@ -50,13 +50,13 @@ class ResourceNotices:
                 self._note_change([caller.owns])
 
     def note_list(self, caller: Caller, kernel_id: str) -> None:
-        """Note that a caller has got resources of this kernel in a list."""
+        """Note that a caller's list contains resources of this kernel."""
         callers = self._kernels.setdefault(kernel_id, set())
         if not caller.permissions.is_everything():
             callers.add(caller.owns)
 
     def note_kernel(self, kernel_id: str) -> None:
-        """Note that a kernel was linked, or that its link has ended."""
+        """Note that a kernel was linked or unlinked."""
         if kernel_id in self._kernels:
             self._note_change(self._kernels[kernel_id])
 

@@ -1,12 +1,12 @@
 """Requests for resources: the pages of the list over all linked kernels, and the contents.
 
-Runs on the bridge's event loop. Contents are read by MCP's own request, and in pages by a tool
+Runs on the bridge's event loop. Contents are read by ``resources/read``, and in pages by a tool
 (`meta_tools.READER`): in most clients only the program can send that request, not the model.
 
 *Cursors.* Resources are listed in the order of the links, and within a kernel by number, which only
-grows. A cursor holds the position after which its page begins. It therefore stays right while
+grows. A cursor holds the position after which its page begins. It therefore stays valid while
 resources appear and expire: none is listed twice, and none that remains is skipped. A cursor is
-signed by its bridge; one that a client made up, or kept from before a restart, is unknown.
+signed by its bridge; forged cursors, and those from before a restart, are rejected.
 """
 
 from __future__ import annotations
@@ -48,38 +48,37 @@ _T = TypeVar("_T")
 PAGE_SIZE = 100
 """Resources on a page if the settings do not set a size."""
 MAX_URI = 2_000
-"""Characters of a URI that are read and echoed; real ones are far shorter."""
+"""Maximum length of a URI; longer ones are cut, and real ones are far shorter."""
 MAX_READ = 16 * 2**20
-"""Bytes of one resource's content. Over stdio the SDK's own client needs a time that grows with the
-square of it: 6 s for 8 MB, minutes for 60."""
+"""Maximum bytes of one resource's content. Over stdio, the time that the SDK's client needs grows
+with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
 PAGE_CHARS = 20_000
-"""Characters of a page of a resource's text."""
+"""Maximum characters on a page of a text resource."""
 MAX_KEPT = 2**25
-"""Bytes of memory of a content that is kept for its next pages."""
+"""Maximum bytes of memory of a content that is kept for its next pages."""
 KEPT_SECONDS = 60
-"""Seconds for which it is, after each page. Pages that are read one after another are of one
-content, though its value may have changed, and the kernel makes it once: a CSV of a million rows
-takes a second or two."""
+"""Seconds for which a content is kept after each page. So the pages that a client reads in a row
+are of one content, even if the value has changed, and the kernel makes it only once: a CSV of a
+million rows takes a second or two."""
 MAX_PICTURE = 2**19
-"""Bytes of a picture that is a page of its own, as of all pictures of a result."""
+"""Maximum bytes of a picture that is returned as a page; the same as for pictures in results."""
 _PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_READS = 64
-"""Reads at a time; a kernel takes as many."""
+"""Maximum number of concurrent reads; the limit of a kernel is the same."""
 MAX_OWNED = 10_000
-"""Resources that are remembered for one caller; the oldest ones are forgotten."""
+"""Maximum number of resources remembered for one caller; the oldest ones are forgotten."""
 MAX_OWNERS = 1_000
-"""Callers for whom any are remembered; those who have not got one for longest are forgotten."""
+"""Maximum number of callers for whom resources are remembered; the least recent are forgotten."""
 LEGACY_NOT_FOUND = -32002
 """The error code for unknown resources before 2026-07-28, which dropped it."""
 
 
 class ResourceOwners:
-    """Which callers may see which resources: those that results of their own calls have linked to.
+    """Which callers may see which resources: those to which results of their own calls link.
 
-    Whoever may call all tools may see all resources, and nothing is remembered for it. For others,
-    a resource is as good as the result that it completes: what another caller's call has left
-    behind does not exist, even if the tool is allowed, because the arguments were the other's. A
-    restart of the bridge forgets all of this, and calling again helps.
+    A caller who may call all tools sees all resources. Any other caller sees only resources of its
+    own results: another caller's result may depend on arguments that are private, even if both may
+    call the tool. All of this is forgotten when the bridge restarts; calling the tool again helps.
     """
 
     def __init__(self) -> None:
@@ -87,7 +86,7 @@ class ResourceOwners:
         """By caller."""
 
     def note_result(self, caller: Caller, result: Result) -> None:
-        """Note that a caller gets a result."""
+        """Note the resources to which a caller's result links."""
         if caller.permissions.is_everything():
             return
         for block in result.content:
@@ -102,7 +101,7 @@ class ResourceOwners:
                     self._uris.popitem(last=False)
 
     def may_see(self, caller: Caller, uri: str) -> bool:
-        """Return whether a resource exists as far as a caller can see."""
+        """Return whether a caller may see a resource."""
         return caller.permissions.is_everything() or uri in self._uris.get(caller.owns, ())
 
 
@@ -111,8 +110,8 @@ class ResourceRequests:
 
     Args:
         links: The links to the kernels.
-        notices: Told whose resources clients have seen.
-        default_caller: Who makes a request if the transport does not say.
+        notices: Notes which kernels' resources clients have seen.
+        default_caller: The caller if the transport does not name one.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
@@ -134,7 +133,7 @@ class ResourceRequests:
         self._page_size = page_size or PAGE_SIZE
         self._key = secrets.token_bytes(32)
         self._kept: tuple[Resource, float] | None = None
-        """What a page was read of last, and when."""
+        """The content of which a page was read last, and when."""
         self._reads = Shares(
             "reads of resources",
             per_caller=MAX_READS // 2,
@@ -206,14 +205,14 @@ class ResourceRequests:
         if kept is not None:
             self._kept = kept, anyio.current_time()
             return await anyio.to_thread.run_sync(make_page, kept, page)
-        # However large it is: only a page of it is sent.
+        # Without a size limit: only a page of it is sent.
         resource = await self._read(caller, page.uri, None, _return_same)
         is_small = sys.getsizeof(resource.data) <= MAX_KEPT
         self._kept = (resource, anyio.current_time()) if is_small else None
         return await anyio.to_thread.run_sync(make_page, resource, page)
 
     def _find_kept(self, caller: Caller, page: RequestedPage) -> Resource | None:
-        """Return the content that a page continues; None if it is to be read from its kernel."""
+        """Return the kept content that a page continues; None if the kernel has to be asked."""
         if self._kept is None or (page.first_line, page.first_character) == (1, 1):
             return None
         resource, last_used = self._kept
@@ -228,10 +227,10 @@ class ResourceRequests:
     async def _read(
         self, caller: Caller, uri: str, most: int | None, make: Callable[[Resource], _T]
     ) -> _T:
-        """Return what is made of a resource."""
+        """Read a resource, and convert it in a worker thread."""
         uri = uri[:MAX_URI]
         if not self._owners.may_see(caller, uri):
-            raise UnknownResource(uri)  # as for one that never was
+            raise UnknownResource(uri)  # the same error as for one that never existed
         lack = self._reads.explain_lack(caller)
         if lack is not None:
             raise CallError(lack)
@@ -243,7 +242,7 @@ class ResourceRequests:
     async def _list_after(
         self, caller: Caller, place: int, number: int
     ) -> Sequence[tuple[int, messages.ResourceInfo]]:
-        """Ask all kernels from this position on, concurrently, for more than the caller's page."""
+        """Ask all kernels concurrently for more resources after a position than fit on a page."""
         links = sorted(
             (link for link in self._links.open_links if link.place >= place), key=_get_place
         )
@@ -295,7 +294,7 @@ def make_page(resource: Resource, page: RequestedPage) -> Result:
         return Result([Image(data, resource.mime_type)])
     text = (
         f"The resource {page.uri} ({resource.mime_type}, {len(data):,} bytes) is not text. If it "
-        "has another form that is, such as table.csv, read that. A program can read this one with "
+        "also has a text form, such as table.csv, read that. A program can read this one with "
         "`resources/read`, and a person can save it with `mcp-notebook call TOOL --save FOLDER`."
     )
     return Result([Text(text)], is_error=True)
@@ -319,18 +318,18 @@ def _make_text_page(text: str, page: RequestedPage, *, has_header: bool) -> Resu
         begin = text.rfind("\n", 0, stop) + 1
         size = _end_line(text, stop) - begin
         notes.append(
-            f"Line {last:,} has {size:,} characters: go on with first_line={last}, "
+            f"Line {last:,} has {size:,} characters: continue with first_line={last}, "
             f"first_character={stop - begin + 1}."
         )
     elif last < total:
-        notes.append(f"Go on with first_line={last + 1}.")
+        notes.append(f"Continue with first_line={last + 1}.")
     if has_header and number > 1:
         notes.append(f"Line 1: {text[: min(_end_line(text, 0), PAGE_CHARS)]}")
     return Result([Text(f"[{' '.join(notes)}]\n{body}")])
 
 
 def _end_page(text: str, start: int, end: int) -> int:
-    """Return where a page ends: after a line, unless most of the page would be empty."""
+    """Return where a page ends: after a line if that fills a quarter of the page."""
     if end - start <= PAGE_CHARS:
         return end
     stop = start + PAGE_CHARS
@@ -342,7 +341,7 @@ def _end_page(text: str, start: int, end: int) -> int:
 
 
 def _find_line(text: str, number: int) -> int:
-    """Return where a line begins; there is one of this number, from 1."""
+    """Return where the line with this number begins, which exists; numbers begin at 1."""
     start = 0
     for _ in range(number - 1):
         start = text.index("\n", start) + 1
@@ -350,7 +349,7 @@ def _find_line(text: str, number: int) -> int:
 
 
 def _end_line(text: str, start: int) -> int:
-    """Return where the line ends that this position is in."""
+    """Return where the line that contains this position ends."""
     end = text.find("\n", start)
     return len(text) if end < 0 else end
 
@@ -366,8 +365,7 @@ def _encode(text: str) -> bytes:
 def _make_cursor_error() -> ProtocolError:
     return ProtocolError(
         INVALID_PARAMS,
-        "Unknown cursor: it is not from this server. Ask for the list from the beginning without a "
-        "cursor.",
+        "Unknown cursor: it is not from this server. Request the list again without a cursor.",
     )
 
 

@@ -5,8 +5,7 @@ and unchanged tools are reused: if one tool of a thousand changes, one is conver
 
 *Cursors.* A cursor is a hash of the whole list and a position in it. It identifies its page as long
 as the list stays the same, even after a restart of the bridge. After a change it is unknown, so no
-client ever combines pages of different lists. Cursors are looked up and never parsed: one that was
-not issued is unknown, whatever it looks like.
+client ever combines pages of different lists. Cursors are looked up and never parsed.
 """
 
 import hashlib
@@ -36,8 +35,7 @@ from mcp_notebook.wire import messages
 logger = logging.getLogger(__name__)
 
 MAX_VIEWS = 64
-"""Lists that are kept, one for each version of the protocol and kind of permissions; the least
-recently used ones go."""
+"""Size of the LRU cache of lists: one for each version of the protocol and set of permissions."""
 MakeForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
 """Makes the JSON object of a tool from its name, its description and the protocol's version. Raises
 ``ValueError`` (like pydantic) if that version does not accept the tool."""
@@ -124,19 +122,19 @@ class ToolLists:
             raise ProtocolError(
                 INVALID_PARAMS,
                 "Unknown cursor: it is not from this server, or the list of tools has changed "
-                "since. Ask for the list again without a cursor.",
+                "since. Request the list again without a cursor.",
             )
         self._new_tools.note_list(request, (tool["name"] for tool in page.tools))
         return page
 
 
 class ToolPages:
-    """The pages of the list of tools in one form, whoever asks; belongs to the bridge's event loop.
+    """The pages of the list of tools in one form, for all callers; used only on the event loop.
 
     Args:
         make_form: Makes MCP's form of a tool.
         first: Tools to list before all others: clients with a limit drop the last ones.
-        last: Tools to list after all others, if there are any.
+        last: Tools to list after all others; left out if there are no others.
         page_size: Tools on a page; None for all.
     """
 

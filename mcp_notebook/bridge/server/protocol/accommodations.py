@@ -1,9 +1,9 @@
-"""Workarounds for specific clients: results harmless to all by default, more for known ones.
+"""Workarounds for specific clients; the default suits all unknown ones.
 
-Runs on the bridge's event loop. This is the one place that knows clients by their names. Most
-programs that are built with a framework call themselves ``mcp 0.1.0``, so the default suits the
-weakest of them: some fail on a result with a link, and some give their model the first block only.
-An entry says what was seen, in which version and when; it can go when the client has changed.
+Runs on the bridge's event loop. This is the only module that knows clients by name. Most programs
+that are built with a framework call themselves ``mcp 0.1.0``, so the default suits the weakest of
+them: some fail on a result with a link, and some give their model only the first block. Each entry
+names the version in which the behaviour was seen, and when; remove it once the client is fixed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,35 +20,36 @@ from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import resource_uris
 
 _MAX_NAMES = 10
-"""Names of new tools in one note."""
+"""Maximum number of names of new tools in one note."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accommodation:
-    """What is different for one client."""
+    """The workarounds for one client."""
 
     evidence: str = ""
-    """The version in which it was seen, and the date."""
+    """The version in which the behaviour was seen, and the date."""
     takes_structured: bool = True
-    """Whether it gets output schemas and structured content. If not, it gives its model the
-    structured content in place of the content, so that pictures and links would be lost."""
+    """Whether to send it output schemas and structured content. False for clients that give their
+    model the structured content in place of the content, so that pictures and links would be
+    lost."""
     lists_again: bool = True
-    """Whether it lists the tools again when it is told that they have changed."""
+    """Whether it lists the tools again after a notification that they have changed."""
     hears_of_changes: bool = True
-    """Whether it is told that tools have changed, in the eras in which clients do not ask for it.
-    Semantic Kernel 1.45 lists them again before it reads on, so that it waits for an answer that
-    it never reads, and all its calls hang (2026-11-23)."""
+    """Whether to notify it that tools have changed, if its era has no subscriptions. Semantic
+    Kernel 1.45 then lists the tools before it reads on, so it waits for an answer that it never
+    reads, and all its calls hang (2026-11-23)."""
     takes_links: bool = False
-    """Whether its model sees links. If not, a text has the address in their place: AutoGen 0.7 and
-    Semantic Kernel 1.45 fail on a result with a link, and Strands, Agno, CrewAI, smolagents and
-    DSPy drop it (2026-11-23)."""
+    """Whether its model sees links. If not, each is replaced by a text with its address: AutoGen
+    0.7 and Semantic Kernel 1.45 fail on a result with a link, and Strands, Agno, CrewAI, smolagents
+    and DSPy drop it (2026-11-23)."""
     takes_all_blocks: bool = False
-    """Whether its model sees all content blocks. If not, texts in a row are one block, and a
-    picture comes before the texts around it: smolagents 1.26 and CrewAI 1.15 take the first block
-    only, which would be what was printed before a plot (2026-11-23)."""
+    """Whether its model sees all content blocks. If not, adjacent texts are joined, and a picture
+    comes before the texts around it: smolagents 1.26 and CrewAI 1.15 use only the first block,
+    which could be the output printed before a plot (2026-11-23)."""
     takes_media: bool = True
-    """Whether its model sees pictures or is told that there are some. If not, it reads their
-    base64 as text, many thousand characters for each."""
+    """Whether its model sees pictures and sounds, or at least a note about them. If not, it would
+    read their base64 as text, many thousand characters each."""
 
 
 ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
@@ -72,13 +73,13 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
             takes_all_blocks=True,
             takes_media=False,
         ),
-        # Its model reads structured content twice: as text as well, where the content has it.
+        # Its model reads structured content twice: the content contains it as text.
         "copilot-cli": Accommodation(
             evidence="GitHub Copilot CLI 1.0.102, 2026-11-22",
             takes_structured=False,
             takes_all_blocks=True,
         ),
-        # The end of its name is the name of the server in its settings.
+        # The name ends with the server's name in the client's settings.
         "qwen-cli-mcp-client-notebook": Accommodation(
             evidence="Qwen Code 0.24.4, 2026-11-22",
             lists_again=False,
@@ -93,12 +94,12 @@ _DEFAULT = Accommodation()
 
 
 def find_accommodation(profile: ClientProfile) -> Accommodation:
-    """Return what is different for a client."""
+    """Return the workarounds for a client."""
     return ACCOMMODATIONS.get(profile.client.name, _DEFAULT)
 
 
 def adapt_result(request: ClientRequest, result: Result) -> Result:
-    """Return a result as the client of a request can take it."""
+    """Return a result in the form that a request's client can use."""
     content = result.content
     if len(content) == 1 and type(content[0]) is Text:  # as most results
         return result
@@ -113,7 +114,7 @@ def adapt_result(request: ClientRequest, result: Result) -> Result:
 
 
 def _replace_links(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    """Put a text in the place of links; links to several forms of one thing become one text."""
+    """Replace links by text; adjacent links to forms of the same original become one text."""
     forms: list[ResourceLink] = []
     for block in [*content, None]:
         if forms and not (isinstance(block, ResourceLink) and _lead_to_one(forms[0], block)):
@@ -127,7 +128,7 @@ def _replace_links(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
 
 
 def _lead_to_one(link: ResourceLink, other: ResourceLink) -> bool:
-    """Tell whether two links are to forms of one original in a kernel."""
+    """Return whether two links lead to forms of the same original in a kernel."""
     uris = (link.uri, other.uri)
     are_kept = all(resource_uris.find_kernel_id(uri) for uri in uris)
     return are_kept and len({uri.rpartition("/")[0] for uri in uris}) == 1
@@ -139,13 +140,13 @@ def _replace_media(block: ContentBlock) -> ContentBlock:
     kind = "picture" if isinstance(block, Image) else "sound"
     text = (
         f"[A {kind}, {block.mime_type}, {len(block.data):,} bytes: this client cannot show it "
-        "to its model. Ask for what is in it as text or numbers.]"
+        "to its model. Ask for its content as text or numbers.]"
     )
     return Text(text, audience=block.audience, priority=block.priority)
 
 
 def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:
-    """Make one block of texts in a row that are for the same readers."""
+    """Join adjacent texts that have the same annotations."""
     joined: list[ContentBlock] = []
     for block in content:
         last = joined[-1] if joined else None
@@ -169,21 +170,21 @@ def _are_alike(one: Text, other: Text) -> bool:
 
 
 def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:
-    """Put the first picture before the text that comes first, unless each has a text of its own."""
+    """Move the first picture before the texts that precede it, unless texts are captions."""
     first = next((i for i, block in enumerate(content) if isinstance(block, Image)), 0)
     pictures = sum(isinstance(block, Image) for block in content)
     before = content[:first]
     if not before or not all(isinstance(block, Text) for block in before):
         return content
     if pictures > 1 and any(isinstance(block, Text) for block in content[first:]):
-        return content  # the texts are captions, and the order says whose
+        return content  # the order shows which caption belongs to which picture
     return [content[first], *_join_texts([*before, *content[first + 1 :]])]
 
 
 class NewTools:
-    """Tells clients that list the tools only once, in the answer of a call, which ones are new.
+    """Adds a note about new tools to results, for clients that list the tools only once.
 
-    Clients of 2026-07-28 cannot be followed from one request to the next, and are told nothing.
+    Not for clients of 2026-07-28: they have no session that remembers which tools they have listed.
 
     Args:
         with_meta_tools: Whether the bridge has the tools that call others.
@@ -191,7 +192,7 @@ class NewTools:
 
     def __init__(self, *, with_meta_tools: bool) -> None:
         self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-        """By connection: the tools that it has listed, or was told of."""
+        """By connection: the tools that its client has listed, or knows from a note."""
         self._step = (
             f"Call them with `{META_TOOLS[2]}`; `{META_TOOLS[1]}` shows their arguments."
             if with_meta_tools
@@ -205,7 +206,7 @@ class NewTools:
             self._names.setdefault(request.connection, set()).update(names)
 
     def follow(self, request: ClientRequest) -> bool:
-        """Return whether it is known which tools the client of a request has listed."""
+        """Return whether the tools that a request's client has listed are known."""
         return request.connection is not None and request.connection in self._names
 
     def add_note(self, request: ClientRequest, result: Result, names: Iterable[str]) -> Result:
@@ -214,7 +215,7 @@ class NewTools:
         Args:
             request: The request of a client that is followed.
             result: Its result.
-            names: The tools that there are now.
+            names: The current tools.
         """
         listed = self._names[request.connection]
         new = [name for name in names if name not in listed]

@@ -27,7 +27,7 @@ SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least severe on."""
 MAX_NAME = 200
-"""Characters of the name or the version of a client's program."""
+"""Maximum length of the name or the version of a client's program."""
 _INFO_TEXTS = ("title", "description", "websiteUrl")
 
 
@@ -40,9 +40,9 @@ class ClientProfile:
     client: messages.ClientInfo
     """The client's program; empty if it does not say."""
     can_elicit: bool = False
-    """Whether it can ask its user anything."""
+    """Whether it can ask its user a question."""
     shows_forms: bool = False
-    """Whether it can show its user a form, and not web pages only."""
+    """Whether it can show its user a form, and not only web pages."""
     extensions: frozenset[str] = frozenset()
     """MCP's extensions that it supports."""
     connection: Any = None
@@ -144,7 +144,7 @@ def _is_object_of_objects(value: Any) -> bool:
 
 
 def _is_nested_objects(value: Any) -> bool:
-    """Return whether a value is an object of nothing but such objects."""
+    """Return whether a value is an object whose members are all such objects, at any depth."""
     return type(value) is dict and all(map(_is_nested_objects, value.values()))
 
 

@@ -1,8 +1,7 @@
 """A client's request as the rest of the bridge sees it, with or without the SDK.
 
-Runs on the bridge's event loop; no I/O. `read_request` makes one
-from the SDK's context; the short way makes one from a plain request. All code that handles requests
-knows this form only.
+Runs on the bridge's event loop; no I/O. `read_request` makes one from the SDK's context; the short
+way makes one from a plain request. All code that handles requests knows only this form.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class UnreadAnswers:
         """Have a function called if the client disconnects without reading the next answer.
 
         Returns:
-            A function that ends this.
+            A function that stops following.
         """
         if self._are_lost:
             on_loss()
@@ -67,7 +66,7 @@ class UnreadAnswers:
 
 
 class Channel(Protocol):
-    """The way to a request's client before its answer."""
+    """Messages to a request's client before the answer."""
 
     @property
     def can_ask(self) -> bool:
@@ -94,25 +93,25 @@ class ClientRequest:
     """A request of a client."""
 
     profile: ClientProfile
-    """Its client's description of itself."""
+    """The client's description of itself."""
     id: types.RequestId | None
     """None if it is a notification."""
     caller: Caller
-    """Who makes it."""
+    """Who makes the request."""
     meta: Mapping[str, Any]
-    """Its ``_meta``, under MCP's own names."""
+    """The request's ``_meta``, with MCP's own keys."""
     headers: Mapping[str, str] | None
-    """Those of the HTTP request; None over stdio."""
+    """The headers of the HTTP request; None over stdio."""
     hang_up: asyncio.Event | None = None
     """Set when the client disconnects, if the request outlasts that: over HTTP up to 2025-11-25."""
     unread: UnreadAnswers | None = None
-    """Of its HTTP connection; None over stdio."""
+    """The unread answers on its HTTP connection; None over stdio."""
     arguments: bytes | None = None
     """The arguments of a call, if the transport has detached them."""
     text: bytes | None = None
     """Its JSON as received, if that is long and was parsed."""
     channel: Channel
-    """The way to the client."""
+    """Sends the client messages before the answer."""
 
     @property
     def protocol_version(self) -> str:
@@ -177,7 +176,7 @@ def find_caller(ctx: ServerRequestContext[Any], default: Caller) -> Caller:
 
 
 def _read_meta(ctx: ServerRequestContext[Any]) -> Mapping[str, Any]:
-    """Return a request's ``_meta``, in which the SDK has renamed one key."""
+    """Return a request's ``_meta``, with the original name of a key that the SDK renames."""
     meta: dict[str, Any] = dict(ctx.meta or {})
     if "progress_token" in meta:
         meta["progressToken"] = meta.pop("progress_token")

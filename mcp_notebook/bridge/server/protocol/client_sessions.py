@@ -1,8 +1,8 @@
 """The sessions of clients of the handshake era, and the plain requests that they may cancel.
 
 Runs on the bridge's event loop. A plain request (`plain_requests`) of the handshake era belongs to
-a session of the SDK's. In a session and over stdio, the client cancels it by a
-notification, which the SDK receives over HTTP.
+a session of the SDK. In a session and over stdio, the client cancels it by a notification; over
+HTTP, the SDK receives that.
 """
 
 from __future__ import annotations
@@ -37,41 +37,42 @@ MAX_INITIALIZE = 2**14
 """Maximum size of the parameters of `initialize` in bytes."""
 TOO_LONG = f"`initialize` can have at most {MAX_INITIALIZE:,} bytes."
 _STATE_KEY = "mcp_notebook.session"
-"""Where the SDK's connection has its `ClientSession`."""
+"""The key under which the SDK's connection stores its `ClientSession`."""
 
 
 class ClientSession:
     """A client of the handshake era, from its `initialize` until it leaves.
 
-    All state of a client hangs on this object. Over stdio it may exist before the SDK is loaded,
-    and gets the SDK's connection then.
+    All state of a client hangs on this object. Over stdio it may exist before the SDK is loaded;
+    it gets the SDK's connection afterwards.
     """
 
     def __init__(self, session_id: str | None) -> None:
         self.id = session_id
-        """HTTP's; None over stdio."""
+        """The session's id over HTTP; None over stdio."""
         self.connection: Connection | None = None
-        """The SDK's."""
+        """The SDK's connection, once there is one."""
         self.open_connection: Callable[[], Awaitable[None]] | None = None
         """Has the SDK open its connection."""
         self.send_notification: Callable[[str], Awaitable[None]] | None = None
         """Sends the client a notification without parameters; None: the SDK does."""
-        self._said: InitializeRequestParams | None = None
+        self._params: InitializeRequestParams | None = None
+        """The parameters that `_profile` was made from, if the SDK has read them."""
         self._profile: ClientProfile | None = None
         self._on_end = ExitStack()
 
     @property
     def profile(self) -> ClientProfile | None:
-        """What the client has said of itself, the same object until it says it anew.
+        """The client's description of itself: the same object until the client initializes again.
 
-        None before it has, or if the SDK has refused it.
+        None before it has, or if the SDK has rejected it.
         """
-        said = None if self.connection is None else self.connection.client_params
-        if self.connection is not None and said is not None and self._said is not said:
-            self._said = said
+        params = None if self.connection is None else self.connection.client_params
+        if self.connection is not None and params is not None and self._params is not params:
+            self._params = params
             self._profile = profile_from_sdk(
                 self.connection.protocol_version,
-                said,
+                params,
                 self.connection.client_capabilities,
                 self,
             )
@@ -82,7 +83,7 @@ class ClientSession:
         self._profile = profile
 
     async def find_connection(self) -> Connection:
-        """Return the SDK's connection, which is opened now if there is none."""
+        """Return the SDK's connection, which is opened if necessary."""
         if self.connection is None and self.open_connection is not None:
             await self.open_connection()
         if self.connection is None:
@@ -108,33 +109,33 @@ class ClientSession:
 class ClientSessions:
     """The sessions of one bridge; middleware of the SDK's server.
 
-    A session's id is HTTP's; over stdio it is None, in both eras. Sessions last, and there may be
-    thousands, so the SDK keeps only what is used of what a client says of itself.
+    Over stdio, a session's id is None in both eras. Sessions last long, and there may be thousands,
+    so unused parameters of `initialize` are removed before the SDK keeps them.
     """
 
     def __init__(self) -> None:
         self._sessions: dict[str | None, ClientSession] = {}
         self._running: dict[str | None, dict[RequestId, OnEnd]] = {}
-        """By session and id of the request: what ends it."""
+        """By session and id of the request: the function that ends it."""
         self._followed: dict[tuple[str | None, RequestId], Callable[[], object]] = {}
-        """By the same: what has to know if its client cancels it, although it may be answered."""
+        """By the same: called if the client cancels the request, even after its answer."""
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Note a session that begins, and cancel what a client of HTTP cancels.
+        """Note a session that begins, and end a plain request that an HTTP client cancels.
 
         Raises:
-            ProtocolError: A client says too much of itself.
+            ProtocolError: The parameters of `initialize` are too large.
         """
         if ctx.method == "initialize":
             return await self._initialize(ctx, call_next)
         if ctx.method == "notifications/cancelled":
             session_id = _get_connection(ctx).session_id
-            if session_id is not None:  # stdio's transport has done it when the message came in
+            if session_id is not None:  # the stdio transport did it when the message arrived
                 self.cancel(session_id, ctx.params)
         return await call_next(ctx)
 
     def find(self, session_id: str | None) -> ClientSession | None:
-        """Return a session whose client may make requests, or None."""
+        """Return a session whose client has initialized, or None."""
         session = self._sessions.get(session_id)
         return session if session and session.profile is not None else None
 
@@ -148,27 +149,30 @@ class ClientSessions:
     def run(
         self, session_id: str | None, request_id: RequestId, end: OnEnd
     ) -> AbstractContextManager[None]:
-        """Have a plain request ended if its client cancels it, or its session ends."""
+        """Return a context manager that has a plain request ended on cancellation.
+
+        That is when its client cancels it, or its session ends.
+        """
         return _Run(self._running, session_id, _coerce_id(request_id), end)
 
     def follow_cancel(
         self, session_id: str | None, request_id: RequestId, on_cancel: Callable[[], object]
     ) -> Callable[[], object]:
-        """Have a function called if a request is cancelled, although it may be answered by then.
+        """Have a function called if the client cancels a request, even after its answer.
 
         Args:
-            session_id: The session.
-            request_id: Of the request.
-            on_cancel: Called when a ``notifications/cancelled`` that names it has come in.
+            session_id: The session's id.
+            request_id: The request's id.
+            on_cancel: Called when a ``notifications/cancelled`` names the request.
 
         Returns:
-            What ends this.
+            A function that stops following.
         """
         key = session_id, _coerce_id(request_id)
         self._followed[key] = on_cancel
 
         def forget() -> None:
-            if self._followed.get(key) is on_cancel:  # else its id has been used again
+            if self._followed.get(key) is on_cancel:  # else the id has been reused
                 del self._followed[key]
 
         return forget
@@ -193,7 +197,7 @@ class ClientSessions:
         self._add(_get_connection(ctx))
         result = await call_next(ctx)
         if isinstance(ctx.params, dict):
-            _forget_unused(ctx.params)  # before the SDK reads them once more and keeps them
+            _forget_unused(ctx.params)  # before the SDK reads them again and keeps them
         return result
 
     def _add(self, connection: Connection) -> None:
@@ -231,15 +235,15 @@ def get_session(connection: Connection) -> ClientSession:
 
 
 def _get_connection(ctx: ServerRequestContext[Any]) -> Connection:
-    """Return the SDK's connection of a request: it lasts as long as its client."""
+    """Return the SDK's connection of a request, which lasts until the client leaves."""
     from mcp.server.connection import Connection  # noqa: PLC0415 - see `postponed_sdk`
 
-    # Every request has a new session, and no public member of that leads to it.
+    # The SDK makes a new session for each request, without a public way to its connection.
     return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
 
 
 def _coerce_id(request_id: RequestId) -> RequestId:
-    """Return a request's id as the SDK compares it: "7" and 7 are the same."""
+    """Return a request's id as the SDK compares it: "7" equals 7."""
     if isinstance(request_id, str):
         try:
             return int(request_id)
@@ -249,7 +253,7 @@ def _coerce_id(request_id: RequestId) -> RequestId:
 
 
 class _Run(AbstractContextManager[None]):
-    """Has a plain request among those that can be ended for a block."""
+    """Lets a plain request be ended while a block runs."""
 
     def __init__(
         self,
@@ -270,14 +274,14 @@ class _Run(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         requests = self._requests
-        if requests.get(self._request_id) is self._end:  # else its id has been used again
+        if requests.get(self._request_id) is self._end:  # else the id has been reused
             del requests[self._request_id]
         if not requests and self._sessions.get(self._session_id) is requests:
             del self._sessions[self._session_id]
 
 
 def _forget_unused(params: dict[str, Any]) -> None:
-    """Leave of the valid parameters of an `initialize` only what is used during the session."""
+    """Remove valid parameters of `initialize` that the session does not use."""
     capabilities: dict[str, Any] = {}
     elicitation = params["capabilities"].get("elicitation")
     if elicitation is not None:

@@ -1,15 +1,15 @@
-"""Tool calls with large arguments: the bridge passes these on to the kernel as they are.
+"""Tool calls with large arguments: the bridge forwards these to the kernel without parsing them.
 
 Runs on the bridge's event loop. A transport takes the arguments out of the text of a large request
 (`detach_arguments`), gives the SDK the rest, and attaches them to the request's scope, where the
 server finds them (`find_arguments`). Only the kernel parses them. No other message may be large.
 
-Answers are not passed on in this way, but parsed and serialized on the loop, as the limits of
-results keep them small. The largest with the default settings is the content of a resource
-(`resources.MAX_READ`): 0.05 to 0.15 s of the processor's time, in one or two steps between which
-the loop does other work. Authors who raise the limits make other clients wait: for an answer of 40
-MB, 0.3 s if it is pictures or text, and 2.5 s in three steps, the longest of 1.1 s, if it is
-structured content. A thread would not help, because parsers keep Python's global lock.
+Answers are parsed and serialized on the loop: the limits of results keep them small. The largest
+with the default settings is the content of a resource (`resources.MAX_READ`): 0.05 to 0.15 s of CPU
+time, in one or two steps between which the loop does other work. Authors who raise the limits make
+other clients wait: for an answer of 40 MB, 0.3 s if it is pictures or text, and 2.5 s in three
+steps, the longest 1.1 s, if it is structured content. A thread would not help, because parsers hold
+the GIL.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 LARGE = 2**18
-"""Bytes from which a message is not parsed at once: a parser would need tens of milliseconds."""
+"""Bytes from which a message is not parsed as a whole: that would take tens of milliseconds."""
 MAX_REST = 2**20
-"""Bytes of a message without the arguments of a call."""
+"""Maximum bytes of a message without the arguments of a call."""
 MAX_SMALL = 1_000
-"""Bytes of an argument that stays in the message, for the check of the HTTP headers that repeat
+"""Maximum bytes of an argument that stays in the message, to check the HTTP headers that repeat
 arguments."""
 ARGUMENTS_KEY = "mcp_notebook.arguments"
-"""Where a request's scope has the detached arguments."""
+"""The key of the detached arguments in a request's scope."""
 
 _STAND_IN = secrets.token_hex(16)
-"""A text in the place of arguments, which no client can know."""
+"""A placeholder for arguments that no client can guess."""
 _NOT_JSON = "The arguments are not a valid JSON object."
 
 
 class MessageTooLarge(McpNotebookError):
-    """A message is large, and not because of a call's arguments.
+    """A message is too large without the arguments of a call.
 
     Args:
-        request_id: Its id, if it has one that can be sent back.
+        request_id: The message's id, if it is valid.
     """
 
     def __init__(self, request_id: str | int | None) -> None:
@@ -60,7 +60,7 @@ class MessageTooLarge(McpNotebookError):
 
 @dataclass(frozen=True)
 class StdioRequest:
-    """What a request over stdio has in place of an HTTP request."""
+    """Stands for the HTTP request of a request over stdio."""
 
     scope: dict[str, Any]
 
@@ -78,8 +78,8 @@ async def detach_arguments(
         The rest of the message, and what to add to the request's scope.
 
     Raises:
-        NotJson: The message is not JSON, or not an object, or it has arguments twice.
-        MessageTooLarge: The rest is still large.
+        NotJson: The message is not a JSON object, or has arguments twice.
+        MessageTooLarge: The rest is still too large.
     """
     members = await find_members(text, within=(b"params",))
     request_id = _read(text, members, b"id")
@@ -102,19 +102,19 @@ async def detach_arguments(
 
 
 def find_arguments(ctx: ServerRequestContext[Any]) -> bytes | None:
-    """Return the arguments that a transport has detached from a call, None if it has not."""
+    """Return the arguments that a transport has detached from a call, or None."""
     arguments: bytes | None = getattr(ctx.request, "scope", {}).get(ARGUMENTS_KEY)
     return arguments
 
 
 async def identify_arguments(arguments: bytes) -> dict[str, Any]:
-    """Return a short stand-in for large arguments that is the same for the same ones."""
+    """Return a short stand-in for large arguments: equal arguments have equal ones."""
     digest = await anyio.to_thread.run_sync(lambda: hashlib.sha256(arguments).hexdigest())
     return {"sha256": digest}
 
 
 async def outline_arguments(arguments: bytes) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return those of large arguments that are short, and the sizes of the others, by name.
+    """Return the short ones among large arguments, and the sizes of the others, by name.
 
     Of arguments with the same name, the last one counts, as it does for the kernel.
 
@@ -135,13 +135,14 @@ async def outline_arguments(arguments: bytes) -> tuple[dict[str, Any], dict[str,
 
 
 async def split_arguments(arguments: bytes) -> tuple[dict[str, Any], bytes]:
-    """Take a tool's own arguments out of those of the tool that calls it.
+    """Separate the arguments of a tool from those of the meta tool that calls it.
 
     Returns:
-        The other arguments, with an empty object in place of the tool's own ones, and these.
+        The arguments of the meta tool, with an empty object in place of those of the tool; and
+        those of the tool.
 
     Raises:
-        InvalidArguments: They are not JSON, or others are large.
+        InvalidArguments: They are not JSON, or those of the meta tool are too large.
     """
     try:
         members = await find_members(arguments)
@@ -166,7 +167,7 @@ async def _copy_small(arguments: bytes) -> bytes:
 
 
 async def _find_by_name(arguments: bytes) -> dict[str, tuple[int, int]]:
-    """Return where the values of arguments are: of those with the same name, the last one's.
+    """Return where the value of each argument is; of equal names, the last one counts.
 
     Raises:
         NotJson: They are not a JSON object, or it has too many members.
@@ -179,17 +180,17 @@ async def _find_by_name(arguments: bytes) -> dict[str, tuple[int, int]]:
 
 
 def _check_place(before: bytes, after: bytes) -> None:
-    """Make sure that a parser finds the arguments where they were taken out.
+    """Check that a parser finds the arguments in the place from which they were taken.
 
-    Were they, or the parameters around them, in the message twice, then the headers of a request
-    would be compared with other arguments than those that the tool gets.
+    If the arguments, or the parameters around them, were in the message twice, the headers of the
+    request would be compared with other arguments than the tool gets.
 
     Args:
-        before: The message up to the arguments.
-        after: The message from their end on.
+        before: The message before the arguments.
+        after: The message after them.
 
     Raises:
-        NotJson: It would find others.
+        NotJson: A parser would find other arguments.
     """
     try:
         params = from_json(b"".join((before, to_json(_STAND_IN), after)))["params"]

@@ -1,9 +1,9 @@
-"""Where the members of a large JSON object are, found without parsing their values.
+"""Finds the members of a large JSON object without parsing their values.
 
 Runs on the bridge's event loop, in slices of about a millisecond between which the loop does other
-work. A parser would stop the loop for seconds, in a thread as well, because it keeps Python's
-global lock throughout; and what it makes takes up to twenty times the memory of the text. What is
-between a value's brackets is not checked: whoever parses the value later does that.
+work. A parser would block the loop for seconds, even in a thread, because it holds the GIL; and its
+result takes up to twenty times the memory of the text. The text between the brackets of a value is
+not checked: whoever parses the value later does that.
 """
 
 import re
@@ -17,11 +17,11 @@ import anyio.lowlevel
 from mcp_notebook.errors import McpNotebookError
 
 MAX_DEPTH = 200
-"""Levels of brackets; the SDK's parser takes no more, either."""
+"""Maximum depth of brackets, like that of the SDK's parser."""
 MAX_MEMBERS = 1_000
-"""Members of an object whose members are looked for."""
+"""Maximum number of members to find."""
 _SLICE = 32 * 2**10
-"""Bytes that are looked at without a break."""
+"""Bytes that are scanned before the loop does other work."""
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _STRINGS = re.compile(_STRING, re.DOTALL)
@@ -34,11 +34,11 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class NotJson(McpNotebookError):
-    """The text is not a JSON object, or has more levels or members than are accepted."""
+    """The text is not a JSON object, or has too many levels or members."""
 
 
 Path: TypeAlias = tuple[bytes, ...]
-"""The names of a member and of those around it, as they are written in the text."""
+"""The names of a member and of those around it, outermost first, as written in the text."""
 
 
 async def find_members(text: bytes, *, within: Path = ()) -> dict[Path, tuple[int, int]]:
@@ -46,7 +46,7 @@ async def find_members(text: bytes, *, within: Path = ()) -> dict[Path, tuple[in
 
     Args:
         text: The text of the object.
-        within: Names of members whose own members are to be found, too, if they are objects.
+        within: Names of members that are searched as well, if they are objects.
 
     Raises:
         NotJson: It is not the text of an object.
@@ -62,13 +62,13 @@ async def find_members(text: bytes, *, within: Path = ()) -> dict[Path, tuple[in
 
 
 async def measure_value(text: bytes, *, enough: int) -> tuple[int, int]:
-    """Return how deep a value is nested, and how many values and names are in it.
+    """Return how deep a value is nested, and the number of values and names in it.
 
-    Each array and each object has at least one value, also an empty one.
+    An empty array or object counts as if it contained one value.
 
     Args:
-        text: Its JSON text, in which `find_members` has found no fault.
-        enough: Stop at more values and names than this.
+        text: Its JSON text, in which `find_members` has found no error.
+        enough: Stop counting at more values and names than this.
     """
     position = depth = deepest = count = 0
     while position < len(text) and count <= enough:
@@ -139,12 +139,12 @@ async def _skip_value(text: bytes, position: int) -> int:
 
 
 async def _skip_string(text: bytes, position: int) -> int:
-    """Return where the string ends that this position is within."""
+    """Return where the string around this position ends."""
     while True:
         limit = min(position + _SLICE, len(text))
         end = text.find(b'"', position, limit)
         end = limit if end < 0 else end
-        if end > position and text[end - 1 : end] == b"\\":  # which may escape what is at the end
+        if end > position and text[end - 1 : end] == b"\\":  # which may escape the quote
             piece = _hide_escapes(text[position:limit])
             end = piece.find(b'"')
             end = position + (end if end >= 0 else len(piece) - piece.endswith(b"\\"))
@@ -157,7 +157,7 @@ async def _skip_string(text: bytes, position: int) -> int:
 
 
 async def _skip_brackets(text: bytes, position: int) -> int:
-    """Return where the bracket closes that is open at this position."""
+    """Return where the innermost bracket around this position closes."""
     depth = 1
     while True:
         length, outside = _remove_strings(text[position : position + _SLICE])
@@ -177,7 +177,7 @@ async def _skip_brackets(text: bytes, position: int) -> int:
 
 
 def _remove_strings(piece: bytes) -> tuple[int, bytes]:
-    """Return what is outside of strings, and how long the piece is without its unfinished end."""
+    """Return the length of a piece without an unfinished string, and the text outside strings."""
     parts = _hide_escapes(piece).split(b'"')
     length = len(piece) if len(parts) % 2 else len(piece) - len(parts[-1]) - 1
     return length, b"".join(parts[::2])
@@ -187,7 +187,7 @@ def _hide_escapes(piece: bytes) -> bytes:
     """Return a piece of the same length in which each quote begins or ends a string.
 
     Args:
-        piece: It does not begin with what a backslash before it escapes.
+        piece: The piece; it must not begin with an escaped character.
     """
     if b"\\" not in piece:
         return piece
@@ -195,14 +195,14 @@ def _hide_escapes(piece: bytes) -> bytes:
 
 
 def _count_brackets(outside: bytes) -> tuple[int, int, int]:
-    """Return how brackets change the depth, and the lowest and highest change on the way."""
+    """Return the change of depth by brackets, and its lowest and highest value on the way."""
     brackets = outside.translate(_STEPS, _ALL_BUT_BRACKETS)
     depths = list(accumulate(array("b", brackets), initial=0))
     return depths[-1], min(depths), max(depths)
 
 
 def _find_end(text: bytes, position: int, depth: int) -> int:
-    """Return where so many brackets are closed; it is within a slice."""
+    """Return where this many brackets are closed, which is within the next slice."""
     for token in _BRACKETS_AND_STRINGS.finditer(text, position):
         if token[0] in b"[{":
             depth += 1

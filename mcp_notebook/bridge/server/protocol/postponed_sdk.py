@@ -2,9 +2,9 @@
 
 Imported before the SDK, in the process of a bridge. Most stdio bridges never need it: handshake,
 lists and calls of tools are answered without (`transports.fast_path`), and the SDK is more than
-half of what a bridge imports. After this, ``import mcp_types as types`` costs nothing until
-somebody uses a name of it, and `mcp_types.jsonrpc` is loaded without the rest. What imports the
-SDK's other modules does so when it is used.
+half of what a bridge imports. After this, ``import mcp_types as types`` costs nothing until one of
+its names is used, and `mcp_types.jsonrpc` is loaded without the rest. Our modules import the SDK's
+other modules within functions.
 """
 
 from mcp_notebook.lean_imports import postpone_names

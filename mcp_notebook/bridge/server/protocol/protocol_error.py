@@ -24,9 +24,9 @@ class ProtocolError(McpNotebookError):
     """The answer to a request is an error.
 
     Args:
-        code: One of JSON-RPC's or MCP's.
+        code: An error code of JSON-RPC or MCP.
         message: For people and models.
-        data: For programs; None for nothing.
+        data: Data for programs, if any.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -45,6 +45,6 @@ class ProtocolError(McpNotebookError):
         """Return the JSON-RPC message that answers a request with this error.
 
         Args:
-            request_id: None if it is not known.
+            request_id: The request's id; None if it is unknown.
         """
         return to_json({"jsonrpc": "2.0", "id": request_id, "error": self.form})

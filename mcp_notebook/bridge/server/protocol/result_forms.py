@@ -1,8 +1,8 @@
-"""Our types -> MCP's, in the shape that the client's version of the protocol has for them.
+"""Converts results and resources to MCP's types, in the client's version of the protocol.
 
 Runs on the bridge's event loop, and for large resources in a worker thread. A content block that
-the client's version does not have becomes a text that says what and where it is: no client fails on
-it, and the model still learns about it.
+the client's version does not have becomes a text that describes it: no client fails on it, and the
+model still learns about it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class MakeAnswer(Protocol[AnswerT_co]):
-    """Makes the answer to a client of a call's result."""
+    """Converts a call's result to the answer for a client."""
 
     def __call__(
         self, result: Result, protocol_version: str, *, takes_structured: bool = True
@@ -55,7 +55,7 @@ def make_call_result(
 
 
 def choose_structured(result: Result, protocol_version: str, *, takes_structured: bool) -> Any:
-    """Return the structured content that a client gets, None for none.
+    """Return the structured content that a client gets, or None.
 
     Args:
         result: The result.
@@ -65,14 +65,14 @@ def choose_structured(result: Result, protocol_version: str, *, takes_structured
     if not takes_structured or not has_feature(protocol_version, "outputSchema"):
         return None
     if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(result.structured, dict):
-        return None  # this era has objects only
+        return None  # this era has only objects
     return result.structured
 
 
 def make_block_forms(
     result: Result, protocol_version: str, structured: Any
 ) -> list[dict[str, Any]]:
-    """Return the content blocks of a result in MCP's form, but for data: that is bytes.
+    """Return the content blocks of a result in MCP's form, except that data stays bytes.
 
     Args:
         result: The result.
@@ -99,12 +99,12 @@ def make_contents(
 
 
 def replace_surrogates(text: str) -> str:
-    """Return the text without lone surrogates: one in an answer would end a stdio bridge."""
+    """Replace lone surrogates in a text: one in an answer would end a stdio bridge."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def describe_links(links: Sequence[ResourceLink]) -> str:
-    """Return links as a text for a model: what they lead to, the address, and how to read it.
+    """Describe links to a model in a text: the target, the address, and how to read it.
 
     Args:
         links: One, or all forms of one original.

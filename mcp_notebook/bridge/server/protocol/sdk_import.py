@@ -1,8 +1,8 @@
 """Imports the MCP SDK's server without its client, and without optional packages.
 
 Imported before anything else of the SDK. The client is a third of the SDK's import. Starlette reads
-forms with python_multipart, and no bridge has a form; sse_starlette asks uvicorn whether it was
-stopped by a signal, which `bridge.app` handles.
+forms with python_multipart, but a bridge has no forms; sse_starlette asks uvicorn whether a signal
+has stopped it, but `bridge.app` handles signals.
 """
 
 from mcp_notebook.bridge.server.protocol import postponed_sdk  # noqa: F401

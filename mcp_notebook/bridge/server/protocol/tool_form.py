@@ -1,7 +1,7 @@
-"""MCP's form of a tool in each version of MCP, and whether MCP accepts it.
+"""The form of a tool in each version of MCP, and whether that version accepts it.
 
-Runs on the bridge's event loop, and in ``mcp-notebook list``. A tool whose description has a simple
-form, as nearly all have, is accepted without the SDK; all others are validated by its types.
+Runs on the bridge's event loop, and in ``mcp-notebook list``. Nearly all tools have a simple form,
+which is accepted without the SDK; its types validate all others.
 """
 
 from typing import Any, cast
@@ -20,7 +20,7 @@ from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
 
 VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
-"""The versions of MCP that clients may speak."""
+"""The supported versions of MCP."""
 SINCE = {
     "annotations": "2025-03-26",  # the title was one of them until it had a field of its own
     "title": "2025-06-18",
@@ -88,7 +88,7 @@ def _validate(fields: dict[str, Any], protocol_version: str) -> dict[str, Any]:
 def _copy_simple(fields: dict[str, Any]) -> dict[str, Any] | None:
     """Return the form of a tool that is certainly valid in all versions, or None.
 
-    It is what the SDK would make: it changes nothing in such a form but NaN and infinities.
+    The SDK would make the same: in such a form, it changes only NaN and infinities.
     """
     hints, icons = fields.get("annotations", {}), fields.get("icons", [])
     is_simple = (
@@ -140,7 +140,7 @@ def serialize_tool_form(form: dict[str, Any]) -> bytes:
     """Return a tool's form as JSON.
 
     Raises:
-        ValueError: It cannot be serialised, and would cost clients the whole list.
+        ValueError: It cannot be serialized; clients would lose the whole list.
     """
     try:
         return to_json(form)
@@ -149,7 +149,7 @@ def serialize_tool_form(form: dict[str, Any]) -> bytes:
 
 
 def find_rejection(entry: CatalogEntry) -> MissingTool | None:
-    """Return why clients do not see a tool of the catalogue, or None if all of them do."""
+    """Return why some or all clients do not see a tool of the catalogue; None if all see it."""
     problems = {}
     for version in VERSIONS:
         try:

@@ -1,7 +1,7 @@
-"""Finds clients' tasks in their kernels, and explains what became of missing ones.
+"""Finds clients' tasks in their kernels, and explains missing ones.
 
-Runs on the bridge's event loop. A task's id names its kernel. The bridge remembers running
-tasks, to tell those that were lost with their kernels from unknown ones.
+Runs on the bridge's event loop. A task's id names its kernel. The bridge remembers running tasks,
+to distinguish those that were lost with their kernels from unknown ones.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from mcp_notebook.wire import messages, task_ids
 AskKernel: TypeAlias = Callable[[KernelRequests], Awaitable[KernelTask | None]]
 """Asks a kernel about one of its tasks."""
 MAX_REMEMBERED = 1_000
-"""Maximum of running tasks that the bridge remembers."""
+"""Maximum number of running tasks that the bridge remembers."""
 _MAX_ID = 200
-"""Characters of an unknown id that a message repeats."""
+"""Maximum length of an unknown id that a message repeats."""
 _UNKNOWN = (
-    "There is no task {id!r} for this client: the id is wrong, the task belongs to another client, "
-    "or it was forgotten, as happens some time after its end and when its kernel is restarted. "
-    "Call the tool again."
+    "This client has no task {id!r}: the id is wrong, the task belongs to another client, or it "
+    "was forgotten, which happens some time after its end and when its kernel is restarted. Call "
+    "the tool again."
 )
 LOST = (
     "The kernel that ran the task {id!r} died, was restarted, or ended after a newer version of "
     "the notebook was saved, and the task was lost with it. Call the tool again; after a restart, "
-    "when the notebook's cells have run again."
+    "wait until the notebook's cells have run again."
 )
 _ELSEWHERE = (
-    "The kernel that has the task {id!r} lives, but cannot be asked from here: it is on another "
-    "machine or belongs to another mcp-notebook process, or its link is being opened again. Ask "
-    "again in a moment, or where the task was started."
+    "The kernel that runs the task {id!r} is alive but not connected here: it is on another "
+    "machine or belongs to another mcp-notebook process, or its link is being reopened. Ask again "
+    "in a moment, or where the task was started."
 )
 _SILENT = (
-    f"The kernel of {{notebook!r}} did not say within {TASK_LIMIT:g} s where the task {{id!r}} "
-    "is: its process is suspended, or code in C keeps Python from answering. Ask again."
+    f"The kernel of {{notebook!r}} did not report the task {{id!r}} within {TASK_LIMIT:g} s: its "
+    "process is suspended, or C code keeps Python from answering. Ask again."
 )
 
 
@@ -54,7 +54,7 @@ class TaskFinder:
     """Finds the tasks of one bridge's clients.
 
     Args:
-        links: To the kernels, which have the tasks.
+        links: The links to the kernels, which have the tasks.
         ready: Waits until the first kernels can be expected to be linked.
     """
 
@@ -62,14 +62,14 @@ class TaskFinder:
         self._links = links
         self._ready = ready
         self._running: OrderedDict[tuple[str, str], messages.TaskInfo] = OrderedDict()
-        """Tasks that clients have, and that had not ended when they were last heard of."""
+        """Clients' tasks that had not ended when the kernel last reported them."""
         self.has_kernel: Callable[[str], bool] = lambda _: False
-        """Tells by its id whether a kernel that is not linked lives; called in a thread."""
+        """Returns whether the kernel with an id is alive without a link; called in a thread."""
 
     async def ask(
         self, owner: str, task_id: str, request: AskKernel
     ) -> KernelTask | messages.TaskInfo:
-        """Return a task from its kernel, or what is known of one that was lost with its kernel.
+        """Return a task from its kernel, or the last known state of one lost with its kernel.
 
         Raises:
             ProtocolError: There is no such task, or its kernel does not answer.
@@ -90,15 +90,15 @@ class TaskFinder:
                 if task is not None:
                     self.remember(owner, task.info)
                     return task
-                self._running.pop((owner, task_id), None)  # it has ended, and was forgotten
+                self._running.pop((owner, task_id), None)  # the kernel forgot it after its end
                 raise ProtocolError(INVALID_PARAMS, _UNKNOWN.format(id=task_id[:_MAX_ID]))
         return await self._recall_lost(owner, task_id)
 
     async def _recall_lost(self, owner: str, task_id: str) -> messages.TaskInfo:
-        """Return what is known of a task whose kernel is gone.
+        """Return the last known state of a task whose kernel is gone.
 
         Raises:
-            ProtocolError: Nothing is known, or the kernel lives.
+            ProtocolError: The task is unknown, or the kernel is alive.
         """
         kernel_id = task_ids.find_kernel_id(task_id)
         if kernel_id is None:
@@ -113,7 +113,7 @@ class TaskFinder:
     async def ask_or_recall(
         self, owner: str, task_id: str, request: AskKernel
     ) -> KernelTask | messages.TaskInfo:
-        """Return what `ask` does, or a task as it was if its kernel does not answer now."""
+        """Like `ask`, but return the last known state if the kernel does not answer now."""
         try:
             return await self.ask(owner, task_id, request)
         except ProtocolError as error:
@@ -128,7 +128,7 @@ class TaskFinder:
         return next((link for link in self._links.open_links if link.record.id == kernel_id), None)
 
     def remember(self, owner: str, task: messages.TaskInfo) -> None:
-        """Note a task as a client is told of it."""
+        """Note the state of a task that a client is sent."""
         key = owner, task.id
         self._running.pop(key, None)
         if task.ends is None:

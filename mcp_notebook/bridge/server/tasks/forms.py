@@ -1,7 +1,7 @@
-"""The JSON of tasks, written and read, as the extension ``io.modelcontextprotocol/tasks`` has it.
+"""Writes and reads the JSON of tasks, as the extension ``io.modelcontextprotocol/tasks`` has it.
 
-Runs on the bridge's event loop; pure. The extension is of 2026-07-28; the SDK's own types of tasks
-are of an older protocol.
+Runs on the bridge's event loop; pure. The extension is that of 2026-07-28; the SDK's types of tasks
+belong to an older version of the protocol.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 TaskForm: TypeAlias = dict[str, Any]
 """A task, or the answer to a request about one, as the JSON that clients get."""
 MIN_POLL_INTERVAL, MAX_POLL_INTERVAL = 1.0, 10.0
-"""Seconds between two looks of a client: of a short task, and of a long one."""
+"""Bounds of the seconds after which a client should poll a task again."""
 _SHARE = 0.05
-"""Of the time that a task has run, in between."""
+"""The share of a task's age that the poll interval is between these bounds."""
 _TYPES: Mapping[Any, Any] = {
     "string": str,
     "integer": int,
@@ -37,14 +37,14 @@ _TYPES: Mapping[Any, Any] = {
     "date": date,
     "date-time": datetime,
 }
-"""What the fields of forms are, by type or format."""
+"""The Python type of a form's field, by its type or format."""
 _BOUNDS = {
     "minimum": "ge",
     "maximum": "le",
     "minLength": "min_length",
     "maxLength": "max_length",
 }
-"""pydantic's names of the keywords that bound them."""
+"""pydantic's names for JSON Schema's bounds."""
 
 
 def make_created_form(task: messages.TaskInfo) -> TaskForm:
@@ -53,11 +53,11 @@ def make_created_form(task: messages.TaskInfo) -> TaskForm:
 
 
 def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None) -> TaskForm:
-    """Return a task as it is now, with all that there is of it.
+    """Return a task with its open questions, result or error.
 
     Args:
         task: The task.
-        result: The call's result, if the task has ended.
+        result: The call's result, if the task is completed.
     """
     form = _make_form(task)
     match task.status:
@@ -77,12 +77,12 @@ def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None
 
 
 def make_error_form(task: messages.TaskInfo, code: int, text: str) -> TaskForm:
-    """Return a task that has failed in the protocol's sense.
+    """Return a task that has failed with a protocol error.
 
     Args:
-        task: The task as it was.
-        code: Of JSON-RPC.
-        text: Why, for people and models.
+        task: The last known state of the task.
+        code: The error's code in JSON-RPC.
+        text: The reason, for people and models.
     """
     error = {"code": code, "message": text}
     return _make_form(task) | {"status": "failed", "statusMessage": text, "error": error}
@@ -108,7 +108,7 @@ def _find_interval(task: messages.TaskInfo) -> int:
 
 
 def _format_time(seconds: float) -> str:
-    # "Z" as in all of the extension's examples: some validators of dates take no "+00:00".
+    # "Z" as in all of the extension's examples: some validators of dates reject "+00:00".
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.removesuffix("+00:00") + "Z"
 
@@ -122,17 +122,17 @@ def _make_request(question: messages.TaskQuestion) -> TaskForm:
 
 
 def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.TaskAnswer:
-    """Return the answer to a question, which stays open if it cannot be one.
+    """Return the answer to a question; the question stays open if the response is invalid.
 
     Raises:
-        ProtocolError: It is not an answer to an elicitation, or does not fit the form.
+        ProtocolError: The response is not an answer to an elicitation, or does not fit the form.
     """
     try:
         answer = types.ElicitResult.model_validate(response)
     except ValidationError:
         raise ProtocolError(
             INVALID_PARAMS,
-            f"The answer to {key!r} is not the answer to an elicitation: that has an `action` "
+            f"The response to {key!r} is not a valid elicitation result: it needs an `action` "
             "(accept, decline or cancel), and `content` if the action is accept.",
         ) from None
     content = {} if answer.content is None else dict(answer.content)
@@ -143,7 +143,7 @@ def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.Ta
 
 
 def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:
-    """Return what of an answer does not fit its form; None if it fits as far as that says."""
+    """Return which field of an answer does not fit the form, and why; None if all do."""
     for name, field in form.get("properties", {}).items():
         value = content.get(name)
         if value is None:
@@ -159,7 +159,7 @@ def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | 
 
 
 def _find_type(field: Mapping[str, Any]) -> Any:
-    """Return the type of what can be entered, as the kernel reads it: "7" is also a number."""
+    """Return the type of a field's value. Like the kernel, pydantic accepts "7" as a number."""
     choices = field.get("enum") or [
         choice["const"] for choice in field.get("oneOf", field.get("anyOf", ()))
     ]

@@ -1,7 +1,7 @@
 """Notifies clients of changes of their tasks, on their subscription streams.
 
-Runs on the bridge's event loop. The SDK serves the streams and knows nothing of tasks: its
-acknowledgement gets the tasks' ids on its way to the client, and what follows is sent beside it.
+Runs on the bridge's event loop. The SDK serves the streams and does not know tasks: their ids are
+added to its acknowledgement, and their notifications are sent on the same stream.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refuse_undeclared
 
 MAX_TASKS = 100
-"""Maximum of tasks per stream; clients poll the others."""
+"""Maximum number of tasks per stream; clients poll the others."""
 INTERVAL = 0.5
-"""Seconds between two notices of one task."""
+"""Seconds between two notifications of one task."""
 _Serve: TypeAlias = Callable[
     [ServerRequestContext[Any], SubscriptionsListenRequestParams],
     Awaitable[SubscriptionsListenResult],
@@ -32,19 +32,19 @@ _Serve: TypeAlias = Callable[
 
 
 class TaskNotification(types.Notification[dict[str, Any], Literal["notifications/tasks"]]):
-    """A task as it is now."""
+    """The state of a task."""
 
     method: Literal["notifications/tasks"] = "notifications/tasks"
     params: dict[str, Any]
 
 
 class TaskNotices:
-    """Adds the tasks to the streams of one bridge.
+    """Adds notifications of tasks to the streams of one bridge.
 
     Args:
         tasks: Knows the tasks.
-        serve: Serves a stream, but for its tasks.
-        default_caller: Who opens a stream if the transport does not say.
+        serve: Serves a stream without tasks.
+        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(self, tasks: Tasks, serve: _Serve, default_caller: Caller) -> None:
@@ -58,14 +58,14 @@ class TaskNotices:
         """Serve a stream until its client closes it.
 
         Raises:
-            ProtocolError: The client asks for tasks without having declared the extension.
+            ProtocolError: The client subscribes to tasks without declaring the extension.
         """
         ids = (params.notifications.model_extra or {}).get("taskIds")
         if not ids or not isinstance(ids, list):
             return await self._serve(ctx, params)
         request = read_request(ctx, self._default_caller)
         if not can_follow_tasks(request):
-            raise refuse_undeclared("News of tasks")
+            raise refuse_undeclared("A subscription to tasks")
         texts = dict.fromkeys(task_id for task_id in ids if isinstance(task_id, str))
         forms = await self._find_forms(request, list(texts)[:MAX_TASKS])
         session = _Session(ctx.session, list(forms))
@@ -79,7 +79,7 @@ class TaskNotices:
                 watcher.cancel()
 
     async def _find_forms(self, request: ClientRequest, ids: list[str]) -> dict[str, TaskForm]:
-        """Return those of the tasks that exist for this client; all are asked for at once."""
+        """Return those of the tasks that exist for this client, found concurrently."""
         forms = await asyncio.gather(*(self._find_form(request, task_id) for task_id in ids))
         return {task_id: form for task_id, form in zip(ids, forms, strict=True) if form is not None}
 
@@ -90,7 +90,7 @@ class TaskNotices:
             return None
 
     async def _watch(self, request: ClientRequest, session: "_Session", form: TaskForm) -> None:
-        """Tell of a task as it is now and of its changes, until it has ended or is gone."""
+        """Send a task's state, now and after each change, until it has ended or is gone."""
         await session.acknowledged.wait()
         meta = {SUBSCRIPTION_ID_META_KEY: request.id}
         while True:
@@ -114,7 +114,7 @@ class _Session:
         self._session = session
         self._task_ids = task_ids
         self.acknowledged = asyncio.Event()
-        """Set when the client has been told what the stream tells of."""
+        """Set when the acknowledgement has been sent."""
 
     async def send_notification(
         self,

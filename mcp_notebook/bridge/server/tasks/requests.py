@@ -23,13 +23,13 @@ from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refu
 
 
 class TaskParams(types.RequestParams):
-    """What ``tasks/get`` and ``tasks/cancel`` are sent with."""
+    """The parameters of ``tasks/get`` and ``tasks/cancel``."""
 
     task_id: str
 
 
 class UpdateParams(TaskParams):
-    """What ``tasks/update`` is sent with."""
+    """The parameters of ``tasks/update``."""
 
     input_responses: dict[str, Any]
 
@@ -39,7 +39,7 @@ class TaskRequests:
 
     Args:
         tasks: The tasks.
-        default_caller: Who makes a request if the transport does not say.
+        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(self, tasks: Tasks, default_caller: Caller) -> None:
@@ -80,9 +80,13 @@ class TaskRequests:
         return {}
 
     def _check(self, ctx: ServerRequestContext[Any], params: TaskParams) -> ClientRequest:
-        """Return a request about a task, if it may be made at all."""
+        """Return a request about a task.
+
+        Raises:
+            ProtocolError: The client cannot make such requests, or its header names another task.
+        """
         request = read_request(ctx, self._default_caller)
-        if request.is_handshake:  # these eras have other tasks
+        if request.is_handshake:  # the handshake era has a different kind of tasks
             raise ProtocolError(METHOD_NOT_FOUND, "Method not found", ctx.method)
         headers = request.headers
         if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != (

@@ -1,9 +1,9 @@
 """MCP's extension ``io.modelcontextprotocol/tasks``: calls that outlive client and bridge.
 
-Runs on the bridge's event loop. The kernel has the tasks. A call becomes one if its client can
-follow it and its tool says so, or when it has run for long. The client has the task's id then, and
-asks, answers and cancels by it, through this bridge or a later one. The specification of the
-extension is that of https://github.com/modelcontextprotocol/ext-tasks for 2026-07-28.
+Runs on the bridge's event loop. The tasks live in the kernel. If the client supports tasks, a call
+becomes one at once if its tool says so, or after it has run for a while. The client then gets the
+task's id, by which it can poll, answer and cancel the task, through this bridge or a later one. For
+the specification, see https://github.com/modelcontextprotocol/ext-tasks (2026-07-28).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
 _NEWS = ("status", "statusMessage", "inputRequests")
-"""What a change of a task is."""
+"""The fields of a form whose changes clients are notified of."""
 _PAUSE = 0.5
-"""Seconds before a task that has not changed is asked for once more."""
+"""Seconds before the kernel is asked again about a task that has not changed."""
 _STILL_RUNS = (
     "The call of {tool!r} is still running{state}. It continues even if you do not wait: call "
     "`{result}` with the handle {id!r} to get its result."
@@ -61,11 +61,11 @@ class TaskPolicy:
     after: float
     """Seconds after which a call that still runs becomes a task, if its client can follow one."""
     keeps_all: bool
-    """Whether calls that have run for so long go on when their clients give them up."""
+    """Whether calls that have run for that long continue when their clients give up."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Return what the settings say."""
+        """Return the policy in the settings."""
         return cls(settings.task_after, settings.keep_calls)
 
 
@@ -74,10 +74,10 @@ NO_TASKS = TaskPolicy(math.inf, keeps_all=False)
 
 
 class Tasks:
-    """The tasks that clients of one bridge start and ask for.
+    """The tasks of one bridge's clients.
 
     Args:
-        links: To the kernels, which have the tasks.
+        links: The links to the kernels, which have the tasks.
         policy: Which calls outlive their clients.
         ready: Waits until the first kernels can be expected to be linked.
     """
@@ -91,20 +91,20 @@ class Tasks:
     ) -> None:
         self._policy = policy
         self.adapt_result: Callable[[ClientRequest, Result], Result] = _keep_result
-        """Makes a call's result one that its client can take."""
+        """Converts a call's result to a form that its client can use."""
         self.finder = TaskFinder(links, ready)
-        """Asks the kernels."""
+        """Finds tasks in the kernels."""
 
     def watch(
         self, request: ClientRequest, call: RunningCall, meta_tool: str | None
     ) -> asyncio.TimerHandle | None:
-        """Let a call become a task when it has run for long, unless the timer is cancelled.
+        """Start a timer after which a call becomes a task; None if its client cannot follow one.
 
         Args:
-            request: Whose client has to know what to do with a task.
+            request: The request.
             call: The call.
-            meta_tool: The bridge's own tool through which it is made, whose client is told what to
-                do with a handle.
+            meta_tool: The meta tool through which the call is made, if any: its client gets a
+                handle and need not support tasks.
         """
         if not can_follow_tasks(request) and (meta_tool is None or not call.is_kept):
             return None
@@ -113,10 +113,10 @@ class Tasks:
         return loop.call_later(after, call.become_task, request.caller.owns)
 
     def find_keep(self, request: ClientRequest, tool: messages.ToolInfo) -> messages.Keep | None:
-        """Return what lets a call of a tool outlive its client; None if it ends with it.
+        """Return how a call of a tool outlives its client; None if it does not.
 
         Raises:
-            ProtocolError: The tool is only for clients that can follow a task, and this one cannot.
+            ProtocolError: The tool is only for clients that support tasks, and this one does not.
         """
         owner, policy = request.caller.owns, self._policy
         if tool.task is not None and can_follow_tasks(request):
@@ -129,7 +129,7 @@ class Tasks:
         return messages.Keep(owner=owner, how="give_up", after=after)
 
     def announce(self, request: ClientRequest, task: messages.TaskInfo) -> TaskForm | Result:
-        """Return the answer to a call that has become a task: a result if it is one of `watch`."""
+        """Return the answer to a call that has become a task: a task, or a result with a handle."""
         self.finder.remember(request.caller.owns, task)
         if can_follow_tasks(request):
             return make_created_form(task)
@@ -138,7 +138,7 @@ class Tasks:
         return Result([Text(text)])
 
     async def find_result(self, request: ClientRequest, task_id: str) -> Result | RunningCall:
-        """Return a task's result, or, while it has none, the task as a call.
+        """Return a task's result, or the task as a call while it has none.
 
         Raises:
             CallError: There is no such task.
@@ -165,10 +165,10 @@ class Tasks:
     async def find_form(
         self, request: ClientRequest, task_id: str, *, changed_from: TaskForm | None = None
     ) -> TaskForm:
-        """Return a task of the client that asks, with all that there is of it.
+        """Return the state of a client's task, with its questions, result or error.
 
         Args:
-            request: Whose.
+            request: The client's request.
             task_id: The task's id.
             changed_from: Wait until the task differs from this.
 
@@ -188,17 +188,17 @@ class Tasks:
             form = make_task_form(task.info, result)
             if changed_from is None or _differ(form, changed_from):
                 return form
-            if is_unchanged:  # perhaps because its kernel cannot be asked, which is no wait
+            if is_unchanged:  # the kernel may be away, and then the request does not wait
                 await asyncio.sleep(_PAUSE)
 
 
 def can_follow_tasks(request: ClientRequest) -> bool:
-    """Return whether the client has said in this request that it can follow a task."""
+    """Return whether the client declares in this request that it supports tasks."""
     return EXTENSION in request.profile.extensions and not request.is_handshake
 
 
 def refuse_undeclared(what: str) -> ProtocolError:
-    """Return the error for a client that has not said that it can follow a task."""
+    """Return the error for a client that has not declared that it supports tasks."""
     return ProtocolError(
         MISSING_REQUIRED_CLIENT_CAPABILITY,
         _NOT_DECLARED.format(what=what),
@@ -207,7 +207,7 @@ def refuse_undeclared(what: str) -> ProtocolError:
 
 
 def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
-    """Return a call's result as the JSON that the call itself would have been answered with."""
+    """Return a call's result as the JSON that would have been the answer to the call."""
     from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - see `postponed_sdk`
 
     structured = find_accommodation(request.profile).takes_structured
@@ -227,5 +227,5 @@ def _find(
 
 
 def _differ(form: TaskForm, other: TaskForm) -> bool:
-    """Return whether two forms of a task tell a client different things."""
+    """Return whether two forms of a task differ in a field that clients are notified of."""
     return any(form.get(name) != other.get(name) for name in _NEWS)

@@ -70,9 +70,9 @@ async def test_arguments_may_be_as_deep_and_many_as_the_limits_say(
     sent = json.dumps(arguments).encode() if is_text else arguments
     assert await refusal(sent, max_argument_depth=depth, max_argument_values=number) is None
     too_deep = await refusal(sent, max_argument_depth=depth - 1)
-    assert f"nested too deep: at most {depth - 1} levels" in too_deep
+    assert f"nested too deeply: at most {depth - 1} levels" in too_deep
     too_many = await refusal(sent, max_argument_values=number - 1)
-    assert f"too many: at most {number - 1} values and names" in too_many
+    assert f"too many values: at most {number - 1} values and names" in too_many
 
 
 @pytest.mark.anyio
@@ -82,7 +82,7 @@ async def test_what_is_too_deep_and_too_much_is_found_at_any_size(is_text):
     for _ in range(150):
         deep = {"a": deep}
     many = {"a": [{}] * 600_000}
-    for arguments, said in [(deep, "too deep"), (many, "too many")]:
+    for arguments, said in [(deep, "too deeply"), (many, "too many")]:
         sent = json.dumps(arguments).encode() if is_text else arguments
         assert said in await refusal(sent)
 
@@ -111,6 +111,6 @@ async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_st
     call.found = tools.find(OWNER, "one")
     with anyio.fail_after(5):
         await StartGate(tools, links).admit(call)
-    assert said == ["The kernel of 'sums' is starting: the call waits for its cells."]
+    assert said == ["The kernel of 'sums' is starting: the call waits until it is ready."]
     with pytest.raises(KernelGone):
         links.find_link(call.entry)

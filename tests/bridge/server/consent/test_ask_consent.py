@@ -340,7 +340,7 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
     ):
         result = await client.call_tool("drop", {"year": 12})
     assert result.is_error
-    assert "The bridge was stopped before anybody had answered" in text_of(result)
+    assert "The bridge was stopped before anybody answered" in text_of(result)
     assert await has_run(kernel)
 
 
@@ -666,7 +666,7 @@ async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kerne
 
 
 @pytest.mark.parametrize(
-    ("owner", "why"), [("user", "is too old to ask there"), ("bridge", "run without a frontend")]
+    ("owner", "why"), [("user", "is too old to ask there"), ("bridge", "runs without a frontend")]
 )
 async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, owner, why):
     notes = Notes()

@@ -179,7 +179,7 @@ def test_they_do_not_call_each_other(name):
             f"{DESCRIBE}: 'name' must be the tool's name as text, .*, not a number",
         ),
         (DESCRIBE, {"name": "top", "a": 1}, "no parameter 'a'; it has 'name'"),
-        (RESULT, {}, f"{RESULT}: 'handle' is missing: give the call's handle as text, as `{CALL}`"),
+        (RESULT, {}, f"{RESULT}: 'handle' is missing: give the call's handle as text, as returned"),
         (CALL, {"name": None}, f"{CALL}: 'name' must be .* not null"),
         (CALL, {"name": "top", "arguments": [1]}, "'arguments' must be an object .*, not an array"),
         (CALL, {"name": "top", "arguments": '{"a": 1}'}, "'arguments' .*, not text.$"),
@@ -497,7 +497,7 @@ async def test_an_unknown_handle_is_a_result_that_says_so(notebook, era, handle)
     async with served(Catalog(), era, notebook) as client:
         result = await client.call_tool(RESULT, {"handle": handle})
     assert result.is_error
-    assert text_of(result).startswith("There is no ")
+    assert text_of(result).startswith("This client has no ")
 
 
 def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():

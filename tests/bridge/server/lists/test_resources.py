@@ -135,7 +135,7 @@ def test_a_page_of_a_table_has_the_names_of_its_columns():
     resource = Resource("notebook://k/1/table.csv", f"n,name\n{rows}", "text/csv")
     (text,) = make_page(resource, RequestedPage(resource.uri, 50, 2, 1)).content
     assert text.text == (
-        "[notebook://k/1/table.csv: lines 50 to 51 of 101. Go on with first_line=52. "
+        "[notebook://k/1/table.csv: lines 50 to 51 of 101. Continue with first_line=52. "
         "Line 1: n,name]\n48,x\n49,x"
     )
 

@@ -105,7 +105,7 @@ async def test_what_a_client_would_drop_or_show_as_base64_becomes_text(tools, na
         if name == "continue-cli-client":
             assert re.fullmatch(
                 r"\[A picture, image/png, \d+ bytes: this client cannot show it to its model\. "
-                r"Ask for what is in it as text or numbers\.\]",
+                r"Ask for its content as text or numbers\.\]",
                 content[0].text,
             )
         elif name != "claude-code":

@@ -85,7 +85,7 @@ async def test_a_task_whose_kernel_does_not_answer_now_is_as_it_was(home, monkey
         state = await ask_task(client, "tasks/get", task_id)
         assert (state["status"], state["statusMessage"]) == ("working", "epoch 1")
         for method in ("tasks/cancel", "tasks/update"):  # cannot be promised
-            with pytest.raises(MCPError, match="The kernel of 'sales' did not say within"):
+            with pytest.raises(MCPError, match="The kernel of 'sales' did not report the task"):
                 await ask_task(client, method, task_id, inputResponses={})
 
 
@@ -114,7 +114,7 @@ async def test_a_task_whose_kernel_lives_is_not_lost_with_the_link(home):
         kernel.writer.close()
         await link.end.wait()
         assert (await ask_task(client, "tasks/get", task_id))["status"] == "working"
-        with pytest.raises(MCPError, match="lives, but cannot be asked from here"):
+        with pytest.raises(MCPError, match="is alive but not connected here"):
             await ask_task(client, "tasks/cancel", task_id)
         lives = False
         state = await ask_task(client, "tasks/get", task_id)
@@ -148,7 +148,7 @@ async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
 @pytest.mark.parametrize(
     ("lives", "text", "code"),
     [
-        (True, "lives, but cannot be asked from here", types.INTERNAL_ERROR),
+        (True, "is alive but not connected here", types.INTERNAL_ERROR),
         (False, "ended after a newer version of the notebook was saved", types.INVALID_PARAMS),
     ],
 )

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.lists.news_streams import Subscriptions, ToolsWatcher
+from mcp_notebook.bridge.server.lists.notification_streams import Subscriptions, ToolsWatcher
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.settings.limits import Limits
 

@@ -1,10 +1,10 @@
-"""The streams on which clients wait for news: how many there may be, and who hears what on them.
+"""Notification streams: how many may be open, and which client gets which notifications.
 
 Runs on the bridge's event loop. Clients of 2026-07-28 open one by a request (`OpenStreams.listen`),
 those of the handshake era by a GET of the HTTP endpoint, which asks `OpenStreams.shares` for it.
-The SDK's handler serves a stream of 2026-07-28, and would tell all of them the same; here each has
-a handler of its own, whose caller is known. What is news is the business of `change_notices` and
-`resource_notices`.
+One handler of the SDK would send all streams of 2026-07-28 the same notifications; here each stream
+has its own handler, whose caller is known. `change_notices` and `resource_notices` decide what to
+send.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _Handler: TypeAlias = (
     "Awaitable[SubscriptionsListenResult]]"
 )
 ListName: TypeAlias = Literal["tools", "resources"]
-"""A list whose changes clients are told of."""
+"""A list of whose changes clients are notified."""
 MAX_FILTER = 2**14
-"""Bytes of the parameters with which a stream is opened: they are kept as long as it is open."""
+"""Maximum bytes of the parameters that open a stream: they are kept as long as it is open."""
 
 
 class OpenStreams:
     """The open streams of one bridge.
 
     Args:
-        limits: How many there may be.
-        default_caller: Who makes a request if the transport does not say.
+        limits: How many may be open.
+        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(self, limits: Limits, default_caller: Caller) -> None:
@@ -53,7 +53,7 @@ class OpenStreams:
         self.shares = Shares(
             "open streams", per_caller=limits.max_caller_streams, in_all=limits.max_streams
         )
-        """Who has how many."""
+        """Counts the streams of each caller."""
 
     async def listen(
         self,
@@ -61,10 +61,14 @@ class OpenStreams:
         ctx: ServerRequestContext[Any],
         params: SubscriptionsListenRequestParams,
     ) -> SubscriptionsListenResult:
-        """Have a handler serve a stream until its client closes it, or refuse it."""
+        """Have a handler serve a stream until its client closes it.
+
+        Raises:
+            ProtocolError: Too many streams are open, or the parameters are too large.
+        """
         if len(to_json(ctx.params)) > MAX_FILTER:
             what = (
-                f"The parameters of `subscriptions/listen` may have {MAX_FILTER:,} bytes at most."
+                f"The parameters of `subscriptions/listen` can have at most {MAX_FILTER:,} bytes."
             )
             raise ProtocolError(INVALID_PARAMS, what)
         caller = find_caller(ctx, self._default_caller)
@@ -80,7 +84,7 @@ class ToolsWatcher:
 
     Args:
         caller: The caller.
-        list_tools: Returns the tools that a caller sees; the same object while they are the same.
+        list_tools: Returns the tools that a caller sees: the same object until they change.
     """
 
     def __init__(self, caller: Caller, list_tools: Callable[[Caller], object]) -> None:
@@ -89,7 +93,7 @@ class ToolsWatcher:
         self._tools = list_tools(caller)
 
     def take_change(self) -> bool:
-        """Return whether the last change of the tools concerns this caller."""
+        """Return whether the caller's tools have changed since the last time."""
         if self.caller.permissions.is_everything():
             return True
         tools = self._list_tools(self.caller)
@@ -99,7 +103,7 @@ class ToolsWatcher:
 
 
 class Subscriptions:
-    """The streams on which clients of 2026-07-28 wait for news."""
+    """The notification streams of clients of 2026-07-28."""
 
     def __init__(self) -> None:
         self._streams: dict[ListenHandler, _Stream] = {}
@@ -110,7 +114,7 @@ class Subscriptions:
         params: SubscriptionsListenRequestParams,
         watcher: ToolsWatcher,
     ) -> SubscriptionsListenResult:
-        """Serve a stream until its client closes it, or `close`."""
+        """Serve a stream until its client or `close` closes it."""
         from mcp.server.subscriptions import ListenHandler  # noqa: PLC0415 - see `postponed_sdk`
 
         stream = _Stream(watcher)
@@ -124,11 +128,11 @@ class Subscriptions:
     async def publish(
         self, changed: ListName, is_for: Callable[[Caller], bool] = lambda _caller: True
     ) -> None:
-        """Tell callers what has happened; of tools, those who see a difference.
+        """Notify callers of a change; of tools, only those who see a difference.
 
         Args:
             changed: The list that has changed.
-            is_for: Who is told.
+            is_for: Whose streams get the notification.
         """
         for stream in tuple(self._streams.values()):
             if is_for(stream.watcher.caller) and (
@@ -144,19 +148,19 @@ class Subscriptions:
 
 
 class _Stream:
-    """What the SDK calls a bus: passes events on to the one stream that is served with it."""
+    """The SDK's subscription bus, for one stream: passes events on to it."""
 
     def __init__(self, watcher: ToolsWatcher) -> None:
         self.watcher = watcher
         self._deliver: Callable[[ServerEvent], None] | None = None
 
     async def publish(self, event: ServerEvent) -> None:
-        """Deliver an event; does nothing before the stream is there, or when it has ended."""
+        """Deliver an event; does nothing before the stream begins and after it has ended."""
         if self._deliver is not None:
             self._deliver(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Take the stream."""
+        """Connect the stream; return a function that disconnects it."""
         self._deliver = listener
         return self._end
 
