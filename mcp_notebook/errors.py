@@ -121,8 +121,11 @@ class UnknownTool(CallError):
     def __init__(self, name: str, names: tuple[str, ...] = ()) -> None:
         self.name = name
         self.names = names
-        shortened = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")  # noqa: PLR2004
-        hint = f"The tools are: {shortened}." if names else "No open notebook offers a tool now."
+        first = names[:20]
+        close = suggest(name, first)
+        meant = f"Did you mean {close!r}? " if close else ""
+        all_ = ", ".join(first) + (", ..." if len(names) > len(first) else "")
+        hint = f"{meant}The tools are: {all_}." if names else "No open notebook offers a tool now."
         super().__init__(f"Unknown tool: {name!r}. {hint}")
 
 

@@ -31,6 +31,11 @@ def test_an_unknown_tool_is_told_with_the_first_twenty():
     assert "No open notebook offers a tool" in str(UnknownTool("x"))
 
 
+def test_an_unknown_tool_is_told_with_what_was_probably_meant():
+    text = str(UnknownTool("topp", ("top", "rain")))
+    assert text == "Unknown tool: 'topp'. Did you mean 'top'? The tools are: top, rain."
+
+
 def test_an_ambiguous_name_is_told_with_the_names_to_use():
     assert "'a_top' or 'b_top'" in str(AmbiguousTool("top", ("a_top", "b_top")))
 

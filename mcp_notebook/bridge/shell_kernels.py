@@ -13,10 +13,11 @@ from pathlib import Path
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import Record, list_live_records
-from mcp_notebook.errors import LinkError
+from mcp_notebook.errors import LinkError, NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import MissingTool, explain_failed_link
 from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
 
 
@@ -34,7 +35,16 @@ class LinkedKernels:
 
 @asynccontextmanager
 async def link_kernels(settings: Settings, notebook: Path | None) -> AsyncIterator[LinkedKernels]:
-    """Link the kernels of all open notebooks, or of one notebook."""
+    """Link the kernels of all open notebooks, or of one notebook.
+
+    Args:
+        settings: Name the folder of the kernels' records; for a notebook that is run, also the
+            settings of its kernel.
+        notebook: The name of an open notebook, or the path of a file; None for all open notebooks.
+
+    Raises:
+        NotebookError: The notebook is not open and cannot be run.
+    """
     async with AsyncExitStack() as stack:
         records = _find_records(settings, notebook)
         running = None
@@ -81,13 +91,32 @@ async def _connect(links: Links, records: Sequence[Record]) -> list[MissingTool]
 
 
 def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
+    """Return the records of all open notebooks, or of one; none for a file that is not open.
+
+    Raises:
+        NotebookError: No open notebook has this name, and it is not the path of a file.
+    """
     records = [
         record for record in list_live_records(settings.records_folder) if record.owner == "user"
     ]
     if notebook is None:
         return records
-    path = os.path.realpath(notebook.expanduser())
-    return [record for record in records if record.notebook and path == _resolve(record.notebook)]
+    file = notebook.expanduser()
+    path = os.path.realpath(file)
+    found = [record for record in records if record.notebook and path == _resolve(record.notebook)]
+    if found or file.exists():
+        return found
+    name = str(notebook)
+    named = [record for record in records if name.removesuffix(".ipynb") == record.name]
+    if named or notebook.suffix == ".ipynb" or len(notebook.parts) > 1:
+        return named
+    names = list(dict.fromkeys(record.name for record in records))
+    meant = suggest(name, names)
+    raise NotebookError(
+        f"No open notebook is called {name!r}, and there is no such file. "
+        + (f"Did you mean {meant!r}? " if meant else "")
+        + f"Open notebooks: {', '.join(names) or 'none'}."
+    )
 
 
 def _resolve(notebook: str) -> str | None:

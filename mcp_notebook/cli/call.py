@@ -103,7 +103,7 @@ def call(  # noqa: PLR0913 - one for each option
         run_command(stop_call, Settings.from_environment(), tool)
         return
     if tool is None:
-        context.fail("Missing argument 'TOOL'.")
+        context.fail("Missing argument 'TOOL'. `mcp-notebook list` shows the tools.")
     if context.args:
         context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:

@@ -3,11 +3,14 @@
 Runs in the process of the command.
 """
 
+import shlex
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from mcp_notebook.text.wording import suggest
 
 
 def _hide_types(parameters: list[Any]) -> list[Any]:
@@ -19,11 +22,28 @@ def _hide_types(parameters: list[Any]) -> list[Any]:
 
 
 class Group(TyperGroup):
-    """A group of commands whose help shows no types of flags."""
+    """A group of commands that suggests a command for an unknown one."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters for the help."""
         return _hide_types(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the first argument, and the arguments for it."""
+        word = args[0]
+        if not (word in self.commands or word.startswith("-") or ctx.resilient_parsing):
+            ctx.fail(f"No such command {word!r}. {self._suggest(ctx, word)}")
+        return super().resolve_command(ctx, args)
+
+    def _suggest(self, ctx: Any, word: str) -> str:
+        if any(f"--{word}" in parameter.opts for parameter in self.get_params(ctx)):
+            return f"Write `{ctx.command_path} --{word}`."
+        if word.endswith(".ipynb") and "serve" in self.commands:
+            return f"To serve this notebook, write `{ctx.command_path} serve {shlex.quote(word)}`."
+        meant = suggest(word, self.commands)
+        if meant:
+            return f"Did you mean {meant!r}?"
+        return f"The commands are {', '.join(self.commands)}."
 
 
 class Command(TyperCommand):

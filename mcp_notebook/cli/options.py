@@ -43,7 +43,9 @@ Notebooks = Annotated[
 Notebook = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="The notebook to use. If it is not open, it runs for this command."
+        metavar="NOTEBOOK",
+        help="Only this notebook: the name of an open one, as `mcp-notebook list` shows it, or a "
+        "file. A file that is not open runs for this command.",
     ),
 ]
 AllowErrors = Annotated[

@@ -56,7 +56,7 @@ def serve(  # noqa: PLR0913 - one for each option
     if background and notebooks:
         raise typer.BadParameter("The background bridge serves open notebooks: do not name any.")
     if (replicas is not None or watch) and not notebooks:
-        option = "--watch" if replicas is None else "--replicas"
+        option = "--watch" if replicas is None else f"--replicas {replicas}"
         raise typer.BadParameter(
             f"{option} needs a notebook: `mcp-notebook serve FILE.ipynb {option}`."
         )

@@ -133,11 +133,16 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["serve", "--port", "abc"], "'--port': 'abc' is not a whole number from 0 to 65535."),
         (
             ["serve", "--replicas", "2"],
-            "--replicas needs a notebook",
+            "--replicas 2 needs a notebook: `mcp-notebook serve FILE.ipynb --replicas 2`.",
         ),
         (["serve", "--watch"], "--watch needs a notebook"),
         (["serve", "--port", "65536"], "'--port': '65536' is not a whole number from 0 to"),
-        (["call"], "Missing argument 'TOOL'."),
+        (["call"], "Missing argument 'TOOL'. `mcp-notebook list` shows the tools."),
+        (["lst"], "No such command 'lst'. Did you mean 'list'?"),
+        (["a.ipynb"], "To serve this notebook, write `mcp-notebook serve a.ipynb`."),
+        (["help"], "No such command 'help'. Write `mcp-notebook --help`."),
+        (["status"], "The commands are demo, stdio, serve, list, call, install, "),
+        (["token", "drop"], "The commands are add, list, remove, rotate."),
         (["call", "--stop", "12", "13"], "--stop takes only the number of a call."),
         (["call", "--stop", "12", "--arg", "a=1"], "--stop takes only the number"),
     ],
@@ -216,6 +221,14 @@ def test_a_live_notebooks_tool_is_listed_and_called(sales):
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
+def test_an_open_notebook_is_named_as_the_list_shows_it(sales):
+    done = _run(sales.home, "list", "--notebook", "sales")
+    assert "add\tsales" in done.stdout
+    assert done.stderr == ""
+    done = _run(sales.home, "call", "add", "--arg", "a=1", "--notebook", "sales.ipynb", cwd="/")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
 def test_arguments_may_come_as_json(sales):
     done = _run(sales.home, "call", "add", "--json", json.dumps({"a": 1, "b": 1}))
     assert done.stdout == "2\n"
@@ -231,7 +244,11 @@ def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["call", "ad"], "Unknown tool: 'ad'"),
+        (["call", "ad"], "Unknown tool: 'ad'. Did you mean 'add'? The tools are: add, fail."),
+        (
+            ["call", "add", "--notebook", "slaes"],
+            "and there is no such file. Did you mean 'sales'? Open notebooks: sales.",
+        ),
         (["list", "--notebook", "nope.ipynb"], "does not exist"),
         (["serve", "nope.ipynb"], "does not exist"),
         (["stdio", "nope.ipynb"], "does not exist"),
