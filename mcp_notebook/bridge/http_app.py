@@ -31,7 +31,7 @@ from mcp_notebook.bridge.transports.known_ports import (
     write_last_port,
 )
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
-from mcp_notebook.settings.private_files import write_private
+from mcp_notebook.settings.private_files import write_private_json
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _publish(settings: Settings, url: str, notices: Sequence[str]) -> Iterator[N
         pid=os.getpid(), started=started, version=__version__, url=url, notices=tuple(notices)
     )
     write_last_port(settings, urlsplit(url).port or DEFAULT_PORT)
-    write_private(settings.bridge_file, record.model_dump_json(indent=1))
+    write_private_json(settings.bridge_file, record)
     try:
         yield
     finally:

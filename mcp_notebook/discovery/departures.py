@@ -10,11 +10,11 @@ import contextlib
 import hashlib
 import time
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from mcp_notebook.settings.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private_json, write_private_json
 
 KEEP = 600.0
 """Seconds for which a missing notebook or tool is explained."""
@@ -23,29 +23,34 @@ _MAX_LINE = 255
 """Maximum characters of a text in messages, as of a file name in most file systems."""
 
 
-def _make_printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:_MAX_LINE])
+def make_printable(struct: Struct, *names: str) -> None:
+    """Limit texts of a new struct to one printable line.
+
+    A file name may contain line breaks and escape codes, and these texts are parts of messages.
+    """
+    for name in names:
+        text = getattr(struct, name)
+        if text is not None and not (text.isprintable() and len(text) <= _MAX_LINE):
+            line = "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_LINE])
+            force_setattr(struct, name, line)
 
 
-Line = Annotated[str, AfterValidator(_make_printable)]
-"""A text in messages, on one line; a file name may contain line breaks and escape codes."""
-
-
-class Departure(BaseModel):
+class Departure(Struct, frozen=True):
     """A kernel that has left."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     notebook: str | None
     """Path of the notebook; None if the kernel did not know it."""
+    name: str
+    """Short name of the notebook, on one line."""
+    reason: str | None
+    """Why the kernel left, as a sentence; None if it crashed or was killed."""
+    at: float
+    """When the kernel left, or when this was noticed, in seconds since the epoch."""
     first_notebook: str | None = None
     """Its path when the kernel started."""
-    name: Line
-    """Short name of the notebook."""
-    reason: Line | None
-    """Why the kernel left, as a sentence; None if it crashed or was killed."""
-    at: FiniteFloat
-    """When the kernel left, or when this was noticed, in seconds since the epoch."""
+
+    def __post_init__(self) -> None:
+        make_printable(self, "name", "reason")
 
 
 def is_recent(at: float) -> bool:
@@ -58,7 +63,7 @@ def write_departure(folder: Path, departure: Departure) -> None:
     key = hashlib.sha256((departure.notebook or departure.name).encode(errors="replace"))
     with contextlib.suppress(OSError):
         list_departures(folder)  # removes the old ones
-        write_private(folder / f"{key.hexdigest()[:16]}{_SUFFIX}", departure.model_dump_json())
+        write_private_json(folder / f"{key.hexdigest()[:16]}{_SUFFIX}", departure)
 
 
 def list_departures(folder: Path) -> tuple[Departure, ...]:
@@ -69,7 +74,7 @@ def list_departures(folder: Path) -> tuple[Departure, ...]:
             if path.suffix != _SUFFIX:
                 continue
             with contextlib.suppress(OSError, ValueError):
-                departure = Departure.model_validate_json(read_private(path))
+                departure = read_private_json(path, Departure)
                 if is_recent(departure.at):
                     departures.append(departure)
                 else:

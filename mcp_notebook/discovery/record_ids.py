@@ -1,7 +1,7 @@
 """Makes the ids of kernels' records.
 
-Runs in every process. Not in `records`, which imports pydantic: a bridge starts its headless kernel
-before that import, which takes 0.1 s.
+Runs in every process. Not in `records`: a bridge starts its headless kernel before it imports that
+module.
 """
 
 import secrets

@@ -16,15 +16,15 @@ from time import monotonic, time
 from typing import Annotated, Literal
 
 import psutil
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from msgspec import Meta, Struct
 
-from mcp_notebook.discovery.departures import Departure, Line, write_departure
+from mcp_notebook.discovery.departures import Departure, make_printable, write_departure
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.private_files import (
     is_own,
     make_private_folder,
-    read_private,
-    write_private,
+    read_private_json,
+    write_private_json,
 )
 from mcp_notebook.text.wording import count
 
@@ -42,22 +42,20 @@ pruned; if too large, one connection is refused."""
 _MAX_REPORTS = 20
 """Maximum number of ignored files that one scan logs by name."""
 
-_Pid = Annotated[int, Field(gt=0, lt=2**32)]
-_Path = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+_Pid = Annotated[int, Meta(gt=0, lt=2**32)]
+_Path = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
 """A path that the operating system accepts."""
 
 
-class Process(BaseModel):
+class Process(Struct, frozen=True):
     """A process that owns a file; it may have ended since."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     pid: _Pid
-    started: FiniteFloat
+    started: float
     """When the process started, in seconds since the epoch, because PIDs are reused."""
 
 
-class Record(Process):
+class Record(Process, frozen=True):
     """What bridges need to know about a live kernel."""
 
     id: str
@@ -68,25 +66,28 @@ class Record(Process):
     """The kernel's version of mcp-notebook."""
     protocol: int
     """The kernel's version of the link protocol."""
+    name: str
+    """Short name of the notebook on one line, for messages and for the full names of tools."""
     notebook: _Path | None = None
     """Path of the notebook; None if the kernel does not know it."""
     first_notebook: _Path | None = None
     """Its path when the kernel started; a restarted kernel gets the same."""
-    name: Line
-    """Short name of the notebook, for messages and for the full names of tools."""
-    jupyter_id: Line | None = None
-    """The kernel's id in its Jupyter Server or other frontend."""
+    jupyter_id: str | None = None
+    """The kernel's id in its Jupyter Server or other frontend, on one line."""
     owner: Literal["user", "bridge"] = "user"
     """Who started the kernel. Only the bridge that started a headless kernel serves it."""
     socket: _Path | None = None
     """Path of the Unix socket; None if the kernel listens on TCP."""
-    port: Annotated[int, Field(gt=0, lt=2**16)] | None = None
+    port: Annotated[int, Meta(gt=0, lt=2**16)] | None = None
     """Port on 127.0.0.1, on systems without Unix sockets."""
     token: str | None = None
     """The token that TCP connections must present."""
 
+    def __post_init__(self) -> None:
+        make_printable(self, "name", "jupyter_id")
 
-class BridgeRecord(Process):
+
+class BridgeRecord(Process, frozen=True):
     """What notebooks need to know about the user's background bridge (``bridge.json``)."""
 
     version: str
@@ -110,7 +111,7 @@ def read_start_time(pid: int) -> float | None:
 def write_record(folder: Path, record: Record) -> Path:
     """Publish a record and return its file."""
     path = folder / f"{record.id}{_SUFFIX}"
-    write_private(path, record.model_dump_json(indent=1))
+    write_private_json(path, record)
     return path
 
 
@@ -200,7 +201,7 @@ def _read_record(path: Path) -> Record:
         OSError: The file cannot be read.
         ValueError: It is not a valid record, or belongs to another file.
     """
-    record = Record.model_validate_json(read_private(path))
+    record = read_private_json(path, Record)
     if path.stem != record.id:
         raise ValueError(f"its `id` is {record.id!r}, which does not match the file name")
     return record
@@ -208,34 +209,17 @@ def _read_record(path: Path) -> Record:
 
 def _describe_problem(error: OSError | ValueError) -> str:
     """Describe what is wrong with a file, as the end of a sentence."""
-    if isinstance(error, ValidationError):
-        problem = error.errors(include_url=False, include_input=False)[0]
-        name = f"`{problem['loc'][0]}`" if problem["loc"] else "it"
-        return _describe_member(name, problem["type"], problem["msg"])
     if getattr(error, "errno", None) == errno.ELOOP:  # links are not followed
         return "it is a symbolic link"
     reason = getattr(error, "strerror", None)
     return f"it cannot be read ({reason})" if reason else str(error)
 
 
-def _describe_member(name: str, kind: str, message: str) -> str:
-    """Describe a field that pydantic rejects, by the type of the error."""
-    if kind == "json_invalid":
-        return f"it is not valid JSON ({message.partition(': ')[2]})"
-    texts = {
-        "missing": "is missing",
-        "string_pattern_mismatch": "contains a NUL character",
-        "string_too_short": "is empty",
-    }
-    # The other messages are like "Input should be greater than 0".
-    return f"{name} {texts.get(kind) or message.partition(' ')[2]}"
-
-
 def read_bridge(path: Path) -> BridgeRecord | None:
     """Return the record of the user's background bridge; None if it is not running."""
     try:
-        record = BridgeRecord.model_validate_json(read_private(path))
-    except (OSError, ValidationError):
+        record = read_private_json(path, BridgeRecord)
+    except (OSError, ValueError):
         return None
     return record if is_alive(record) else None
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.to_thread
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
+from msgspec import Struct, structs
 
 from mcp_notebook.discovery.greeting import greet
 from mcp_notebook.discovery.records import Record, list_live_records
@@ -367,10 +368,18 @@ class _NotebookLink:
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         match message:
             case messages.NotebookState():
-                changes = message.model_dump(exclude_none=True, exclude={"type"})
+                changes: State = _drop_absent(message)
                 self.state |= changes
                 self.on_state(changes)
             case messages.PanelAnswer() | messages.CallDetails() | messages.CallStopped():
                 answer = self._asked.get(message.id)
                 if answer is not None and not answer.done():
                     answer.set_result((message, attachments))
+
+
+def _drop_absent(value: Any) -> Any:
+    """Return a part of a notebook's state as JSON, without members that are None."""
+    if isinstance(value, Struct):
+        parts = structs.asdict(value)
+        return {name: _drop_absent(part) for name, part in parts.items() if part is not None}
+    return [_drop_absent(item) for item in value] if isinstance(value, list) else value

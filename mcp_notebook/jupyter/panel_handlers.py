@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
+from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
@@ -115,7 +116,9 @@ class CallHandler(AuthorizedHandler):
         if not details.is_known or (picture is not None and int(picture) >= len(pictures)):
             return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
         if picture is None:
-            self.finish(details.model_dump(exclude={"type", "id"}))
+            parts = structs.asdict(details)
+            del parts["id"]  # of the request
+            self.finish(parts)
         else:
             self._send_picture(details.pictures[int(picture)], pictures[int(picture)])
         return None

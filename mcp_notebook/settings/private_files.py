@@ -1,8 +1,8 @@
 """Reads and writes the user's private files in `home`, and trusts none of them.
 
 A path there may be a pipe, a broken link or a file of gigabytes. Reading never blocks, never
-follows a link, and accepts only regular files of the user of a bounded size. Runs in every process;
-the content of the files is defined elsewhere.
+follows a link, and accepts only regular files of the user of a bounded size. JSON is validated as
+it is read. Runs in every process; the content of the files is defined elsewhere.
 """
 
 import os
@@ -13,7 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
+
+T = TypeVar("T")
 MAX_SIZE = 2**16
 """Default for the maximum bytes of a file. A record has a hundredth of it."""
 READ_FLAGS = (
@@ -75,6 +79,32 @@ def read_private(path: Path, most: int = MAX_SIZE) -> bytes:
     if len(content) > most:
         raise OSError(f"it is larger than {most:,} bytes")
     return content
+
+
+def write_private_json(path: Path, content: object) -> None:
+    """Write a file of JSON, as `write_private` does.
+
+    Raises:
+        ValueError: The content cannot be represented in JSON.
+    """
+    write_private(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+
+
+def read_private_json(path: Path, kind: type[T], most: int = MAX_SIZE) -> T:
+    """Return the content of a file of JSON, as `read_private` does.
+
+    Raises:
+        OSError: See `read_private`.
+        ValueError: The content is not JSON of this kind. The message is the end of a sentence.
+    """
+    content = read_private(path, most)
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError as error:
+        reason = str(error)  # for example "Expected `int` >= 1 - at `$.pid`"
+        raise ValueError(reason[0].lower() + reason[1:].replace(" - at", " at")) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it is not valid JSON ({error})") from None
 
 
 @contextmanager

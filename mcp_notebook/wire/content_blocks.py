@@ -4,29 +4,75 @@ Runs on both sides, pure. Bytes become attachments and are never copied.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec import Struct, ValidationError, convert, structs
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.content import (
+    Audience,
+    Audio,
+    ContentBlock,
+    Image,
+    Resource,
+    ResourceLink,
+    Result,
+    Text,
+)
 from mcp_notebook.errors import FrameError, FrameTooLarge
 from mcp_notebook.wire import messages
-from mcp_notebook.wire.frames import describe_first_error, replace_surrogates
+from mcp_notebook.wire.frames import describe_error, replace_surrogates
 from mcp_notebook.wire.messages import PackedResult
 
-_BLOCKS: dict[str, type[ContentBlock]] = {
-    "text": Text,
-    "image": Image,
-    "audio": Audio,
-    "resource": Resource,
-    "resource_link": ResourceLink,
+
+class _Packed(Struct, frozen=True, kw_only=True):
+    """A block in a message; `data` that is a number is the index of an attachment."""
+
+    audience: tuple[Audience, ...] = ()
+    priority: float | None = None
+    last_modified: str | None = None
+
+
+class _PackedText(_Packed, frozen=True, kw_only=True):
+    text: str
+    brief: str | None = None
+
+
+class _PackedImage(_Packed, frozen=True, kw_only=True):
+    data: int
+    mime_type: str = "image/png"
+
+
+class _PackedAudio(_Packed, frozen=True, kw_only=True):
+    data: int
+    mime_type: str = "audio/wav"
+    rate: float | None = None
+
+
+class _PackedResource(_Packed, frozen=True, kw_only=True):
+    uri: str
+    data: int | str
+    mime_type: str = "text/plain"
+
+
+class _PackedResourceLink(_Packed, frozen=True, kw_only=True):
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+
+
+_BLOCKS: dict[str, tuple[type[ContentBlock], type[_Packed]]] = {
+    "text": (Text, _PackedText),
+    "image": (Image, _PackedImage),
+    "audio": (Audio, _PackedAudio),
+    "resource": (Resource, _PackedResource),
+    "resource_link": (ResourceLink, _PackedResourceLink),
 }
-_NAMES = {kind: name for name, kind in _BLOCKS.items()}
-_FIELDS = {name: [item.name for item in fields(block)] for name, block in _BLOCKS.items()}
-_READERS: dict[str, TypeAdapter[ContentBlock]] = {
-    name: TypeAdapter(block) for name, block in _BLOCKS.items()
-}
+_NAMES = {kind: name for name, (kind, _) in _BLOCKS.items()}
+_FIELDS = {name: [item.name for item in fields(kind)] for name, (kind, _) in _BLOCKS.items()}
 
 
 def pack_result(
@@ -77,7 +123,7 @@ def _pack_block(block: ContentBlock, attachments: list[bytes]) -> dict[str, Any]
 
 def _find_name(block: ContentBlock) -> str | None:
     """Return the type of a block whose class is derived from one of the block classes."""
-    return next((name for name, kind in _BLOCKS.items() if isinstance(block, kind)), None)
+    return next((name for name, (kind, _) in _BLOCKS.items() if isinstance(block, kind)), None)
 
 
 def make_failure(error: Exception) -> Result:
@@ -104,25 +150,24 @@ def unpack_result(message: PackedResult, attachments: Sequence[bytes]) -> Result
 
 
 def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:
-    reader = _READERS.get(str(packed.get("type")))
-    if reader is None:
-        raise FrameError(f"A result contains a block of unknown type {packed.get('type')!r:.80}.")
-    data = packed.get("data")
-    if isinstance(data, int):
-        if not 0 <= data < len(attachments):
-            raise FrameError(f"A content block refers to attachment {data} of {len(attachments)}.")
-        packed = packed | {"data": b""}
-    elif packed["type"] == "image":  # authors may pass anything to the class
-        raise FrameError("A result contains an image block without an attachment.")
+    name = packed.get("type")
+    if not isinstance(name, str) or name not in _BLOCKS:
+        raise FrameError(f"A result contains a block of unknown type {name!r:.80}.")
+    kind, form = _BLOCKS[name]
     try:
-        block = reader.validate_python(packed)
-    except ValidationError as error:
-        reason = describe_first_error(error)
-        raise FrameError(f"A result's {packed['type']} block cannot be read: {reason}.") from error
-    # After validation: the validator would try to decode a resource's bytes as text, and copy them.
-    if isinstance(data, int) and isinstance(block, Image | Audio | Resource):
-        return replace(block, data=attachments[data])
-    return block
+        members = structs.asdict(convert(packed, form))
+        if isinstance(members.get("data"), int):
+            members["data"] = _find_attachment(members["data"], attachments)
+        return kind(**members)
+    except (ValidationError, ValueError) as error:
+        reason = describe_error(error)
+        raise FrameError(f"A result's {name} block cannot be read: {reason}.") from error
+
+
+def _find_attachment(index: int, attachments: Sequence[bytes]) -> bytes:
+    if not 0 <= index < len(attachments):
+        raise ValueError(f"it refers to attachment {index} of {len(attachments)}")
+    return attachments[index]
 
 
 def pack_resource(request_id: int, resource: Resource) -> tuple[messages.Contents, list[bytes]]:

@@ -12,9 +12,9 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from msgspec import Struct, ValidationError, convert, structs
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.errors import FrameError, FrameTooLarge
@@ -32,11 +32,10 @@ SEND_BUFFER = 2**20
 208 KiB a picture is sent piece by piece, and each piece waits until the other side has read."""
 _Numbers: TypeAlias = Literal["constants", "null"]
 """How infinity and NaN are written."""
-_ANY_MESSAGE: TypeAdapter[messages.AnyMessage] = TypeAdapter(
-    Annotated[messages.AnyMessage, Field(discriminator="type")]
-)
-_validate_message = _ANY_MESSAGE.validator.validate_python
-
+_KINDS: dict[str, type[messages.AnyMessage]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(messages.AnyMessage)
+}
+"""The class of each type of message."""
 
 Frame: TypeAlias = tuple[messages.AnyMessage, list[bytes]]
 """A message and its attachments."""
@@ -51,7 +50,10 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     Raises:
         FrameError: The message is too large for a frame, or cannot be represented in JSON.
     """
-    header = dict(vars(message))  # shallow: to_json walks the rest itself
+    header = {
+        "type": message.type,
+        **structs.asdict(message),
+    }  # shallow: to_json walks the rest itself
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
@@ -67,7 +69,17 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
 
 
 def _to_json(value: Any, numbers: _Numbers) -> bytes:
-    return to_json(value, inf_nan_mode=numbers, bytes_mode="base64", serialize_unknown=True)
+    return to_json(
+        value,
+        inf_nan_mode=numbers,
+        bytes_mode="base64",
+        serialize_unknown=True,  # a circular reference becomes "..."
+        fallback=_make_serializable,
+    )
+
+
+def _make_serializable(value: Any) -> Any:
+    return structs.asdict(value) if isinstance(value, Struct) else str(value)
 
 
 def _to_json_cleaned(header: dict[str, Any], numbers: _Numbers) -> bytes:
@@ -88,8 +100,8 @@ def _clean(value: Any) -> Any:
     """Return a value whose texts have no lone surrogates."""
     if isinstance(value, str):
         return replace_surrogates(value)
-    if isinstance(value, BaseModel):
-        return _clean(dict(value))
+    if isinstance(value, Struct):
+        return _clean(structs.asdict(value))
     if isinstance(value, dict):
         return {_clean(str(key)): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -171,12 +183,13 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
     if "attachments" in header:
         lengths = header.pop("attachments")
         _check_attachments(lengths)
+    kind = _KINDS.get(str(header.get("type")))
+    if kind is None:
+        raise FrameError(f"A frame's header has the unknown type {header.get('type')!r:.80}.")
     try:
-        return _validate_message(header), lengths
+        return convert(header, kind), lengths
     except ValidationError as error:
-        raise FrameError(
-            f"A frame's header is not a message: {describe_first_error(error)}."
-        ) from error
+        raise FrameError(f"A frame's header is not a message: {describe_error(error)}.") from error
 
 
 def parse_arguments(attachment: bytes, path: Sequence[str] = ()) -> dict[str, Any]:
@@ -235,10 +248,9 @@ def _check_attachments(lengths: object) -> None:
         )
 
 
-def describe_first_error(error: ValidationError) -> str:
-    """Say where and how a message or block first fails to validate."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    text = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+def describe_error(error: Exception) -> str:
+    """Say where and how a message or block fails to validate, within `_MAX_REASON` characters."""
+    text = str(error)
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 

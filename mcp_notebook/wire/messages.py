@@ -3,10 +3,9 @@
 Runs on both sides; pure. The package's docstring is their specification.
 """
 
-import math
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from msgspec import Struct, field
 
 from mcp_notebook.text.missing_tools import DroppedTool
 
@@ -27,35 +26,38 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 """The status of a task, in MCP's terms."""
 
 
-class Message(BaseModel):
-    """Base of all messages."""
+class Message(Struct, frozen=True):
+    """Base of all messages and of their parts; only messages have a tag, their type."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    @property
+    def type(self) -> str:
+        """The message's ``type`` in JSON."""
+        return str(self.__struct_config__.tag)
 
 
-class ClientInfo(Message):
+class ClientInfo(Message, frozen=True):
     """The program that calls a tool, as it describes itself."""
 
     name: str = ""
     version: str = ""
 
 
-class PackedResult(Message):
+class PackedResult(Message, frozen=True):
     """A `content.Result`; `content_blocks` packs and unpacks it."""
 
     content: list[dict[str, Any]]
     structured: Any = None
     is_error: bool = False
-    meta: dict[str, Any] = Field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
 
 
-class ToolInfo(Message):
+class ToolInfo(Message, frozen=True):
     """A kernel's description of one tool: everything that clients may learn about it."""
 
     name: str
+    input_schema: dict[str, Any]
     title: str | None = None
     description: str = ""
-    input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
     annotations: dict[str, Any] | None = None
     """MCP tool annotations, under MCP's own names (``readOnlyHint``...)."""
@@ -73,7 +75,7 @@ class ToolInfo(Message):
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
 
 
-class Keep(Message):
+class Keep(Message, frozen=True):
     """Let a call outlive its conversation."""
 
     owner: str
@@ -85,32 +87,30 @@ class Keep(Message):
     """With "give_up", the least age of the call in seconds."""
 
 
-class Hello(Message):
+class Hello(Message, frozen=True, tag="hello"):
     """First message of a bridge."""
 
-    type: Literal["hello"] = "hello"
-    protocol: int = PROTOCOL_VERSION
     version: str
     """Version of the bridge's mcp-notebook, for messages to people."""
+    protocol: int = PROTOCOL_VERSION
     token: str | None = None
     """The record's token; needed on TCP only."""
 
 
-class ClientCount(ClientInfo):
+class ClientCount(ClientInfo, frozen=True):
     """The number of clients of one program."""
 
     number: int = 1
 
 
-class Call(Message):
+class Call(Message, frozen=True, tag="call"):
     """Run a tool."""
 
-    type: Literal["call"] = "call"
     id: int
     tool: str
     arguments: dict[str, Any]
     """Empty if they are attached, as JSON."""
-    arguments_at: list[str] = Field(default_factory=list)
+    arguments_at: list[str] = field(default_factory=list)
     """The path to the arguments in the attached JSON, as names; empty if it is the arguments."""
     progress: bool = False
     """The client asked for progress."""
@@ -120,7 +120,7 @@ class Call(Message):
     """The client's user can be asked."""
     client: ClientInfo = ClientInfo()
     """The calling program; empty if unknown."""
-    trace: dict[str, str] = Field(default_factory=dict)
+    trace: dict[str, str] = field(default_factory=dict)
     """The trace that the call belongs to, as W3C's headers."""
     confirmed: str | None = None
     """The revision of the tool that a person has agreed to; None if nobody was asked."""
@@ -131,32 +131,29 @@ class Call(Message):
     together."""
 
 
-class Cancel(Message):
+class Cancel(Message, frozen=True, tag="cancel"):
     """Stop a call; unknown and ended ids are ignored."""
 
-    type: Literal["cancel"] = "cancel"
     id: int
     reason: str = ""
 
 
-class Answer(Message):
+class Answer(Message, frozen=True, tag="answer"):
     """The answer to a question; ignored if the question is no longer open."""
 
-    type: Literal["answer"] = "answer"
     id: int
     """Of the call."""
     question: int
     action: Literal["accept", "decline", "cancel"] = "cancel"
-    content: dict[str, Any] = Field(default_factory=dict)
+    content: dict[str, Any] = field(default_factory=dict)
     """The user's input, as the client sent it."""
     error: str | None = None
     """Why the question could not be asked, as a sentence for the model; else None."""
 
 
-class AskConsent(Message):
+class AskConsent(Message, frozen=True, tag="ask_consent"):
     """Ask the people at the notebook whether a call that has not been sent may run."""
 
-    type: Literal["ask_consent"] = "ask_consent"
     id: int
     tool: str
     """The tool's name as the client sees it."""
@@ -168,14 +165,13 @@ class AskConsent(Message):
     """What "for this session" also allows, in words."""
 
 
-class WithdrawConsent(Message):
+class WithdrawConsent(Message, frozen=True, tag="withdraw_consent"):
     """Withdraw a question; unknown ids are ignored."""
 
-    type: Literal["withdraw_consent"] = "withdraw_consent"
     id: int
 
 
-class ListedName(Message):
+class ListedName(Message, frozen=True):
     """A tool that clients see under another name than its own."""
 
     tool: str
@@ -185,20 +181,18 @@ class ListedName(Message):
     """What the author can do about it, as a sentence."""
 
 
-class Clients(Message):
+class Clients(Message, frozen=True, tag="clients"):
     """The clients connected to the bridge, and the tools that they see under other names."""
 
-    type: Literal["clients"] = "clients"
     clients: list[ClientCount]
     """Each program once, the most frequent first."""
-    names: list[ListedName] = Field(default_factory=list)
+    names: list[ListedName] = field(default_factory=list)
     """The kernel's tools that clients see under other names."""
 
 
-class StopCall(Message):
+class StopCall(Message, frozen=True, tag="stop_call"):
     """Stop a call of any bridge, or of the notebook itself, for the user."""
 
-    type: Literal["stop_call"] = "stop_call"
     id: int
     number: int
     """The call's number in the kernel's log."""
@@ -206,48 +200,45 @@ class StopCall(Message):
     """A sentence for the client that made the call."""
 
 
-class ListResources(Message):
+class ListResources(Message, frozen=True, tag="list_resources"):
     """Ask for a page of the resources; pages stay stable while resources come and go."""
 
-    type: Literal["list_resources"] = "list_resources"
     id: int
-    after: int = 0
-    """Return only resources with a higher number."""
     limit: int
     """The greatest number of resources to return."""
+    after: int = 0
+    """Return only resources with a higher number."""
 
 
-class ReadResource(Message):
+class ReadResource(Message, frozen=True, tag="read_resource"):
     """Ask for a resource's content."""
 
-    type: Literal["read_resource"] = "read_resource"
     id: int
     uri: str
     most: int | None = None
     """The most bytes that the client takes; None for no limit."""
 
 
-class CallInfo(Message):
+class CallInfo(Message, frozen=True):
     """A call in a kernel, from any bridge."""
 
-    number: int = 0
-    """Its number in the kernel's log, from 1; 0 from older kernels."""
     tool: str
-    client: str = ""
-    """The calling program, on one line."""
     doing: str
     """What the call is doing or waiting for, in a few words."""
+    number: int = 0
+    """Its number in the kernel's log, from 1; 0 from older kernels."""
+    client: str = ""
+    """The calling program, on one line."""
 
 
-class Welcome(Message):
+class Welcome(Message, frozen=True, tag="welcome"):
     """The kernel accepts the conversation."""
 
-    type: Literal["welcome"] = "welcome"
-    protocol: int = PROTOCOL_VERSION
     version: str
     tools: list[ToolInfo]
     """In the order of their definition."""
-    calls: list[CallInfo] = Field(default_factory=list)
+    protocol: int = PROTOCOL_VERSION
+    calls: list[CallInfo] = field(default_factory=list)
     """The calls that run or wait, oldest first."""
     resources: bool = False
     """The kernel answers `ListResources` and `ReadResource`."""
@@ -265,67 +256,55 @@ class Welcome(Message):
     """The kernel supports tasks."""
     panel: bool = False
     """The kernel accepts `WatchNotebook` and the other messages of side panels."""
-    missing: dict[str, DroppedTool] = Field(default_factory=dict)
+    missing: dict[str, DroppedTool] = field(default_factory=dict)
     """Tools that were dropped in the last minutes, by name."""
 
 
-class Refused(Message):
+class Refused(Message, frozen=True, tag="refused"):
     """The kernel refuses the conversation."""
 
-    type: Literal["refused"] = "refused"
-    protocol: int = PROTOCOL_VERSION
     message: str
+    protocol: int = PROTOCOL_VERSION
 
 
-class Tools(Message):
+class Tools(Message, frozen=True, tag="tools"):
     """The current tools, in the order of their definition."""
 
-    type: Literal["tools"] = "tools"
     tools: list[ToolInfo]
-    missing: dict[str, DroppedTool] = Field(default_factory=dict)
+    missing: dict[str, DroppedTool] = field(default_factory=dict)
     """As in `Welcome`."""
 
 
-class Consent(Message):
+class Consent(Message, frozen=True, tag="consent"):
     """The answer to an `AskConsent`."""
 
-    type: Literal["consent"] = "consent"
     id: int
     decision: ConsentDecision
 
 
-class Progress(Message):
+class Progress(Message, frozen=True, tag="progress"):
     """How far a call is."""
 
-    type: Literal["progress"] = "progress"
     id: int
     progress: float | None = None
     """How much is done; None if unknown, when there is only a message."""
     total: float | None = None
     message: str | None = None
 
-    @field_validator("progress", "total")
-    @classmethod
-    def _is_a_number(cls, value: float | None) -> float | None:
-        # JSON has no NaN.
-        return value if value is not None and math.isfinite(value) else None
 
-
-class Log(Message):
+class Log(Message, frozen=True, tag="log"):
     """A log message of a call."""
 
-    type: Literal["log"] = "log"
     id: int
     level: str
     """One of MCP's log levels."""
-    logger: str | None = None
     text: str
+    logger: str | None = None
 
 
-class Ask(Message):
+class Ask(Message, frozen=True, tag="ask"):
     """A call's question to its client's user."""
 
-    type: Literal["ask"] = "ask"
     id: int
     """Of the call."""
     question: int
@@ -337,18 +316,16 @@ class Ask(Message):
     """What can be entered: MCP's restricted JSON Schema of an object."""
 
 
-class Withdraw(Message):
+class Withdraw(Message, frozen=True, tag="withdraw"):
     """The call no longer waits for the answer to a question."""
 
-    type: Literal["withdraw"] = "withdraw"
     id: int
     question: int
 
 
-class Returned(PackedResult):
+class Returned(PackedResult, frozen=True, tag="returned", kw_only=True):
     """The answer to a call."""
 
-    type: Literal["returned"] = "returned"
     id: int
     lacks: str | None = None
     """The call failed because its client has not declared this capability (MCP's name for it)."""
@@ -360,7 +337,7 @@ class Returned(PackedResult):
     """"cancelled" or "timed out" if the call was stopped; None if not, or from older kernels."""
 
 
-class ResourceInfo(Message):
+class ResourceInfo(Message, frozen=True):
     """A kernel's description of one resource."""
 
     number: int
@@ -374,18 +351,16 @@ class ResourceInfo(Message):
     """Bytes, if known."""
 
 
-class Resources(Message):
+class Resources(Message, frozen=True, tag="resources"):
     """The requested resources, in the order of their numbers."""
 
-    type: Literal["resources"] = "resources"
     id: int
     resources: list[ResourceInfo]
 
 
-class Contents(Message):
+class Contents(Message, frozen=True, tag="contents"):
     """A resource's content, or the error; see `content_blocks.pack_resource`."""
 
-    type: Literal["contents"] = "contents"
     id: int
     uri: str = ""
     mime_type: str = ""
@@ -397,10 +372,9 @@ class Contents(Message):
     """The error is that the resource does not exist, or has expired."""
 
 
-class CallStopped(Message):
+class CallStopped(Message, frozen=True, tag="call_stopped"):
     """The result of a `StopCall`, sent when the call has ended for its client."""
 
-    type: Literal["call_stopped"] = "call_stopped"
     id: int
     tool: str | None = None
     """The call's tool; None if no call of this number waits or runs."""
@@ -410,10 +384,9 @@ class CallStopped(Message):
     """The tool's code is still running."""
 
 
-class Goodbye(Message):
+class Goodbye(Message, frozen=True, tag="goodbye"):
     """The kernel ends the conversation on purpose."""
 
-    type: Literal["goodbye"] = "goodbye"
     reason: str
     """A sentence for the user: "The kernel was restarted."."""
 
@@ -421,31 +394,28 @@ class Goodbye(Message):
 # -- tasks -----------------------------------------------------------------------------------------
 
 
-class KeepCall(Message):
+class KeepCall(Message, frozen=True, tag="keep_call"):
     """Turn a running call into a task; ignored if it has ended."""
 
-    type: Literal["keep_call"] = "keep_call"
     id: int
     """Of the call."""
     keep: Keep
 
 
-class LeaveCall(Message):
+class LeaveCall(Message, frozen=True, tag="leave_call"):
     """Tell the kernel that nobody waits for a call.
 
     The call becomes a task if its `keep` is "give_up" and it is old enough; otherwise it keeps
     running. If its result was sent a moment ago, it counts as unread: the same call gets it.
     """
 
-    type: Literal["leave_call"] = "leave_call"
     id: int
     """Of the call."""
 
 
-class AskTask(Message):
+class AskTask(Message, frozen=True, tag="ask_task"):
     """Ask for the state of a task."""
 
-    type: Literal["ask_task"] = "ask_task"
     id: int
     task: str
     owner: str
@@ -453,37 +423,34 @@ class AskTask(Message):
     """Wait until the task has another version than this one, for `MAX_TASK_WAIT` at most."""
 
 
-class AnswerTask(Message):
-    """Answer open questions of a task; answers to closed ones are ignored."""
-
-    type: Literal["answer_task"] = "answer_task"
-    id: int
-    task: str
-    owner: str
-    answers: dict[str, "TaskAnswer"]
-    """By the questions' keys."""
-
-
-class TaskAnswer(Message):
+class TaskAnswer(Message, frozen=True):
     """The answer to one question."""
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
-    content: dict[str, Any] = Field(default_factory=dict)
+    content: dict[str, Any] = field(default_factory=dict)
 
 
-class CancelTask(Message):
+class AnswerTask(Message, frozen=True, tag="answer_task"):
+    """Answer open questions of a task; answers to closed ones are ignored."""
+
+    id: int
+    task: str
+    owner: str
+    answers: dict[str, TaskAnswer]
+    """By the questions' keys."""
+
+
+class CancelTask(Message, frozen=True, tag="cancel_task"):
     """Stop a task; ignored if it has ended."""
 
-    type: Literal["cancel_task"] = "cancel_task"
     id: int
     task: str
     owner: str
 
 
-class FollowTask(Message):
+class FollowTask(Message, frozen=True, tag="follow_task"):
     """Wait for a task like for a call of this conversation."""
 
-    type: Literal["follow_task"] = "follow_task"
     id: int
     """Like a call's: the task's progress, questions and its one `Returned` carry it."""
     task: str
@@ -492,7 +459,7 @@ class FollowTask(Message):
     can_elicit: bool = False
 
 
-class TaskQuestion(Message):
+class TaskQuestion(Message, frozen=True):
     """An open question of a task."""
 
     message: str
@@ -500,31 +467,30 @@ class TaskQuestion(Message):
     """What can be entered: MCP's restricted JSON Schema of an object."""
 
 
-class TaskInfo(Message):
+class TaskInfo(Message, frozen=True):
     """The current state of a task."""
 
     id: str
     tool: str
     status: TaskStatus
-    message: str | None = None
-    """What it is doing, or how it ended, in a few words."""
     created: float
     """In seconds since the epoch, like all times here."""
     updated: float
-    ends: float | None = None
-    """When it will be forgotten; None while it runs."""
     version: int
     """Changes with each change of the task."""
-    questions: dict[str, TaskQuestion] = Field(default_factory=dict)
+    message: str | None = None
+    """What it is doing, or how it ended, in a few words."""
+    ends: float | None = None
+    """When it will be forgotten; None while it runs."""
+    questions: dict[str, TaskQuestion] = field(default_factory=dict)
     """The open questions; no key is used for two questions of a task."""
     lacks: str | None = None
     """It failed because its client has not declared this capability (MCP's name for it)."""
 
 
-class TaskState(Message):
+class TaskState(Message, frozen=True, tag="task_state"):
     """Announces that a call has become a task, or answers a request about a task."""
 
-    type: Literal["task_state"] = "task_state"
     id: int
     """The id of the call or request."""
     task: TaskInfo | None = None
@@ -543,51 +509,46 @@ AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
 # seconds since the epoch.
 
 
-class WatchNotebook(Message):
+class WatchNotebook(Message, frozen=True, tag="watch_notebook"):
     """Requests the notebook's state, now and after each change."""
 
-    type: Literal["watch_notebook"] = "watch_notebook"
 
-
-class SwitchTool(Message):
+class SwitchTool(Message, frozen=True, tag="switch_tool"):
     """Hides a tool from clients, or shows it again; its declaration does not change."""
 
-    type: Literal["switch_tool"] = "switch_tool"
     id: int
     tool: str
     on: bool
 
 
-class AnswerConsent(Message):
+class AnswerConsent(Message, frozen=True, tag="answer_consent"):
     """Answers an open question whether a call may run."""
 
-    type: Literal["answer_consent"] = "answer_consent"
     id: int
     number: int
     """The question's number."""
     decision: ConsentDecision
 
 
-class AskCall(Message):
+class AskCall(Message, frozen=True, tag="ask_call"):
     """Requests the details of a call."""
 
-    type: Literal["ask_call"] = "ask_call"
     id: int
     number: int
     """The call's number in the kernel's log."""
 
 
-class SeenClient(Message):
+class SeenClient(Message, frozen=True):
     """The connected clients of one program."""
 
     name: str
     """Name and version, as reported by the program."""
-    number: int = 1
     since: float
     """When the first of them was seen."""
+    number: int = 1
 
 
-class SeenTool(Message):
+class SeenTool(Message, frozen=True):
     """A tool, and the number of its calls."""
 
     name: str
@@ -607,7 +568,7 @@ class SeenTool(Message):
     """The id of the cell that declares it, if the frontend gave one."""
 
 
-class OpenCall(Message):
+class OpenCall(Message, frozen=True):
     """A call that waits or runs."""
 
     number: int
@@ -628,7 +589,7 @@ class OpenCall(Message):
     """The last progress message."""
 
 
-class OpenQuestion(Message):
+class OpenQuestion(Message, frozen=True):
     """A question whether a call may run."""
 
     number: int
@@ -644,7 +605,7 @@ class OpenQuestion(Message):
     """What "session" allows besides the call, in words."""
 
 
-class EndedCall(Message):
+class EndedCall(Message, frozen=True):
     """A call that was answered."""
 
     number: int
@@ -664,10 +625,9 @@ class EndedCall(Message):
     has_picture: bool = False
 
 
-class NotebookState(Message):
+class NotebookState(Message, frozen=True, tag="notebook_state"):
     """The state of a notebook; None for each part that has not changed."""
 
-    type: Literal["notebook_state"] = "notebook_state"
     name: str | None = None
     """The notebook's name."""
     kernel: str | None = None
@@ -688,10 +648,9 @@ class NotebookState(Message):
     """Calls that ended since the extension was loaded."""
 
 
-class CallDetails(Message):
+class CallDetails(Message, frozen=True, tag="call_details"):
     """The details of a call; its pictures are attached."""
 
-    type: Literal["call_details"] = "call_details"
     id: int
     is_known: bool = True
     """Whether the kernel still has the call."""
@@ -703,14 +662,13 @@ class CallDetails(Message):
     """The texts of its result, or its error."""
     is_kept: bool = True
     """Whether the result is still there: large and old ones are dropped."""
-    pictures: list[str] = Field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
     """The MIME types of the attached pictures."""
 
 
-class PanelAnswer(Message):
+class PanelAnswer(Message, frozen=True, tag="panel_answer"):
     """The outcome of a `SwitchTool` or `AnswerConsent`."""
 
-    type: Literal["panel_answer"] = "panel_answer"
     id: int
     message: str
     """A sentence for the person."""

@@ -11,6 +11,7 @@ import anyio
 from bridges import INITIALIZE, LIMIT, TOKEN, ask
 from kernel_stand_ins import Peer, peer, welcome
 from live import TIMEOUT
+from msgspec import structs
 
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
@@ -112,7 +113,7 @@ async def served(home, *, minutes=60.0, schema=None, authenticators=OWNERS, metr
     tool = messages.ToolInfo(name="top", input_schema=schema or {"type": "object"})
     can = {"tools": [tool], "resources": True, "attached_arguments": True}
     async with (
-        peer(home, welcome().model_copy(update=can)) as kernel,
+        peer(home, structs.replace(welcome(), **can)) as kernel,
         Links(catalog, on_change=int) as links,
     ):
         await links.connect(kernel.record)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import anyio
 from frame_streams import read_message
+from msgspec import structs
 
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, read_start_time
@@ -109,4 +110,4 @@ async def peer(home, answer, *, name="sales", silent=False):
 
 
 def keeping(*names):
-    return welcome(*names).model_copy(update={"resources": True})
+    return structs.replace(welcome(*names), resources=True)

@@ -26,7 +26,7 @@ from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
 from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
-from mcp_notebook.settings.private_files import write_private
+from mcp_notebook.settings.private_files import write_private, write_private_json
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -231,7 +231,7 @@ def test_a_bridge_that_ends_leaves_the_record_of_another_alone(home):
     with _background(home) as running:
         pid = os.getpid()
         other = BridgeRecord(pid=pid, started=read_start_time(pid), version="9", url=running.url)
-        write_private(bridge_file, other.model_dump_json())
+        write_private_json(bridge_file, other)
         assert running.end()[0] == 0
     assert read_bridge(bridge_file) == other
 
@@ -246,7 +246,7 @@ def test_bad_files_among_the_records_end_no_bridge_and_are_named_once(with_noteb
     try:
         (record,) = folder.glob("*.json")
         bad[0].write_text(record.read_text().replace('"pid": ', '"pid": -'))
-        running.wait_said("bad-0.json', not a valid record: `pid` should be greater than 0.")
+        running.wait_said("bad-0.json', not a valid record: expected `int` >= 1 at")
         os.mkfifo(bad[1])
         running.wait_said("bad-1.json', not a valid record: it is not a regular file")
         bad[2].symlink_to("nowhere")

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from live import Link, kernel_env, live_kernel, record_of
+from msgspec import structs
 
 from mcp_notebook._version import __version__
 from mcp_notebook.cli import call as shell
@@ -193,8 +194,8 @@ async def test_without_a_live_notebook_the_list_is_empty_and_says_what_to_do(hom
 
 async def test_a_kernel_that_cannot_be_linked_hides_no_other(settings, capsys):
     (live,) = list_live_records(settings.records_folder)
-    stuck: Record = live.model_copy(
-        update={"id": make_id(), "name": "stuck", "socket": str(settings.home / "none.sock")}
+    stuck: Record = structs.replace(
+        live, id=make_id(), name="stuck", socket=str(settings.home / "none.sock")
     )
     path = write_record(settings.records_folder, stuck)
     try:

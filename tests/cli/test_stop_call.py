@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 from live import Link, live_kernel, record_of, text_of
+from msgspec import structs
 
 from mcp_notebook.cli import main
 from mcp_notebook.cli.call import REASON, stop_call
@@ -57,9 +58,7 @@ async def number(sales, settings, capsys):
 def another_record(settings, **changes):
     """Let the kernel have a second record, as if it were two."""
     (record,) = list_live_records(settings.records_folder)
-    path = write_record(
-        settings.records_folder, record.model_copy(update={"id": make_id(), **changes})
-    )
+    path = write_record(settings.records_folder, structs.replace(record, id=make_id(), **changes))
     try:
         yield path
     finally:

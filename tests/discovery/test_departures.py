@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mcp_notebook.discovery import departures
 from mcp_notebook.discovery.departures import KEEP, Departure, list_departures, write_departure
@@ -50,7 +51,7 @@ def test_what_is_no_departure_is_ignored(tmp_path, make):
     assert [departure.name for departure in list_departures(tmp_path)] == ["sales"]
 
 
-FIELDS = make_departure().model_dump()
+FIELDS = structs.asdict(make_departure())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

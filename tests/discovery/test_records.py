@@ -13,6 +13,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.discovery import records as discovery
@@ -20,7 +21,7 @@ from mcp_notebook.discovery.departures import list_departures
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import BridgeRecord, IgnoredFiles, Record
 from mcp_notebook.errors import LinkError
-from mcp_notebook.settings.private_files import MAX_SIZE, write_private
+from mcp_notebook.settings.private_files import MAX_SIZE, write_private, write_private_json
 
 
 def make_record(**changed):
@@ -187,7 +188,7 @@ def test_records_of_other_machines_are_neither_used_nor_pruned(tmp_path, dead):
 
 # -- whatever else is in the folder ----------------------------------------------------------------
 
-FIELDS = make_record(id="bad", notebook="/sales.ipynb", socket="/nowhere/bad.sock").model_dump()
+FIELDS = structs.asdict(make_record(id="bad", notebook="/sales.ipynb", socket="/nowhere/bad.sock"))
 
 
 def write_fields(**changed):
@@ -245,13 +246,13 @@ def test_whatever_is_no_record_is_left_alone_and_named_once_in_the_log(home, goo
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("empty", "it is not valid JSON (EOF while parsing a value at line 1 column 0)."),
-        ("no members", "`pid` is missing."),
-        ("a list", "it should be an object."),
+        ("empty", "it is not valid JSON (Input data was truncated)."),
+        ("no members", "object missing required field `pid`."),
+        ("a list", "expected `object`, got `array`."),
         ("huge", "it is larger than 65,536 bytes."),
-        ("no pid", "`pid` should be greater than 0."),
-        ("a NUL in the socket", "`socket` contains a NUL character."),
-        ("no socket", "`socket` is empty."),
+        ("no pid", "expected `int` >= 1 at `$.pid`."),
+        ("a NUL in the socket", r"expected `str` matching regex '^[^\\x00]*$' at `$.socket`."),
+        ("no socket", "expected `str` of length >= 1 at `$.socket`."),
         ("another record's id", "its `id` is 'other', which does not match the file name."),
         ("a folder", "it is not a regular file."),
         ("a link to nowhere", "it is a symbolic link."),
@@ -367,9 +368,9 @@ def test_the_bridges_record_is_read_only_while_it_lives(tmp_path, dead):
     alive = BridgeRecord(
         pid=pid, started=discovery.read_start_time(pid), version="1", url="http://127.0.0.1:1/mcp"
     )
-    write_private(path, alive.model_dump_json())
+    write_private_json(path, alive)
     assert discovery.read_bridge(path) == alive
-    write_private(path, alive.model_copy(update=dead).model_dump_json())
+    write_private_json(path, structs.replace(alive, **dead))
     assert discovery.read_bridge(path) is None
 
 

@@ -14,6 +14,7 @@ from bridges import NEEDS_TWO_USERS, TOKEN, hold_port_of_another_user, http_brid
 from kernel_stand_ins import peer, welcome
 from live import live_kernel, record_of
 from mcp.client.stdio import stdio_client
+from msgspec import structs
 from typer.testing import CliRunner
 
 import mcp_notebook
@@ -158,7 +159,7 @@ def test_open_notebooks_in_another_home_folder_are_found(user, open_home):
 def test_a_kernel_that_does_not_answer_is_named(user, open_home):
     install("cursor")
     record = record_of(open_home)
-    other = record.model_copy(update={"socket": f"{record.socket}.gone"})
+    other = structs.replace(record, socket=f"{record.socket}.gone")
     write_record(user / ".mcp-notebook" / "kernels", other)
     assert "✗ The notebook rain cannot be reached: The kernel of 'rain' cannot" in check("cursor")
 

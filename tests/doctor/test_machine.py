@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 from limits_files import set_limits
 from live import live_kernel
+from msgspec import structs
 
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import BridgeRecord, read_start_time
 from mcp_notebook.doctor.machine import examine_machine
-from mcp_notebook.settings.private_files import write_private
+from mcp_notebook.settings.private_files import write_private_json
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -83,11 +84,11 @@ async def test_a_background_bridge_that_does_not_answer_or_is_older_is_named(set
         version=__version__,
         url="http://127.0.0.1:9/mcp",
     )
-    write_private(settings.bridge_file, record.model_dump_json())
+    write_private_json(settings.bridge_file, record)
     finding = await find(settings, "does not answer at http://127.0.0.1:9/mcp")
     assert "%mcp serve" in finding.next_step
-    older = record.model_copy(update={"version": "0.0.1"})
-    write_private(settings.bridge_file, older.model_dump_json())
+    older = structs.replace(record, version="0.0.1")
+    write_private_json(settings.bridge_file, older)
     assert (await find(settings, "is mcp-notebook 0.0.1")).state == "wrong"
 
 

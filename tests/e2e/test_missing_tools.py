@@ -26,6 +26,7 @@ from clients import (
 )
 from kernel_records import make_record
 from live import TIMEOUT, Link, kernel_env, record_of
+from msgspec import structs
 
 from mcp_notebook.bridge.absent_notebooks import has_kernel
 from mcp_notebook.bridge.headless.notebook import run_notebook
@@ -163,7 +164,7 @@ async def test_a_kernel_of_another_version(sales, listed):
     (record,) = read_records(sales.home / ".mcp-notebook" / "kernels")
     write_record(
         sales.home / ".mcp-notebook" / "kernels",
-        record.model_copy(update={"protocol": messages.PROTOCOL_VERSION + 1}),
+        structs.replace(record, protocol=messages.PROTOCOL_VERSION + 1),
     )
     _, below = await listed()
     assert "sales (not listed): " in below
@@ -187,8 +188,8 @@ async def test_a_kernel_that_does_not_answer(sales, listed, monkeypatch):
 
 def test_which_kernels_live_is_known_of_those_here_and_by_their_records_of_others(settings):
     alive, dead, elsewhere = (make_record() for _ in range(3))
-    dead = dead.model_copy(update={"started": 1.0})
-    elsewhere = elsewhere.model_copy(update={"started": 1.0, "host": "cluster"})
+    dead = structs.replace(dead, started=1.0)
+    elsewhere = structs.replace(elsewhere, started=1.0, host="cluster")
     for record in (alive, dead, elsewhere):
         write_record(settings.records_folder, record)
     assert has_kernel(settings, alive.id)
@@ -199,9 +200,7 @@ def test_which_kernels_live_is_known_of_those_here_and_by_their_records_of_other
 
 async def test_a_kernel_on_another_machine(sales, listed):
     record = record_of(sales)
-    write_record(
-        sales.home / ".mcp-notebook" / "kernels", record.model_copy(update={"host": "cluster"})
-    )
+    write_record(sales.home / ".mcp-notebook" / "kernels", structs.replace(record, host="cluster"))
     _, below = await listed()
     assert "sales (not listed): Its kernel runs on another machine, 'cluster'" in below
     assert "Run mcp-notebook on 'cluster'." in below

@@ -5,6 +5,7 @@ import logging
 import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
+from msgspec import structs
 from traitlets import HasTraits
 
 from mcp_notebook.discovery.records import write_record
@@ -12,8 +13,8 @@ from mcp_notebook.jupyter.notebook_links import NotebookLinks
 from mcp_notebook.wire import frames, messages
 
 pytestmark = pytest.mark.anyio
-PANEL = welcome().model_copy(update={"panel": True})
-UNKNOWN = messages.NotebookState.model_construct(tools=[{"name": "a", "effect": "of a later one"}])
+PANEL = structs.replace(welcome(), panel=True)
+UNKNOWN = messages.NotebookState(tools=[{"name": "a", "effect": "of a later one"}])
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(home
     good_answer = say(PANEL, messages.NotebookState(name="good"))
     async with peer(home, good_answer) as good, peer(home, answer) as bad:
         for kernel_id, each in (("g", good), ("b", bad)):
-            write_record(folder, each.record.model_copy(update={"jupyter_id": kernel_id}))
+            write_record(folder, structs.replace(each.record, jupyter_id=kernel_id))
         links = NotebookLinks(Kernels("g", "b"), folder, None, logging.getLogger())
         with anyio.fail_after(8):  # it would wait for `ANSWER_LIMIT` otherwise
             async with links.opened():

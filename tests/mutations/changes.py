@@ -505,8 +505,8 @@ CHANGES = (
     ),
     Change(
         "wire/content_blocks.py",
-        "        if not 0 <= data < len(attachments):\n",
-        "        if not data < len(attachments):\n",
+        "    if not 0 <= index < len(attachments):\n",
+        "    if not index < len(attachments):\n",
         "wire/test_content_blocks.py",
     ),
     # -- discovery ---------------------------------------------------------------------------------

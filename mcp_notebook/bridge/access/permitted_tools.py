@@ -6,6 +6,8 @@ Runs on the bridge's event loop; no I/O.
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
@@ -128,8 +130,8 @@ def _hide_related(entry: CatalogEntry, names: frozenset[str]) -> CatalogEntry:
     if visible:
         description = "\n\n".join(filter(None, (description, _write_related(visible))))
         meta[meta_keys.RELATED] = visible
-    changes = {"description": description, "meta": meta or None}
-    return replace(entry, tool=entry.tool.model_copy(update=changes))
+    tool = structs.replace(entry.tool, description=description, meta=meta or None)
+    return replace(entry, tool=tool)
 
 
 def _write_related(names: list[str]) -> str:

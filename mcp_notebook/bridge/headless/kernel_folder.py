@@ -78,5 +78,5 @@ def _is_left_over(folder: Path) -> bool:
     if not stat.S_ISDIR(status.st_mode) or not is_own(status):
         return False
     owner = json.loads(read_private(folder / _OWNER))
-    process = Process.model_validate(owner)
+    process = Process(pid=owner["pid"], started=owner["started"])
     return bool(owner["host"] == socket.gethostname()) and not is_alive(process)

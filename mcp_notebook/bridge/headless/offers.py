@@ -14,13 +14,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct, json
 from nbformat import NotebookNode
-from pydantic import BaseModel
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.settings.private_files import read_private, write_private
+from mcp_notebook.settings.private_files import read_private_json, write_private
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ MAX_OFFER_BYTES = 2**20
 """Larger offers are not stored: the list then waits for the kernel."""
 
 
-class Offer(BaseModel):
+class Offer(Struct, frozen=True):
     """The tools of a notebook after its cells had run."""
 
     code: str
@@ -54,12 +54,13 @@ def keep_offer(
         tools: Its tools, in order.
     """
     offer = Offer(code=_hash_code(document), notebook=name, tools=list(tools))
-    text, place = offer.model_dump_json(), _find_place(home, path)
+    place = _find_place(home, path)
     try:
-        if len(text.encode()) > MAX_OFFER_BYTES:
+        content = json.encode(offer)
+        if len(content) > MAX_OFFER_BYTES:
             place.unlink(missing_ok=True)
             return
-        write_private(place, text)
+        write_private(place, content.decode())
         offers = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime)
         for old in offers[:-MAX_OFFERS]:
             old.unlink(missing_ok=True)
@@ -74,7 +75,7 @@ def find_offer(home: Path, path: Path) -> Offer | None:
     try:
         if not place.exists() or not path.is_file():  # a pipe can be read once only
             return None
-        offer = Offer.model_validate_json(read_private(place, MAX_OFFER_BYTES))
+        offer = read_private_json(place, Offer, MAX_OFFER_BYTES)
         _, document = read_notebook(path)
     except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)

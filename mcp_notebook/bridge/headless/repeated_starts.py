@@ -14,9 +14,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from msgspec import Struct
 
-from mcp_notebook.settings.private_files import lock_private, read_private, write_private
+from mcp_notebook.settings.private_files import (
+    lock_private,
+    read_private_json,
+    write_private_json,
+)
 from mcp_notebook.text.terminal import print_note
 
 logger = logging.getLogger(__name__)
@@ -28,15 +32,15 @@ MANY = 3
 _MAX_STARTS = 1_000
 
 
-class _Start(BaseModel):
+class _Start(Struct, frozen=True):
     program: int
     """PID of the program that started the command."""
     notebooks: list[str]
     at: float
 
 
-class _Starts(BaseModel):
-    starts: list[_Start] = []
+class _Starts(Struct, frozen=True):
+    starts: list[_Start]
 
 
 def warn_of_repeated_starts(home: Path, notebooks: Sequence[Path]) -> None:
@@ -69,7 +73,7 @@ def _note_start(path: Path, start: _Start) -> int:
     with lock_private(path.with_suffix(".lock")):
         starts = [item for item in _read(path) if 0 <= start.at - item.at < WINDOW]
         starts = [*starts, start][-_MAX_STARTS:]
-        write_private(path, _Starts(starts=starts).model_dump_json())
+        write_private_json(path, _Starts(starts))
     return sum(
         (item.program, item.notebooks) == (start.program, start.notebooks) for item in starts
     )
@@ -77,6 +81,6 @@ def _note_start(path: Path, start: _Start) -> int:
 
 def _read(path: Path) -> list[_Start]:
     try:
-        return _Starts.model_validate_json(read_private(path)).starts
-    except (FileNotFoundError, ValidationError):
+        return read_private_json(path, _Starts).starts
+    except (FileNotFoundError, ValueError):
         return []

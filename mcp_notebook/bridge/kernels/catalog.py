@@ -38,6 +38,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from unicodedata import combining, normalize
 
+from msgspec import structs
+
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
 from mcp_notebook.discovery.departures import is_recent
@@ -423,13 +425,14 @@ def _name_related_tools(entry: CatalogEntry, present: Mapping[str, CatalogEntry]
     names = [other.name for other in candidates if other is not None]
     meta = {key: value for key, value in meta.items() if key != meta_keys.RELATED}
     if not names:
-        return replace(entry, tool=entry.tool.model_copy(update={"meta": meta or None}))
+        return replace(entry, tool=structs.replace(entry.tool, meta=meta or None))
     sections = [entry.tool.description, f"See also: {', '.join(names)}."]
-    changes = {
-        "description": "\n\n".join(section for section in sections if section),
-        "meta": {**meta, meta_keys.RELATED: names},
-    }
-    return replace(entry, tool=entry.tool.model_copy(update=changes))
+    tool = structs.replace(
+        entry.tool,
+        description="\n\n".join(section for section in sections if section),
+        meta={**meta, meta_keys.RELATED: names},
+    )
+    return replace(entry, tool=tool)
 
 
 def _read_priority(tool: messages.ToolInfo) -> float:

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 
 import anyio
 import anyio.abc
+from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
@@ -251,8 +252,7 @@ class Links:
         """Serve a renamed notebook under its new name."""
         if link.record.name == record.name:
             return
-        changes = {"name": record.name, "notebook": record.notebook}
-        link.record = link.record.model_copy(update=changes)
+        link.record = structs.replace(link.record, name=record.name, notebook=record.notebook)
         if self._catalog.rename_kernel(record.id, record.name):
             self._on_change()
 

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec import structs
+
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.discovery.records import Record
@@ -315,4 +317,4 @@ def _explain_absence(entry: CatalogEntry) -> KernelGone:
 
 
 def _is_same(tool: messages.ToolInfo, other: messages.ToolInfo) -> bool:
-    return tool == other.model_copy(update={"revision": tool.revision})
+    return tool == structs.replace(other, revision=tool.revision)

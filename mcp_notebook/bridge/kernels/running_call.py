@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from mcp_notebook.content import Result
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import content_blocks, messages
@@ -139,7 +141,7 @@ class RunningCall:
         )
         self._logs_left_out = 0
         # Copies a kept message, whose level the client wants.
-        return self._logs[0].model_copy(update={"logger": "mcp_notebook", "text": text})
+        return structs.replace(self._logs[0], logger="mcp_notebook", text=text)
 
     def answer(self, answer: messages.Answer) -> None:
         """Answer an open question."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, get_args
 
+from msgspec import structs
+
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
@@ -326,7 +328,7 @@ class Conversation:
             text = f"The tool was not called, because its arguments cannot be read. {error}"
             self._send_result(message.id, Result([Text(text)], is_error=True))
         else:
-            self._take(message.model_copy(update={"arguments": arguments}))
+            self._take(structs.replace(message, arguments=arguments))
 
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
         """Answer a message that failed, if the bridge waits for an answer."""

@@ -8,7 +8,9 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import structs
 
 from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import Record, forget_record, read_start_time, write_record
@@ -40,7 +42,7 @@ class PublishedRecord:
     ) -> None:
         self._id = record_id
         self._folder = settings.records_folder
-        self._owner = "bridge" if is_headless else "user"
+        self._owner: Literal["user", "bridge"] = "bridge" if is_headless else "user"
         self._describe_notebook = describe_notebook
         self._record: Record | None = None
 
@@ -57,21 +59,19 @@ class PublishedRecord:
         pid = os.getpid()
         started = read_start_time(pid)
         assert started is not None
-        self._record = Record.model_validate(
-            {
-                "id": self._id,
-                "pid": pid,
-                "started": started,
-                "host": socket.gethostname(),
-                "version": __version__,
-                "protocol": messages.PROTOCOL_VERSION,
-                **self._describe_notebook(),
-                "jupyter_id": _read_jupyter_id(kernel),
-                "owner": self._owner,
-                "socket": address.socket,
-                "port": address.port,
-                "token": address.token,
-            }
+        self._record = Record(
+            id=self._id,
+            pid=pid,
+            started=started,
+            host=socket.gethostname(),
+            version=__version__,
+            protocol=messages.PROTOCOL_VERSION,
+            **self._describe_notebook(),
+            jupyter_id=_read_jupyter_id(kernel),
+            owner=self._owner,
+            socket=address.socket,
+            port=address.port,
+            token=address.token,
         )
         try:
             write_record(self._folder, self._record)
@@ -87,7 +87,7 @@ class PublishedRecord:
         """Publish the notebook's current name; does nothing without a record."""
         if self._record is not None:
             try:
-                self._record = self._record.model_copy(update=dict(self._describe_notebook()))
+                self._record = structs.replace(self._record, **self._describe_notebook())
                 write_record(self._folder, self._record)
             except OSError:
                 logger.exception("the notebook's new name could not be published")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import structs
+
 from mcp_notebook.content import Result
 from mcp_notebook.errors import LinkError, NoSuchQuestion
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
@@ -173,7 +175,7 @@ class Watchers:
         if not self._watchers:
             return
         state = self._view.read(self._read_progress())
-        parts = {name: getattr(state, name) for name in type(state).model_fields if name != "type"}
+        parts = structs.asdict(state)
         for send, watcher in tuple(self._watchers.items()):
             if watcher.is_behind():  # it gets the whole difference once it has caught up
                 asyncio.get_running_loop().call_later(CATCH_UP, self.note_change)
@@ -181,7 +183,7 @@ class Watchers:
             changed = {name: part for name, part in parts.items() if part != watcher.told.get(name)}
             if changed:
                 try:
-                    send(messages.NotebookState.model_construct(**changed), ())
+                    send(messages.NotebookState(**changed), ())
                 except LinkError as error:  # the other watchers still get it
                     logger.warning("the state could not be sent to a side panel: %s", error)
                 else:

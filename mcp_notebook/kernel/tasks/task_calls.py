@@ -12,6 +12,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import FrameError
 from mcp_notebook.kernel.calls.call import Call
@@ -134,7 +136,7 @@ class _TaskFollower:
         for number in self._numbers - questions.keys():
             self._send(messages.Withdraw(id=self.call_id, question=number))
         for number in questions.keys() - self._numbers:
-            self._send(questions[number].model_copy(update={"id": self.call_id}))
+            self._send(structs.replace(questions[number], id=self.call_id))
         self._numbers = set(questions)
 
 
@@ -289,7 +291,7 @@ class TaskCalls:
         if open_call.last_progress is not None:
             task.take_progress(open_call.last_progress)
         for question in open_call.open_questions:  # the task's clients answer them from now on
-            self.take(question.model_copy(update={"id": call_id}))
+            self.take(structs.replace(question, id=call_id))
         return task
 
     def _share(self, call_id: int, owner: str) -> Task | None:

@@ -15,6 +15,8 @@ from hashlib import sha256
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msgspec import structs
+
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
@@ -170,7 +172,7 @@ def make_tool(
     )
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
-    info = info.model_copy(update={"place": _find_place(function, options)})
+    info = structs.replace(info, place=_find_place(function, options))
     return DeclaredTool(
         info=add_result_size(info, options.max_result_chars or 0),
         function=function,

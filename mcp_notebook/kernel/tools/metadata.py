@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import structs
 from pydantic_core import from_json, to_jsonable_python
 
 from mcp_notebook import meta_keys
@@ -109,7 +110,7 @@ def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
         return info
     size = min(chars, MAX_RESULT_CHARS)
     meta = {**(info.meta or {}), meta_keys.MAX_RESULT_SIZE: size}
-    return info.model_copy(update={"meta": meta})
+    return structs.replace(info, meta=meta)
 
 
 def _check_text(text: Any, option: str, name: str) -> str:

@@ -1,6 +1,7 @@
 """What callers with different permissions see of one catalogue."""
 
 import pytest
+from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access import permitted_tools
@@ -147,10 +148,10 @@ def test_a_tool_that_could_not_be_called_when_it_was_there_was_never_there(catal
 
 def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
     tools, who = PermittedTools(catalog), caller(tools=("say",))
-    described = info("say").model_copy(update={"description": "Say it."})
+    described = structs.replace(info("say"), description="Say it.")
     catalog.set_kernel("1", notebook="sales", tools=[described])
     tools.list_entries(who)
-    catalog.set_kernel("1", notebook="sales", tools=[described.model_copy(update={"name": "tell"})])
+    catalog.set_kernel("1", notebook="sales", tools=[structs.replace(described, name="tell")])
     with pytest.raises(ToolGone, match="tell"):
         tools.find(OWNER, "say")
     with pytest.raises(ToolGone) as error:
@@ -175,8 +176,8 @@ def test_the_list_is_the_same_object_while_only_hidden_tools_change(catalog):
 
 
 def _related(*names):
-    tool = info("say").model_copy(update={"description": "Say it."})
-    return tool.model_copy(update={"meta": {meta_keys.RELATED: list(names)}})
+    tool = structs.replace(info("say"), description="Say it.")
+    return structs.replace(tool, meta={meta_keys.RELATED: list(names)})
 
 
 @pytest.mark.parametrize(

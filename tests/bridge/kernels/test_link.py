@@ -7,6 +7,7 @@ import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
+from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
@@ -108,7 +109,7 @@ async def test_tools_that_cannot_be_taken_are_one_sentence_and_end_nothing(home)
 
 async def test_large_arguments_are_attached_unless_the_kernel_is_too_old_for_that(home):
     catalog = Catalog()
-    new = welcome("top").model_copy(update={"attached_arguments": True})
+    new = structs.replace(welcome("top"), attached_arguments=True)
     async with (
         peer(home, new) as kernel,
         peer(home, welcome("old")) as old,
@@ -126,7 +127,7 @@ async def test_large_arguments_are_attached_unless_the_kernel_is_too_old_for_tha
 
 async def test_a_request_is_sent_as_it_came_to_kernels_that_find_the_arguments_in_it(home):
     catalog = Catalog()
-    new = welcome("top").model_copy(update={"finds_arguments": True})
+    new = structs.replace(welcome("top"), finds_arguments=True)
     request = b'{"params":{"arguments":{"a":1}}}'
     async with (
         peer(home, new) as kernel,
@@ -178,7 +179,7 @@ async def test_what_is_asked_at_the_moment_of_a_kernels_death_ends_like_what_was
     home, anyio_backend
 ):
     """uvloop's transports raise an error once they are closed, before anybody hears of it."""
-    answer = welcome("top").model_copy(update={"tasks": True, "resources": True})
+    answer = structs.replace(welcome("top"), tasks=True, resources=True)
     ends = []
 
     async def expect_end(wait):

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
 from live import TIMEOUT, record_of, text_of
+from msgspec import structs
 from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.kernels import links as links_module
@@ -100,7 +101,7 @@ async def test_the_end_of_an_old_link_leaves_the_new_one_of_its_kernel_alone(hom
     ):
         await links.connect(old.record)
         (old_link,) = links.open_links
-        await links.connect(new.record.model_copy(update={"id": old.record.id}))
+        await links.connect(structs.replace(new.record, id=old.record.id))
         old.writer.close()
         with anyio.fail_after(TIMEOUT):
             await old_link.end.wait()
@@ -144,7 +145,7 @@ async def test_a_notebook_that_is_renamed_is_served_under_its_new_name(home):
         tasks.start_soon(links.follow, receive)
         await send.send((other.record, untitled.record))
         await catalog.wait_for("other_top", "Untitled_top")
-        renamed = untitled.record.model_copy(update={"name": "sales", "notebook": "/sales.ipynb"})
+        renamed = structs.replace(untitled.record, name="sales", notebook="/sales.ipynb")
         await send.send((other.record, renamed))
         await catalog.wait_for("other_top", "sales_top")
         untitled.say(messages.Tools(tools=welcome("top", "new").tools))
@@ -395,7 +396,7 @@ async def test_what_is_no_kernels_uri_is_unknown(uri, reason):
 
 
 async def test_a_kernel_is_told_when_the_names_change_and_only_then(home):
-    answer = welcome("rain").model_copy(update={"clients": True})
+    answer = structs.replace(welcome("rain"), clients=True)
     catalog = Catalog()
     async with (
         peer(home, answer) as sales,

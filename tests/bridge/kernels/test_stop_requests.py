@@ -5,6 +5,7 @@ import os
 import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
+from msgspec import structs
 
 from mcp_notebook.bridge.kernels import stop_requests
 from mcp_notebook.bridge.kernels.stop_requests import list_calls, stop_call
@@ -15,12 +16,12 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets"),
 ]
-NEW = welcome().model_copy(update={"stops_calls": True})
+NEW = structs.replace(welcome(), stops_calls=True)
 
 
 async def test_the_calls_are_those_of_the_welcome(home):
     call = messages.CallInfo(number=3, tool="top", doing="running for 1 s")
-    async with peer(home, NEW.model_copy(update={"calls": [call]})) as kernel:
+    async with peer(home, structs.replace(NEW, calls=[call])) as kernel:
         assert await list_calls(kernel.record) == [call]
         await kernel.left.wait()
 

@@ -9,6 +9,7 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
 from mcp import Client
 from mcp_types import Implementation
+from msgspec import structs
 from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
@@ -149,7 +150,7 @@ async def test_a_caller_that_makes_up_programs_is_remembered_with_few_of_them(to
 
 async def test_kernels_hear_which_clients_there_are_those_to_come_and_the_present_ones(home):
     clients = [messages.ClientCount(name="editor", version="1", number=2)]
-    knows = welcome().model_copy(update={"clients": True})
+    knows = structs.replace(welcome(), clients=True)
     catalog = WatchedCatalog()
     async with (
         peer(home, knows) as first,

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from live import SOON, Link, text_of
+from msgspec import structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.link import call_notices, conversation
@@ -98,7 +99,7 @@ def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
     with Link(record) as link:
         link.start("never")
         assert text_of(link.call("echo")) == "echo {}"  # so that the other one has begun, too
-        echo.tools = [*echo.tools, echo.tools[0].model_copy(update={"name": "new"})]
+        echo.tools = [*echo.tools, structs.replace(echo.tools[0], name="new")]
         endpoint.announce_tools()
         echo.reply(Result([Text("declared")]))
         tools, result = link.receive(), link.receive()

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from live import Link, text_of
+from msgspec import structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.kernel.tools.context import Update
@@ -29,7 +30,7 @@ def other(listening):
 def start(link, *, at_once=True):
     """Start a call that ends when the test says so, and return the task that it becomes."""
     call = messages.Call(id=1, tool="never", arguments={}, progress=at_once)
-    link.send(call.model_copy(update={"keep": KEEP}) if at_once else call)
+    link.send(structs.replace(call, keep=KEEP) if at_once else call)
     if not at_once:
         link.send(messages.KeepCall(id=1, keep=KEEP))
     state = link.receive()
@@ -257,7 +258,7 @@ def test_a_result_and_the_word_that_its_call_is_given_up_cross_on_the_link(link,
         link.send(GIVE_UP[way](id=call.id))
         thread.join()
         tool_runs(echo, link)
-        other.send(call.model_copy(update={"id": call.id + 1}))
+        other.send(structs.replace(call, id=call.id + 1))
         assert tool_runs(echo, other) is None
     assert not echo.cancelled.is_set()
 
@@ -337,14 +338,14 @@ def test_whoever_has_a_task_s_id_waits_for_it_as_for_a_call_of_its_own(link, oth
     other.send(messages.KeepCall(id=5, keep=KEEP))  # that takes too long
     assert other.receive().task.message == "step (1 of 4)"
     assert other.receive().is_error
-    other.send(follow.model_copy(update={"id": 6}))
+    other.send(structs.replace(follow, id=6))
     assert other.receive().id == 6
     echo.reply(Result([Text("done")]))
     assert text_of(other.receive()) == "done"
-    other.send(follow.model_copy(update={"id": 7}))
+    other.send(structs.replace(follow, id=7))
     assert text_of(other.receive()) == "done"
     for stranger in ({"task": "never-1-2"}, {"owner": "bob"}):
-        other.send(follow.model_copy(update=stranger))
+        other.send(structs.replace(follow, **stranger))
         assert text_of(other.receive()).startswith("The call has ended, and its result was forg")
 
 
@@ -398,7 +399,7 @@ def test_who_has_the_result_by_the_news_of_a_task_and_calls_again_wants_a_new_on
 def test_a_call_that_is_to_go_on_only_after_a_while_does_not_before(listening, other, echo, way):
     keep = messages.Keep(owner="ann", how="give_up", after=3600)
     with Link(listening[1]) as link:
-        link.send(kept_call().model_copy(update={"keep": keep}))
+        link.send(structs.replace(kept_call(), keep=keep))
         assert tool_runs(echo, link)
         if way == "cancel":
             link.send(messages.Cancel(id=1))
@@ -423,7 +424,7 @@ def test_who_joins_a_call_is_asked_what_it_asks(listening, other, echo):
 @pytest.mark.parametrize("after", [0, 3600])
 def test_a_call_whose_client_has_hung_up_goes_on_as_a_task_or_as_before(link, other, echo, after):
     keep = messages.Keep(owner="ann", how="give_up", after=after)
-    link.send(kept_call().model_copy(update={"keep": keep}))
+    link.send(structs.replace(kept_call(), keep=keep))
     reply = tool_runs(echo, link)
     link.send(messages.LeaveCall(id=1))
     tool_runs(echo, link)

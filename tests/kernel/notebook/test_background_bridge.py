@@ -11,11 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 from live import kernel_env, live_kernel, wait_for_ends
+from msgspec import structs
 
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.errors import BridgeError
 from mcp_notebook.kernel.notebook import background_bridge
-from mcp_notebook.settings.private_files import write_private
+from mcp_notebook.settings.private_files import write_private, write_private_json
 from mcp_notebook.settings.settings import Settings
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
@@ -216,8 +217,8 @@ def test_a_python_that_cannot_be_run_is_named(settings, monkeypatch):
 
 def _older(settings, record):
     """Make a bridge's record say that an older version wrote it."""
-    older = record.model_copy(update={"version": "0.0.1"})
-    write_private(settings.bridge_file, older.model_dump_json())
+    older = structs.replace(record, version="0.0.1")
+    write_private_json(settings.bridge_file, older)
 
 
 @pytest.mark.slow
@@ -231,12 +232,12 @@ def test_a_bridge_of_an_older_version_is_replaced_and_that_is_said(settings, cap
 
 
 def test_a_bridge_of_a_newer_version_is_left_alone(running):
-    newer = running.record.model_copy(update={"version": "999.0"})
-    write_private(running.settings.bridge_file, newer.model_dump_json())
+    newer = structs.replace(running.record, version="999.0")
+    write_private_json(running.settings.bridge_file, newer)
     try:
         assert background_bridge.start_bridge(running.settings).pid == running.record.pid
     finally:
-        write_private(running.settings.bridge_file, running.record.model_dump_json())
+        write_private_json(running.settings.bridge_file, running.record)
 
 
 def test_a_process_that_only_has_the_number_of_a_dead_bridge_is_not_touched(settings):
@@ -244,7 +245,7 @@ def test_a_process_that_only_has_the_number_of_a_dead_bridge_is_not_touched(sett
         stale = BridgeRecord(
             pid=other.pid, started=1.0, version="0.1.0", url="http://127.0.0.1/mcp"
         )
-        write_private(settings.bridge_file, stale.model_dump_json())
+        write_private_json(settings.bridge_file, stale)
         assert background_bridge.stop_bridge(settings) is False
         assert other.poll() is None
 
@@ -259,7 +260,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         deaf.stdout.readline()
         started = read_start_time(deaf.pid)
         record = BridgeRecord(pid=deaf.pid, started=started, version="0.1.0", url="http://x/mcp")
-        write_private(settings.bridge_file, record.model_dump_json())
+        write_private_json(settings.bridge_file, record)
         assert background_bridge.stop_bridge(settings) is True
         assert deaf.wait(60) == -9
 

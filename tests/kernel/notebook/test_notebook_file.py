@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from live import live_kernel, record_of, tools_of
+from msgspec import structs
 
 from mcp_notebook.discovery.departures import Departure
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
@@ -84,7 +85,7 @@ def test_the_record_names_a_renamed_notebook_anew_before_the_next_cell_runs(home
         with kernel.busy():
             after = record_of(kernel)
         assert (after.name, after.notebook) == ("sales", str(home / "sales.ipynb"))
-        assert after == before.model_copy(update={"name": after.name, "notebook": after.notebook})
+        assert after == structs.replace(before, name=after.name, notebook=after.notebook)
         kernel.ok("%reload_ext mcp_notebook")
         assert record_of(kernel).name == "sales"
 
@@ -112,7 +113,7 @@ def test_a_restarted_kernel_which_is_told_the_first_path_finds_the_renamed_noteb
     departure = Departure(
         notebook=str(new), first_notebook=str(path), name="sales", reason=None, at=0.0
     )
-    other = departure.model_copy(update={"first_notebook": "other.ipynb", "notebook": str(path)})
+    other = structs.replace(departure, first_notebook="other.ipynb", notebook=str(path))
     assert NotebookFile({}, lambda: [other, departure]).path == new
     new.unlink()
     assert NotebookFile({}, lambda: [departure]).path == path

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import mcp_types as types
+from msgspec import to_builtins
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller_limits import Shares
@@ -271,7 +272,7 @@ def _identify_call(call: ToolCall) -> str:
 
 def _identify_tool(call: ToolCall) -> str:
     """Return an id of the tool's present declaration."""
-    return identify_request(call.entry.kernel_id, arguments=call.entry.tool.model_dump(mode="json"))
+    return identify_request(call.entry.kernel_id, arguments=to_builtins(call.entry.tool))
 
 
 def _identify_grantee(call: ToolCall) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mcp_types.version import (
     MODERN_PROTOCOL_VERSIONS,
     is_version_at_least,
 )
+from msgspec import structs
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
@@ -133,7 +134,7 @@ def make_plain_tool_form(
     name: str, info: messages.ToolInfo, protocol_version: str
 ) -> dict[str, Any]:
     """Return the JSON object of a tool without its output schema; otherwise as `make_tool_form`."""
-    return make_tool_form(name, info.model_copy(update={"output_schema": None}), protocol_version)
+    return make_tool_form(name, structs.replace(info, output_schema=None), protocol_version)
 
 
 def serialize_tool_form(form: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from time import monotonic
+from typing import Literal
 
 from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
@@ -224,7 +225,7 @@ def _show_question(prompt: Prompt) -> messages.OpenQuestion:
     )
 
 
-def _find_effect(tool: DeclaredTool) -> str:
+def _find_effect(tool: DeclaredTool) -> Literal["read-only", "destructive", ""]:
     hints = tool.info.annotations or {}
     if hints.get("readOnlyHint") is True:
         return "read-only"

@@ -10,6 +10,7 @@ import pytest
 from live import TIMEOUT, Link, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -673,7 +674,7 @@ async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, ow
     async with serving(kernel, observers=[notes]) as (server, links):
         (link,) = links.open_links
         link.requests.can_ask_consent = False
-        link.record = link.record.model_copy(update={"owner": owner})
+        link.record = structs.replace(link.record, owner=owner)
         async with Client(server.mcp, mode=era) as client:
             result = await client.call_tool("drop", {"year": 45})
     assert result.is_error

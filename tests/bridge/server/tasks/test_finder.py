@@ -10,6 +10,7 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from msgspec import structs
 from task_client import TasksExtension, ask_task, start_task
 
 from mcp_notebook.bridge.access.caller import OWNER
@@ -31,8 +32,8 @@ pytestmark = [
 @asynccontextmanager
 async def asked(home):
     """Yield a client, a server and a stand-in for its kernel, whose only tool makes tasks."""
-    hello = welcome("train").model_copy(update={"tasks": True})
-    hello.tools[0] = hello.tools[0].model_copy(update={"task": "optional"})
+    hello = structs.replace(welcome("train"), tasks=True)
+    hello.tools[0] = structs.replace(hello.tools[0], task="optional")
     catalog = Catalog()
     async with peer(home, hello) as kernel, Links(catalog, on_change=int) as links:
         await links.connect(kernel.record)

@@ -12,6 +12,7 @@ from kernel_stand_ins import peer, welcome
 from live import TIMEOUT
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
+from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -95,7 +96,7 @@ async def client_of(home, era, limits=None):
     catalog = Catalog()
     tool = messages.ToolInfo(name="top", input_schema={"type": "object"})
     async with (
-        peer(home, welcome().model_copy(update={"tools": [tool]})) as kernel,
+        peer(home, structs.replace(welcome(), tools=[tool])) as kernel,
         Links(catalog, on_change=int) as links,
     ):
         await links.connect(kernel.record)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from bs4 import BeautifulSoup
+from msgspec import structs
 from pydantic import Field, SecretStr, WithJsonSchema
 
 from mcp_notebook import Hidden, Secret
@@ -263,7 +264,7 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
     tool = replace(tool, notes=(f"`{EVIL}` {EVIL}",))
     harmless = shown()  # what a card's own script is
     script = BeautifulSoup(next(iter(harmless)), "html.parser").script
-    many = [replace(tool, info=tool.info.model_copy(update={"name": f"e{n}"})) for n in range(6)]
+    many = [replace(tool, info=structs.replace(tool.info, name=f"e{n}")) for n in range(6)]
     state = ToolState("gone", f"`{EVIL}` {EVIL}")
     cards = [build([tool], [EVIL]), build(many, ()), build([tool], (), state)]
     for bundle in (*cards, build_table([tool])):

@@ -5,6 +5,7 @@ import os
 import pytest
 from bs4 import BeautifulSoup
 from live import Link, record_of, tools_of
+from msgspec import structs
 
 from mcp_notebook.discovery.records import read_start_time, write_record
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, describe_verbs
@@ -28,13 +29,12 @@ def test_mcp_list_is_in_the_order_of_clients_and_says_when_names_may_be_longer(r
     assert [line.partition("(")[0] for line in lines] == ["first", "rain", "middle", "last"]
     assert output.stdout == ""
     folder = rain.home / ".mcp-notebook" / "kernels"
-    record = record_of(rain).model_copy(
-        update={
-            "id": "b",
-            "name": "other",
-            "pid": os.getpid(),
-            "started": read_start_time(os.getpid()),
-        }
+    record = structs.replace(
+        record_of(rain),
+        id="b",
+        name="other",
+        pid=os.getpid(),
+        started=read_start_time(os.getpid()),
     )
     path = write_record(folder, record)
     try:
