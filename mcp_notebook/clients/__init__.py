@@ -13,5 +13,6 @@ Face: `client` (the description of a client), `known_clients` (all clients, by n
 command or address for an entry), `snippets` (an entry to paste, and the link that adds it),
 `installation` (reading and changing the settings file).
 
-Runs in the process of the command, on the main thread. It neither starts a client nor talks to one.
+Runs in the process of the command, or on a worker thread of a Jupyter server. It neither starts a
+client nor talks to one.
 """

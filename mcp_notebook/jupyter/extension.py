@@ -9,6 +9,7 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
+from mcp_notebook.jupyter.client_handlers import ClientsHandler
 from mcp_notebook.jupyter.mcp_handler import McpHandler
 from mcp_notebook.jupyter.notebook_links import NotebookLinks
 from mcp_notebook.jupyter.panel_handlers import (
@@ -28,7 +29,8 @@ ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp-notebook/api/state", StateHandler),
     (r"mcp-notebook/api/changes", ChangesHandler),
     (r"mcp-notebook/api/actions", ActionHandler),
-    (r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(?:/pictures/(\d))?", CallHandler),
+    (r"mcp-notebook/api/clients", ClientsHandler),
+    (r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(|/cell|/pictures/(\d))", CallHandler),
 )
 """Path patterns below the server's base URL, without the first slash, and their handlers. A group
 in a pattern becomes an argument of the handler's methods."""

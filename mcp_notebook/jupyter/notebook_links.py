@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,8 +44,11 @@ _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_noteboo
 
 State: TypeAlias = dict[str, Any]
 """A `NotebookState` as JSON, or a name with the reason why there is none (``trouble``)."""
-OnChange: TypeAlias = Callable[[str, State | None], None]
-"""Takes a kernel's id and the changed parts of its state; None if the kernel is gone."""
+Event: TypeAlias = dict[str, Any]
+"""``{"kernel": id, "changes": parts}``, with the changed parts of a kernel's state, or null if the
+kernel is gone; or ``{"kernel": id, "show": true}`` if the notebook asks to open its panel."""
+Watcher: TypeAlias = Callable[[Event], None]
+"""Takes events."""
 _Answer: TypeAlias = messages.PanelAnswer | messages.CallDetails | messages.CallStopped
 
 
@@ -88,7 +92,7 @@ class NotebookLinks:
         self._folder = folder
         self._events = events
         self._log = log
-        self._watchers: set[OnChange] = set()
+        self._watchers: set[Watcher] = set()
         self._links: dict[str, _NotebookLink] = {}
         """By the Jupyter ids of their kernels."""
         self._troubles: dict[str, _Trouble] = {}
@@ -97,25 +101,25 @@ class NotebookLinks:
         """Kernels whose execution state is observed, by id."""
         self._watch = _Watch()
 
-    async def add(self, on_change: OnChange) -> None:
-        """Report all states and then each change to a watcher; return after the first states.
+    async def add(self, watcher: Watcher) -> None:
+        """Report all states and then each event to a watcher; return after the first states.
 
         Args:
-            on_change: The watcher, which must be removed in any case.
+            watcher: Must be removed in any case.
         """
         is_first = not self._watchers
-        self._watchers.add(on_change)
+        self._watchers.add(watcher)
         if is_first:
             self._begin()
         for kernel, state in self.read().items():
-            on_change(kernel, state)
+            watcher({"kernel": kernel, "changes": state})
         with anyio.move_on_after(ANSWER_LIMIT):
             await self._watch.looked.wait()
 
-    def remove(self, on_change: OnChange) -> None:
+    def remove(self, watcher: Watcher) -> None:
         """Remove a watcher; with the last one, all links are closed."""
-        if on_change in self._watchers:
-            self._watchers.discard(on_change)
+        if watcher in self._watchers:
+            self._watchers.discard(watcher)
             if not self._watchers:
                 self._end()
 
@@ -123,7 +127,7 @@ class NotebookLinks:
     async def opened(self) -> AsyncIterator[None]:
         """Keep links to all notebooks open during the block."""
 
-        def ignore(_kernel: str, _changes: State | None) -> None:
+        def ignore(_event: Event) -> None:
             pass
 
         try:
@@ -263,6 +267,7 @@ class NotebookLinks:
             first.set()
 
         link.on_state = tell
+        link.on_show = partial(self._send, {"kernel": kernel, "show": True})
         if greeting.welcome.panel:
             link.is_welcome = True
             link.send(messages.WatchNotebook())
@@ -309,8 +314,11 @@ class NotebookLinks:
         self._tell(kernel, self._troubles[kernel].state)
 
     def _tell(self, kernel: str, changes: State | None) -> None:
-        for on_change in tuple(self._watchers):
-            on_change(kernel, changes)
+        self._send({"kernel": kernel, "changes": changes})
+
+    def _send(self, event: Event) -> None:
+        for watcher in tuple(self._watchers):
+            watcher(event)
 
 
 class _NotebookLink:
@@ -323,6 +331,7 @@ class _NotebookLink:
         self.is_welcome = False
         """Whether the kernel takes requests."""
         self.on_state: Callable[[State], None] = lambda _: None
+        self.on_show: Callable[[], None] = lambda: None
         self._connection = connection
         self._next_id = itertools.count(1).__next__
         self._asked: dict[int, asyncio.Future[tuple[_Answer, Sequence[bytes]]]] = {}
@@ -371,6 +380,8 @@ class _NotebookLink:
                 changes: State = _drop_absent(message)
                 self.state |= changes
                 self.on_state(changes)
+            case messages.ShowPanel():
+                self.on_show()
             case messages.PanelAnswer() | messages.CallDetails() | messages.CallStopped():
                 answer = self._asked.get(message.id)
                 if answer is not None and not answer.done():

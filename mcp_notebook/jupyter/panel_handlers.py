@@ -19,7 +19,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mcp_notebook.errors import LinkError
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
-from mcp_notebook.jupyter.notebook_links import NotebookLinks, State
+from mcp_notebook.jupyter.notebook_links import Event, NotebookLinks
 from mcp_notebook.wire import messages
 
 LINKS_KEY = "mcp_notebook_links"
@@ -27,6 +27,12 @@ LINKS_KEY = "mcp_notebook_links"
 STOPPED = "The user stopped the call in the side panel."
 """The reason that the client of a stopped call gets."""
 _NO_CALL = "The call has ended already."
+_NO_RESULT = (
+    "The notebook no longer has the result of this call: it drops large and old ones. `%mcp "
+    "record` records all later calls in a file."
+)
+_KEEP = "private, max-age=86400, immutable"
+"""The `Cache-Control` of what does not change while its address is used."""
 _NO_DETAILS = "The notebook no longer has this call."
 
 
@@ -96,38 +102,50 @@ class ActionHandler(AuthorizedHandler):
 
 
 class CallHandler(AuthorizedHandler):
-    """``GET api/calls/KERNEL/NUMBER``: a call's details; with ``/pictures/INDEX``, a picture."""
+    """``GET api/calls/KERNEL/NUMBER``: a call's details.
 
-    async def get(self, kernel: str, number: str, picture: str | None = None) -> None:
-        """Answer with a call's arguments and result, or with a picture of it.
+    With ``/pictures/INDEX``, a picture of its result; with ``/cell``, a cell with the call and its
+    result.
+    """
 
-        The status is 404 if the notebook no longer has the call, and 409 if it does not answer.
+    async def get(self, kernel: str, number: str, part: str, picture: str | None) -> None:
+        """Answer with a call's arguments and result, or with a part of it.
+
+        The status is 404 if the notebook no longer has that, and 409 if it does not answer.
         """
         links = _find_links(self)
+        is_cell = part == "/cell"
 
         def make(request: int) -> messages.AskCall:
-            return messages.AskCall(id=request, number=int(number))
+            return messages.AskCall(id=request, number=int(number), as_cell=is_cell)
 
         try:
             async with links.opened():
-                details, pictures = await links.ask(kernel, make)
+                details, attachments = await links.ask(kernel, make)
         except LinkError as error:
             return _refuse(self, HTTPStatus.CONFLICT, str(error))
-        if not details.is_known or (picture is not None and int(picture) >= len(pictures)):
+        if not details.is_known:
             return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
-        if picture is None:
+        if is_cell and not details.has_cell:
+            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_RESULT)
+        if picture is not None and int(picture) >= len(attachments):
+            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
+        if is_cell:
+            self._send_part("application/json", attachments[0], "no-store")
+        elif picture is not None:
+            mime_type = details.pictures[int(picture)]  # of a raster picture, always
+            self._send_part(mime_type, attachments[int(picture)], _KEEP)
+        else:
             parts = structs.asdict(details)
             del parts["id"]  # of the request
             self.finish(parts)
-        else:
-            self._send_picture(details.pictures[int(picture)], pictures[int(picture)])
         return None
 
-    def _send_picture(self, mime_type: str, data: bytes) -> None:
-        # Always a raster picture; no browser may interpret it as anything else.
+    def _send_part(self, mime_type: str, data: bytes, caching: str) -> None:
         self.set_header("Content-Type", mime_type)
+        # No browser may interpret it as anything else.
         self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Cache-Control", "private, max-age=86400, immutable")
+        self.set_header("Cache-Control", caching)
         self.finish(data)
 
     def finish(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,8 +156,7 @@ class CallHandler(AuthorizedHandler):
 class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     """``api/changes``: a WebSocket that sends a page the states of all notebooks, and then changes.
 
-    Each message is ``{"kernel": id, "changes": parts}``; ``changes`` is null when the notebook is
-    gone. ``{"ready": true}`` follows the first states.
+    Each message is a `notebook_links.Event`; ``{"ready": true}`` follows the first states.
     """
 
     auth_resource = "kernels"
@@ -160,7 +177,7 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Send states and changes until the page closes the WebSocket."""
         super().open(*args, **kwargs)
-        await _find_links(self).add(self._tell)
+        await _find_links(self).add(self._send)
         self._send({"ready": True})
 
     def on_message(self, message: str | bytes) -> None:
@@ -169,16 +186,13 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     def on_close(self) -> None:
         """Stop sending."""
         super().on_close()
-        _find_links(self).remove(self._tell)
+        _find_links(self).remove(self._send)
 
-    def _tell(self, kernel: str, changes: State | None) -> None:
-        self._send({"kernel": kernel, "changes": changes})
-
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, event: Event) -> None:
         try:
-            self.write_message(json.dumps(message))
+            self.write_message(json.dumps(event))
         except WebSocketClosedError:  # `on_close` follows, or came before `add`
-            _find_links(self).remove(self._tell)
+            _find_links(self).remove(self._send)
 
 
 def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:

@@ -32,8 +32,8 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
                              per `SwitchTool` and `AnswerConsent`), `CallDetails` (exactly one
-                             per `AskCall`), `Goodbye` (the kernel ends the conversation
-                             deliberately and says why)
+                             per `AskCall`), `ShowPanel`, `Goodbye` (the kernel ends the
+                             conversation deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* `Tools` follows a change of the tools within a moment, and always before the `Returned`
@@ -79,8 +79,9 @@ ended for its client, at most two seconds later. Bridges send a `StopCall` only 
 changes another one with the parts that have changed, a few times a second at most. Progress is in
 it also if a call's client did not ask for any. A watcher can switch a tool off for all bridges and
 on again, answer the open questions of any bridge, and ask for a call's arguments and result; it
-stops calls with `StopCall`. While somebody watches, questions are not shown in the notebook's
-outputs. Bridges send these messages only if the kernel's `Welcome` has ``panel`` set.
+stops calls with `StopCall`. `ShowPanel` asks it to open the side panel. While somebody watches,
+questions are not shown in the notebook's outputs. Bridges send these messages only if the kernel's
+`Welcome` has ``panel`` set.
 
 *Tasks.* A call can become a task: at once if the `Call` has ``keep`` set, or later by a `KeepCall`.
 The kernel confirms it with a `TaskState`. From then on, the task holds the result, the progress and

@@ -536,6 +536,8 @@ class AskCall(Message, frozen=True, tag="ask_call"):
     id: int
     number: int
     """The call's number in the kernel's log."""
+    as_cell: bool = False
+    """Request the call as a cell, with its result, in place of the pictures."""
 
 
 class SeenClient(Message, frozen=True):
@@ -664,6 +666,8 @@ class CallDetails(Message, frozen=True, tag="call_details"):
     """Whether the result is still there: large and old ones are dropped."""
     pictures: list[str] = field(default_factory=list)
     """The MIME types of the attached pictures."""
+    has_cell: bool = False
+    """The attachment is a notebook's cell, as JSON, with the call and its result."""
 
 
 class PanelAnswer(Message, frozen=True, tag="panel_answer"):
@@ -674,6 +678,10 @@ class PanelAnswer(Message, frozen=True, tag="panel_answer"):
     """A sentence for the person."""
     is_error: bool = False
     """Whether the request failed."""
+
+
+class ShowPanel(Message, frozen=True, tag="show_panel"):
+    """Asks the pages that show the notebook to open their side panels."""
 
 
 AboutPanel: TypeAlias = WatchNotebook | SwitchTool | AnswerConsent | AskCall
@@ -710,4 +718,5 @@ AnyMessage: TypeAlias = (
     | NotebookState
     | CallDetails
     | PanelAnswer
+    | ShowPanel
 )

@@ -14,6 +14,7 @@ from mcp_notebook.wire import frames, messages
 
 pytestmark = pytest.mark.anyio
 PANEL = structs.replace(welcome(), panel=True)
+STATE = messages.NotebookState(name="good")
 UNKNOWN = messages.NotebookState(tools=[{"name": "a", "effect": "of a later one"}])
 
 
@@ -40,6 +41,28 @@ def say(*answers):
     return b"".join(bytes(part) for answer in answers for part in frames.encode(answer))
 
 
+async def test_a_notebook_that_asks_for_its_panel_is_told_to_pages(home):
+    folder = home / "records"
+    async with peer(home, say(PANEL, STATE, messages.ShowPanel())) as kernel:
+        write_record(folder, structs.replace(kernel.record, jupyter_id="k"))
+        links = NotebookLinks(Kernels("k"), folder, None, logging.getLogger())
+        events, is_asked = [], anyio.Event()
+
+        def watch(event):
+            events.append(event)
+            if event.get("show"):
+                is_asked.set()
+
+        await links.add(watch)
+        with anyio.fail_after(8):
+            await is_asked.wait()
+        links.remove(watch)
+    assert events == [
+        {"kernel": "k", "changes": {"name": "good"}},
+        {"kernel": "k", "show": True},
+    ]
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
@@ -52,7 +75,7 @@ def say(*answers):
 )
 async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(home, answer, says):
     folder = home / "records"
-    good_answer = say(PANEL, messages.NotebookState(name="good"))
+    good_answer = say(PANEL, STATE)
     async with peer(home, good_answer) as good, peer(home, answer) as bad:
         for kernel_id, each in (("g", good), ("b", bad)):
             write_record(folder, structs.replace(each.record, jupyter_id=kernel_id))

@@ -280,6 +280,33 @@ async def test_the_arguments_and_the_picture_of_a_call_can_be_asked_for(server, 
     assert page.get(f"{API}/calls/{kernel}/999999").status_code == 404
 
 
+async def test_a_call_can_be_asked_for_as_a_cell_with_its_result(server, kernel, page):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        await client.call_tool("add", {"a": 41})
+        await client.call_tool("add", {"a": "<b>"})
+        await client.call_tool("draw", {})
+        last_tools = ["draw", "add", "add"]
+
+        def find_last(notebooks):
+            calls = notebooks[kernel]["ended_calls"][:3]
+            return calls if [call["tool"] for call in calls] == last_tools else None
+
+        drawn, failed, added = await changes.until(find_last)
+
+    def read_cell(call):
+        return page.get(f"{API}/calls/{kernel}/{call['number']}/cell").raise_for_status().json()
+
+    cell = read_cell(added)
+    assert cell["source"] == "add(\n    a=41,\n)"
+    assert cell["outputs"][0]["data"]["text/plain"] == "42"
+    assert cell["metadata"]["mcp_notebook"]["arguments"] == {"a": 41}
+    assert "image/png" in read_cell(drawn)["outputs"][0]["data"]
+    (output,) = read_cell(failed)["outputs"]
+    assert output["output_type"] == "error"
+    assert page.get(f"{API}/calls/{kernel}/999999/cell").status_code == 404
+
+
 async def test_a_restart_takes_a_notebook_away_at_once_and_loading_brings_it_back(server):
     kernel = server.start_kernel("%load_ext mcp_notebook", path="again.ipynb")
     async with watch(server) as changes:

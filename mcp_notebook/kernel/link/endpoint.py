@@ -168,6 +168,14 @@ class Endpoint:
         if self._watchers is not None:
             self._watchers.note_change()
 
+    def show_side_panel(self) -> bool:
+        """Ask the pages of the notebook to open their side panels; on any thread.
+
+        Returns:
+            Whether a page is there.
+        """
+        return self._watchers is not None and self._watchers.show_panel()
+
     def abandon_in_child(self) -> None:
         """In a forked child: detach from the sockets, so that bridges notice the kernel's death.
 

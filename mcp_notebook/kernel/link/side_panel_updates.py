@@ -124,6 +124,19 @@ class Watchers:
             self._loop = None
             self._view.set_watched(is_watched=False)
 
+    def show_panel(self) -> bool:
+        """Ask the watchers' pages to open their side panels; called on any thread.
+
+        Returns:
+            Whether there is a watcher.
+        """
+        loop = self._loop
+        if loop is None:
+            return False
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._send_to_all, messages.ShowPanel())
+        return True
+
     def note_change(self) -> None:
         """Schedule an update; called on any thread."""
         loop = self._loop
@@ -150,6 +163,10 @@ class Watchers:
                     _answer(send, message.id, text)
             case messages.AskCall():
                 self._describe_call(message, send)
+
+    def _send_to_all(self, message: messages.ShowPanel) -> None:
+        for send in tuple(self._watchers):
+            send(message, ())
 
     def _describe_call(self, request: messages.AskCall, send: Send) -> None:
         loop = asyncio.get_running_loop()

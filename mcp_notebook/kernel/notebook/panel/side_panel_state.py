@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Literal
 
-from mcp_notebook.content import Image, Text
+from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
@@ -25,6 +25,7 @@ from mcp_notebook.kernel.notebook.panel.panel_source import (
     summarize,
 )
 from mcp_notebook.kernel.notebook.recording.call_cells import describe_call, format_call
+from mcp_notebook.kernel.notebook.recording.call_recorder import encode, make_cell
 from mcp_notebook.kernel.tools.context import Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.wording import make_printable, strip_escapes
@@ -112,6 +113,8 @@ class SidePanel:
             return messages.CallDetails(id=request.id, is_known=False), ()
         result = self.log.find_result(request.number)
         content = () if result is None else result.content
+        if request.as_cell:
+            return _record(request.id, call, result)
         text = "\n".join(block.text for block in content if isinstance(block, Text))
         if call.error is not None:  # without secrets
             text = call.error
@@ -211,6 +214,17 @@ class SidePanel:
             return _make_line(call.error.strip().partition("\n")[0])
         result = self.log.find_result(call.number)
         return ", ".join(call.kinds) if result is None else make_printable(summarize(result))
+
+
+def _record(
+    request: int, call: LoggedCall, result: Result | None
+) -> tuple[messages.CallDetails, Sequence[bytes]]:
+    """Return a call as the cell that ``%mcp record`` would write."""
+    if result is None and call.error is not None:
+        result = Result([Text(call.error)], is_error=True)
+    if result is None:
+        return messages.CallDetails(id=request, is_kept=False), ()
+    return messages.CallDetails(id=request, has_cell=True), [encode(make_cell(call, result))]
 
 
 def _show_question(prompt: Prompt) -> messages.OpenQuestion:

@@ -1,5 +1,6 @@
 """``%mcp record``: calls become cells of a notebook file, or of this notebook.
 
-Face: `recording.Recording`; `call_cells` writes a call as a cell, or as one line. Runs on the
-kernel's main thread, and `call_recorder` on a thread of its own.
+Face: `recording.Recording`; `call_cells` writes a call as a cell, or as one line;
+`call_recorder.make_cell` writes a logged call as a cell. Runs on the kernel's main thread, and
+`call_recorder` on a thread of its own.
 """

@@ -67,7 +67,7 @@ class CallRecorder:
         """Calls that were not recorded because the disk was full or too slow."""
         self.problem: str | None = None
         """Why the file cannot be written now; None if it can."""
-        self._metadata = _encode(
+        self._metadata = encode(
             {
                 "kernelspec": {
                     "display_name": "Python 3",
@@ -114,7 +114,7 @@ class CallRecorder:
             if self._waiting_bytes > MAX_WAITING:
                 self.missed += 1
                 return
-        cell = _encode(_make_cell(call, result))
+        cell = encode(make_cell(call, result))
         with self._lock:
             self.count += 1
             self._waiting.append(cell)
@@ -179,7 +179,7 @@ class CallRecorder:
             # Never overwrite a file: it may be somebody's notebook.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(_HEAD + _encode(_make_title(notebook)) + self._tail)
+                file.write(_HEAD + encode(_make_title(notebook)) + self._tail)
             self._identity = _identify(self.path)
         except FileExistsError:
             raise RecordingError(
@@ -266,7 +266,7 @@ class CallRecorder:
                 else:  # changed by others, or new, or deleted
                     file.write(_HEAD)
                     before = self._read_cells() if self.path.exists() else [_make_title("")]
-                    file.writelines(_encode(cell) + _BETWEEN for cell in before)
+                    file.writelines(encode(cell) + _BETWEEN for cell in before)
                 file.write(_BETWEEN.join(cells))
                 file.write(self._tail)
             Path(temporary).replace(self.path)
@@ -277,7 +277,8 @@ class CallRecorder:
         self._identity = _identify(self.path)
 
 
-def _make_cell(call: LoggedCall, result: Result) -> Cell:
+def make_cell(call: LoggedCall, result: Result) -> Cell:
+    """Return a call as a cell of a notebook."""
     recorded = RecordedCall(
         tool=call.tool,
         arguments=dict(call.arguments),
@@ -307,7 +308,8 @@ def _make_id() -> str:
     return secrets.token_hex(4)
 
 
-def _encode(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
+    """Return a cell, or a notebook's metadata, as JSON."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text.encode(errors="replace")  # nbformat's files are UTF-8
 

@@ -1,0 +1,185 @@
+"""``/mcp-notebook/api/clients``: connects the MCP clients of this machine, for the side panel.
+
+Runs on the event loop of Jupyter Server; settings files are read and written on worker threads. How
+a client is connected is defined in `clients`, as for ``mcp-notebook install``.
+
+Settings are written only for a browser on this machine. Another browser's user has clients on
+another machine, so the panel shows the lines to run there. A browser behind a port that is
+forwarded to this machine looks as if it were here: the panel names the machine.
+"""
+
+import ipaddress
+import os
+import platform
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.installation import (
+    apply_change,
+    explain_absence,
+    is_installed,
+    plan_installation,
+    read_entries,
+)
+from mcp_notebook.clients.known_clients import CLIENTS, find_client
+from mcp_notebook.clients.servers import build_server
+from mcp_notebook.clients.snippets import SERVER_NAME, list_steps, render_snippet
+from mcp_notebook.errors import ClientError, McpNotebookError
+from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
+from mcp_notebook.settings.settings import Settings
+
+_FORWARDED = frozenset({"Forwarded", "X-Forwarded-For", "X-Real-Ip", "X-Scheme"})
+"""Headers by which a proxy tells that the browser is elsewhere."""
+_ELSEWHERE = (
+    "The browser does not run on the machine of the Jupyter server, so the clients there are not "
+    "changed. Connect a client on your own computer: run `mcp-notebook install` there."
+)
+_BY_HAND = "{} is not connected from here. Run `mcp-notebook install {}`."
+_NO_CLIENT = 'Name the client: {"client": its name in `mcp-notebook install`}.'
+
+Place = Literal["local", "remote", "JupyterHub", "Binder"]
+"""Where the server is, seen from the browser."""
+State = Literal["connected", "other", "none", "paste"]
+"""A client's entry for mcp-notebook: that of this server, another one, none, or one that only the
+user can add."""
+
+
+class _Connect(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    client: str
+    """The client's name."""
+    replace: bool = False
+    """Whether to replace another entry."""
+
+
+class ClientsHandler(AuthorizedHandler):
+    """``GET api/clients``: the clients of this machine; ``POST``: connect one."""
+
+    async def get(self) -> None:
+        """Answer with the clients that are found and missing, and whether this may connect them."""
+        place = self._find_place()
+        clients = await anyio.to_thread.run_sync(_list_clients, place)
+        self.finish({"place": place, "machine": platform.node(), "clients": clients})
+
+    async def post(self) -> None:
+        """Connect a client, and answer with the next steps.
+
+        The status is 400 if the body names no client, 403 if the browser is elsewhere, and 409 if
+        the client cannot be connected.
+        """
+        try:
+            order = _Connect.model_validate_json(self.request.body)
+        except ValidationError:
+            return self._refuse(HTTPStatus.BAD_REQUEST, _NO_CLIENT)
+        if self._find_place() != "local":
+            return self._refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
+        try:
+            message = await anyio.to_thread.run_sync(_connect, order)
+        except McpNotebookError as error:
+            return self._refuse(HTTPStatus.CONFLICT, str(error))
+        self.finish({"message": message})
+        return None
+
+    def _find_place(self) -> Place:
+        return find_place(self.request.remote_ip or "", self.request.headers, os.environ)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        self.set_status(status)
+        self.finish({"message": text})
+
+
+def find_place(ip: str, headers: Mapping[str, str], env: Mapping[str, str]) -> Place:
+    """Return where the server is, seen from the browser.
+
+    Args:
+        ip: The address that the browser's request comes from.
+        headers: Of the request.
+        env: The server's environment.
+    """
+    if env.get("JUPYTERHUB_SERVICE_PREFIX"):
+        return "Binder" if {"BINDER_REPO_URL", "BINDER_LAUNCH_HOST"} & env.keys() else "JupyterHub"
+    host = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
+    is_local = _is_loopback(ip) and _is_loopback(host) and _FORWARDED.isdisjoint(headers)
+    return "local" if is_local else "remote"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _list_clients(place: Place) -> list[dict[str, Any]]:
+    """Return the clients that need no folder; what is on this machine is told to local ones only.
+
+    A browser elsewhere gets the names, for the line to run there.
+    """
+    clients = [client for client in CLIENTS.values() if not client.belongs_to_folder]
+    if place != "local":
+        return [{"name": client.name, "title": client.title} for client in clients]
+    settings, machine = Settings.from_environment(), Machine.current()
+    return [_describe(client, settings, machine) for client in clients]
+
+
+def _describe(client: Client, settings: Settings, machine: Machine) -> dict[str, Any]:
+    if not is_installed(client, machine):
+        return {"name": client.name, "title": client.title, "is_found": False}
+    state, problem = _find_state(client, settings, machine)
+    snippet = render_snippet(client, build_server(client, settings), machine)
+    return {
+        "name": client.name,
+        "title": client.title,
+        "is_found": True,
+        "state": state,
+        "problem": problem,
+        "file": str(snippet.file),
+        "text": snippet.text.rstrip("\n"),
+        "steps": list(snippet.steps),
+    }
+
+
+def _find_state(client: Client, settings: Settings, machine: Machine) -> tuple[State, str]:
+    """Return the state of a client's entry, and why its settings cannot be read ("" if they can).
+
+    YAML can be read if PyYAML is there.
+    """
+    file = client.find_file(machine)
+    try:
+        entry = read_entries(client, file).get(SERVER_NAME)
+    except McpNotebookError as error:
+        return "paste", "" if client.is_pasted else str(error)
+    if entry == client.make_entry(build_server(client, settings)):
+        return "connected", ""
+    if client.is_pasted:
+        return "paste", ""
+    return ("none" if entry is None else "other"), ""
+
+
+def _connect(order: _Connect) -> str:
+    """Write a client's entry, and return what was done and the next steps.
+
+    Raises:
+        McpNotebookError: It cannot be done.
+    """
+    settings = Settings.from_environment()
+    client, machine = find_client(order.client), Machine.current()
+    if client.is_pasted or client.belongs_to_folder:
+        raise ClientError(_BY_HAND.format(client.title, client.name))
+    if not is_installed(client, machine):
+        raise ClientError(explain_absence(client, machine))
+    server = build_server(client, settings)
+    file = client.find_file(machine)
+    change = plan_installation(client, file, SERVER_NAME, server, replace=order.replace)
+    backup = apply_change(change, settings) if change.is_needed else None
+    sentences = [f"Connected {client.title}: the server {SERVER_NAME!r} is in {file}."]
+    if backup is not None:
+        sentences.append(f"Backup of the previous file: {backup}.")
+    return " ".join([*sentences, *list_steps(client, server)])
