@@ -145,7 +145,7 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
             raise ClientError(
                 f"{client.title} has no server {name!r} in {file}, so there is nothing to remove."
             )
-        after = remove_entry(client, before, name)
+        after = remove_entry(client, before, name) or None
         backup = _read_backup(settings, file)
         # Restore the backup only if the server is all that has changed since.
         if (
@@ -156,7 +156,7 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
             after = backup
     except ValueError as error:
         raise _make_unusable(client, file, error) from None
-    return Change(client=client, file=file, before=before, after=after or None)
+    return Change(client=client, file=file, before=before, after=after)
 
 
 def apply_change(change: Change, settings: Settings) -> Path | None:

@@ -79,6 +79,15 @@ def test_an_existing_file_is_kept_and_restored_to_the_byte(client, end, mark, fi
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("client", [CURSOR, CLIENTS["codex"]], ids=lambda client: client.name)
+def test_an_empty_file_is_empty_again(client, file, settings):
+    file.touch()
+    install(client, file, settings)
+    assert file.read_bytes()
+    uninstall(client, file, settings)
+    assert file.read_bytes() == b""
+
+
 def test_what_has_changed_since_stays_when_a_server_is_removed(file, settings):
     file.write_text('{"theme": "dark"}')
     install(CURSOR, file, settings)
