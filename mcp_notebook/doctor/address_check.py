@@ -18,7 +18,7 @@ from mcp_notebook.bridge.transports.port_owner import is_own_port
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.doctor.configured_servers import ConfiguredServer
-from mcp_notebook.doctor.findings import Finding, approve, complain
+from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.open_notebooks import OPEN_ONE, list_names
 from mcp_notebook.doctor.probes import (
     ask_address,
@@ -80,7 +80,8 @@ async def _try(
             )
         ]
     if not answer.tools:
-        return [complain(f"{url} answers but has no tools: no notebook is open.", OPEN_ONE)]
+        text = "It has no tools now, because no notebook is open there."
+        return [approve(f"{url} answers.", ()), note(text, OPEN_ONE)]
     number = count(len(answer.tools), "tool")
     return [approve(f"{url} lists {number}: {list_names(answer.tools)}.", answer.tools)]
 

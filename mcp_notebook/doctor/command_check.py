@@ -7,14 +7,16 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from mcp_notebook._version import __version__
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.doctor.configured_servers import ConfiguredServer
-from mcp_notebook.doctor.findings import Finding, approve, complain
+from mcp_notebook.doctor.findings import Finding, approve, complain, note
 from mcp_notebook.doctor.open_notebooks import (
+    DECLARE_ONE,
     OPEN_ONE,
     ask_notebooks,
     describe_failures,
@@ -53,9 +55,10 @@ async def check_command(
     if server.arguments[:1] == ("stdio",):
         return [*findings, *await _describe_tools(server, answer, settings, machine)]
     if not answer.tools:
-        step = "Open a notebook with tools there, or start its kernel. `%mcp status` lists "
-        "the tools."
-        return [*findings, complain("The server answers but has no tools.", step)]
+        step = (
+            "Open a notebook with tools there, or start its kernel. `%mcp status` lists the tools."
+        )
+        return [*findings, note("The server answers but has no tools now.", step)]
     return [*findings, _approve_tools(answer)]
 
 
@@ -102,8 +105,7 @@ def _explain_failure(server: ConfiguredServer, answer: Answer) -> Finding:
     if _MISSING_MODULE.search(output):
         return complain(
             f"{server.words[0]} no longer has mcp-notebook.",
-            f"Install it there: `{shlex.quote(server.words[0])} -m pip install mcp-notebook`. Or, "
-            f"in the environment that has it, run {server.format_repair()}.",
+            f"Run {server.format_repair()} to start this one, {sys.executable}.",
         )
     reason = output or f"{answer.error}"
     return complain(
@@ -119,7 +121,7 @@ def _compare_versions(server: ConfiguredServer, answer: Answer) -> list[Finding]
         complain(
             f"It starts mcp-notebook {answer.version} ({server.words[0]}), but this is "
             f"{__version__}.",
-            f"Upgrade the older one with pip, or run {server.format_repair()} to use this one.",
+            f"Run {server.format_repair()} to start this one, or upgrade the older one.",
         )
     ]
 
@@ -147,12 +149,16 @@ async def _describe_tools(
     findings += describe_failures(notebooks)
     if tools or findings:
         return findings
+    starts = approve(f"Its command starts, in {answer.seconds:.1f} s.", ())
     if not notebooks.number:
         step = f"{OPEN_ONE} If one is open, compare its home folder, shown by `%mcp status`."
-        text = f"It starts but has no tools: no notebook is open (searched in {home})."
-        return [complain(text, step)]
-    number = count(notebooks.number, "open notebook has", "open notebooks have")
-    return [_complain_about_nothing(server, f"{number} no tools, or the entry's options allow")]
+        text = f"It has no tools now, because no notebook is open (searched in {home})."
+        return [starts, note(text, step)]
+    if not any(notebooks.tools.values()):
+        names = ", ".join(notebooks.tools)
+        text = f"It has no tools now, because the open notebooks have none: {names}."
+        return [starts, note(text, DECLARE_ONE)]
+    return [_complain_about_nothing(server, "The entry's options allow")]
 
 
 def _approve_tools(answer: Answer) -> Finding:
@@ -168,8 +174,7 @@ def _complain_about_nothing(server: ConfiguredServer, who: str) -> Finding:
     command = shlex.join(["mcp-notebook", *server.arguments])
     return complain(
         f"It starts but has no tools. {who} none.",
-        "Put `%%mcp_tool` above a cell with functions and run it. `mcp-notebook list` shows all "
-        f"tools. The entry starts `{command}`.",
+        f"{DECLARE_ONE} `mcp-notebook list` shows all tools. The entry starts `{command}`.",
     )
 
 

@@ -83,7 +83,7 @@ async def _list_sections(settings: Settings, examination: Examination) -> AsyncI
                 yield section
     if not is_known:
         step = "`mcp-notebook install` lists the clients on this machine, and connects them."
-        nobody = complain("No client has an entry for mcp-notebook.", step)
+        nobody = note("No client has an entry for mcp-notebook.", step)
         yield _Section(title="Clients", findings=[nobody])
 
 

@@ -18,6 +18,8 @@ OPEN_ONE = (
     "Open a notebook and run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`."
 )
 """The next step if no notebook is open."""
+DECLARE_ONE = "Put `%%mcp_tool` above a cell with functions, and run it."
+"""The next step if the open notebooks have no tools."""
 _MOST_NAMES = 8
 """Maximum number of tools named on a line."""
 
@@ -64,12 +66,7 @@ def describe_notebooks(notebooks: OpenNotebooks) -> list[Finding]:
             text = f"The notebook {name}: {count(len(tools), 'tool')} ({list_names(tools)})."
             findings.append(approve(text, tuple(tools)))
         else:
-            findings.append(
-                note(
-                    f"The notebook {name} is open but has no tools.",
-                    "Put `%%mcp_tool` above a cell with functions, and run it.",
-                )
-            )
+            findings.append(note(f"The notebook {name} is open but has no tools.", DECLARE_ONE))
     return findings + describe_failures(notebooks)
 
 

@@ -94,6 +94,14 @@ def check(*arguments, **env):
     return " ".join(answer.stdout.split())
 
 
+def check_well(*arguments, **env):
+    """Return what is printed if nothing is wrong, in one line."""
+    answer = run("doctor", *arguments, **env)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.endswith("\nNo problems.\n")
+    return " ".join(answer.stdout.split())
+
+
 def edit(user, **members):
     """Change Cursor's entry."""
     file = user / ".cursor" / "mcp.json"
@@ -130,10 +138,16 @@ def test_for_programs_all_is_one_object(user, open_home):
     assert (json_of_one["ok"], json_of_one["problems"]) == (False, 1)
 
 
-def test_without_an_open_notebook_it_says_how_to_get_tools(user):
+def test_a_new_installation_is_healthy_and_told_the_next_step(user):
+    said = check_well()
+    assert "No client has an entry for mcp-notebook. `mcp-notebook install` lists" in said
+
+
+def test_without_an_open_notebook_all_is_well_and_it_says_how_to_get_tools(user):
     install("cursor")
-    said = check("cursor")
-    assert "It starts but has no tools: no notebook is open" in said
+    said = check_well("cursor")
+    assert "✓ Its command starts, in " in said
+    assert "It has no tools now, because no notebook is open" in said
     assert "run `%load_ext mcp_notebook` and a cell that begins with `%%mcp_tool`" in said
 
 
@@ -141,8 +155,8 @@ def test_a_notebook_without_tools_is_told_from_none(user):
     install("cursor")
     with live_kernel(user) as kernel:
         kernel.ok("%load_ext mcp_notebook")
-        said = check("cursor")
-    assert "1 open notebook has no tools" in said
+        said = check_well("cursor")
+    assert "because the open notebooks have none: kernel-" in said
     assert "Put `%%mcp_tool` above a cell with functions" in said
 
 
@@ -184,7 +198,7 @@ def test_a_python_that_is_gone_is_named_with_what_writes_the_entry_anew(user):
     assert f"Its command {user}/venv/bin/python does not exist." in said
     assert "run `mcp-notebook install cursor --replace --read-only`" in said
     install("cursor", "--replace", "--read-only")
-    assert "no notebook is open" in check("cursor")
+    assert "no notebook is open" in check_well("cursor")
 
 
 def test_a_python_without_mcp_notebook_is_named(user):
@@ -192,7 +206,7 @@ def test_a_python_without_mcp_notebook_is_named(user):
     edit(user, args=["-I", "-S", "-m", "mcp_notebook", "stdio"])
     said = check("cursor")
     assert f"{sys.executable} no longer has mcp-notebook" in said
-    assert f"`{sys.executable} -m pip install mcp-notebook`" in said
+    assert "Run `mcp-notebook install cursor --replace` to start this one, " in said
 
 
 @pytest.mark.slow
@@ -309,7 +323,7 @@ def test_a_client_that_is_not_installed_or_not_connected_is_told_what_to_do(user
     assert f"Cursor is not connected: {user}/.cursor/mcp.json has no entry" in said
     assert "Run `mcp-notebook install cursor`." in said
     assert "`mcp-notebook install cursor --name rain`" in check("cursor", "--name", "rain")
-    said = check()
+    said = check_well()
     assert "No client has an entry for mcp-notebook. `mcp-notebook install` lists" in said
 
 
