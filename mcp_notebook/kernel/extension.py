@@ -1,4 +1,4 @@
-"""``%load_ext mcp_notebook`` and ``%unload_ext``: builds the kernel side, and takes it apart again.
+"""``%load_ext mcp_notebook`` and ``%unload_ext``: builds the kernel side, and removes it again.
 
 Runs on the kernel's main thread. The shell holds the notebook's one `Extension`, not a module:
 ``%reload_ext`` re-imports only the package's ``__init__``, so that the state of any other module
@@ -64,7 +64,7 @@ logger = logging.getLogger(__name__)
 _REPLACED = "_mcp_notebook_replaced"
 """Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
 _DECORATED = "_mcp_notebook_decorated"
-"""Attribute of the shell that holds what was decorated when ``%unload_ext`` unloaded it."""
+"""Attribute of the shell that holds the functions and classes decorated before ``%unload_ext``."""
 _CARDS = "_mcp_notebook_cards"
 """Attribute of the shell that holds the cards of the extension that was unloaded last."""
 _FORK_HOOK = "_mcp_notebook_fork_hook"
@@ -74,8 +74,8 @@ class Extension:
     """All parts that let one notebook offer tools, from `load` to `unload`.
 
     Args:
-        shell: The notebook's IPython.
-        settings: All options.
+        shell: The notebook's IPython shell.
+        settings: The settings.
         previous: The extension that this one replaces (``%reload_ext``); its tools and converters
             are kept.
     """
@@ -122,7 +122,7 @@ class Extension:
             self._list_tools,
             self._resource_reader,
             tasks=self.tasks,
-            prompts=None if self._is_headless else self._prompts,  # nobody sees such a notebook
+            prompts=None if self._is_headless else self._prompts,  # no person sees its cells
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self.panel = self._make_panel()
@@ -149,8 +149,8 @@ class Extension:
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
             self._activity.install()
-            # Libraries take the lack of the builtin `get_ipython`, which IPython removes at the end
-            # of each cell, for the lack of a notebook: imported in a call, they would show nothing.
+            # IPython removes the builtin `get_ipython` at the end of each cell. Libraries that are
+            # imported in a call would conclude that there is no notebook, and show nothing.
             self._builtins.enter_context(self.shell.builtin_trap)
             atexit.register(self._at_exit)
             setattr(self.shell, EXTENSION, self)
@@ -161,7 +161,7 @@ class Extension:
             raise
 
     def unload(self, reason: str = "The notebook unloaded mcp_notebook.") -> None:
-        """Undo all that `load` did, in reverse order, within a bounded time; idempotent."""
+        """Undo `load` in reverse order, within a bounded time; idempotent."""
         if getattr(self.shell, EXTENSION, None) is self:
             delattr(self.shell, EXTENSION)
         atexit.unregister(self._at_exit)
@@ -181,7 +181,7 @@ class Extension:
 
     def _withdraw(self, reason: str) -> None:
         self._record.forget(reason)
-        # Goodbye first: the bridge then answers the open calls with the reason.
+        # Say goodbye first: the bridge then answers the open calls with the reason.
         self._endpoint.stop(reason)
         self.invoker.close(reason)
         self.panel.close(reason)
@@ -250,12 +250,12 @@ class Extension:
         return self.notebook_file.describe(self._pid)
 
     def _read_traces(self) -> list[Departure | Record]:
-        """Return what other kernels have left: among them, earlier ones of this notebook."""
+        """Return records and departures of other kernels, also earlier ones of this notebook."""
         folder = self.settings.records_folder
         return [*read_records(folder, IgnoredFiles()), *list_departures(folder)]
 
     def _adopt_tools(self) -> None:
-        """Take over the previous extension's tools, or what was decorated before this first one."""
+        """Take over the previous extension's tools, or declare what was decorated before."""
         previous, self._previous = self._previous, None
         if previous is not None:
             self.registry.take_over(previous.registry)
@@ -298,7 +298,7 @@ class Extension:
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
-        if not self.cell_tools.is_in_cell():  # cards follow what a cell does when it ends
+        if not self.cell_tools.is_in_cell():  # else the cards are updated when the cell ends
             self.cards.refresh()
         self.panel.note_change()
         self._endpoint.note_change()
@@ -313,7 +313,7 @@ class Extension:
         self.panel.note_use()
         self._endpoint.note_change()  # a call may wait for the cell
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
-        if self.notebook_file.follow():  # it was renamed
+        if self.notebook_file.follow():  # the file was renamed
             self._record.update()
 
     def _after_cell(self, result: object) -> None:
@@ -342,12 +342,12 @@ def _make_task_store(
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """``%load_ext mcp_notebook``: let the cells of this notebook become tools."""
+    """``%load_ext mcp_notebook``: start to offer tools."""
     if getattr(shell, EXTENSION, None) is not None:
         return
     if getattr(shell, "kernel", None) is None:
         raise UsageError(
-            "mcp_notebook needs a Jupyter kernel, and this is IPython in a terminal. Open a "
+            "mcp_notebook needs a Jupyter kernel, but this is IPython in a terminal. Open a "
             "notebook (in JupyterLab or VS Code), or run `mcp-notebook serve FILE.ipynb`."
         )
     try:
@@ -359,7 +359,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """``%unload_ext mcp_notebook``: stop offering tools, and undo what loading did."""
+    """``%unload_ext mcp_notebook``: stop offering tools, and undo ``%load_ext``."""
     extension: Extension | None = getattr(shell, EXTENSION, None)
     if extension is not None:
         extension.unload()
@@ -373,9 +373,9 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def _is_reload() -> bool:
-    """Return whether IPython unloads the extension only to load it again.
+    """Return whether IPython is reloading the extension.
 
-    It calls the same two functions for ``%reload_ext`` as for ``%unload_ext`` and ``%load_ext``.
+    For ``%reload_ext``, it calls the functions of ``%unload_ext`` and ``%load_ext``.
     """
     frame = inspect.currentframe()
     while frame is not None:

@@ -1,24 +1,24 @@
-"""Raising an exception in the code of one thread, asked for by any other thread.
+"""Raises an exception in one thread's code at the request of another thread.
 
-Runs in the user's kernel: `interrupt` is called from other threads, all else on the thread whose
-code is interrupted. `SignalInterrupter` is for the main thread: a signal also ends ``time.sleep``
-and other waits in C. `AsyncInterrupter` is for all threads: what it raises comes between two
-instructions of Python. Code in C that does not come back to Python is not reached by either.
+Runs in the user's kernel: `interrupt` is called from other threads, everything else on the thread
+whose code is interrupted. `SignalInterrupter` is for the main thread: a signal also ends
+``time.sleep`` and other waits in C. `AsyncInterrupter` is for all threads: it raises between two
+bytecode instructions. Neither stops C code that does not return to Python.
 
-Three rules keep an interrupt away from all other code; they are what remained after many thousand
+Three rules keep an interrupt away from all other code; they were tested with many thousand
 interrupts at random moments:
 
-1. `interrupt` sends only while it holds the lock under which the code, at its end, is declared
-   closed. So nothing is sent for code that has ended.
-2. The exception is raised only between `open` and `close`. A signal that comes later is noted and
-   raises nothing; an asynchronous exception that comes later is taken back.
-3. An interrupter that sent a signal does not put the old handler back before it has seen it.
+1. `interrupt` sends only while it holds the lock, and the code is declared closed under the same
+   lock. So nothing is sent for code that has ended.
+2. The exception is raised only between `open` and `close`. A signal that arrives later is noted and
+   raises nothing; an asynchronous exception that is still pending then is dropped.
+3. An interrupter that sent a signal does not restore the old handler before the signal has arrived.
 
-Code of ours that makes something which has to be undone (a descriptor, a file, a process, a
-handler) runs within a `Shield`, which holds back all interrupts of the thread until it is undone.
+Our own code that acquires something (a descriptor, a file, a process, a handler) runs within a
+`Shield`, which holds back all interrupts of the thread until it is released.
 
-A signal that comes just before a wait in C begins does not end that wait, and Python does not look
-at it before the wait ends: `interrupt` may have to be called again.
+A signal that arrives just before a wait in C begins does not end that wait, and Python handles it
+only afterwards: `interrupt` may have to be called again.
 """
 
 import ctypes
@@ -32,8 +32,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
 try:
-    # Without the enumerations that the public function makes of what it takes and returns: ten
-    # times as fast, and each call of a tool sets a handler twice.
+    # The public function also converts its arguments and results to enums: this one is ten times as
+    # fast, and each call of a tool sets a handler twice.
     from _signal import signal as set_handler  # type: ignore[import-not-found]
 except ImportError:  # not CPython
     from signal import signal as set_handler
@@ -41,21 +41,22 @@ except ImportError:  # not CPython
 _Result = TypeVar("_Result")
 
 REPEAT_AFTER = 0.5
-"""Seconds after which another signal is sent, and raises again: the code caught the first one, or
-began to wait just then. Our own code that the first one leaves through takes microseconds."""
+"""Seconds after which another signal is sent, and raises again: the code caught the exception, or
+began to wait just as the signal came. Our own code that the exception passes through takes
+microseconds."""
 _SIGNAL_ARRIVES = 1.0
-"""Seconds to wait for a signal that was sent to be seen; it takes microseconds."""
+"""Maximum seconds to wait for a signal that was sent; it normally takes microseconds."""
 
 
 class Scope(Protocol):
-    """Something of a thread's that has to be removed, also where an interrupt comes in between."""
+    """A thread's temporary change that has to be removed even after an interrupt."""
 
     def remove(self) -> None:
-        """Undo it; nothing happens the second time."""
+        """Undo the change; idempotent."""
 
 
 class _Thread(threading.local):
-    """What a thread has entered and not left, the outermost first."""
+    """The scopes that a thread has entered and not left, outermost first."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -65,17 +66,17 @@ _here = _Thread()
 
 
 def enter(scope: Scope) -> None:
-    """Have a scope removed with the one that it lies in, if nobody does so before.
+    """Have a scope removed with the enclosing scope at the latest.
 
-    An interrupt may come as an ``__exit__`` begins, which then does nothing. The outermost scope
-    is left by code that nothing interrupts.
+    An interrupt that arrives as an ``__exit__`` begins keeps that from removing its scope. The
+    outermost scope is left by code that cannot be interrupted.
     """
     if scope not in _here.scopes:
         _here.scopes.append(scope)
 
 
 def leave(scope: Scope) -> None:
-    """Forget a scope that is being removed, and remove those within it."""
+    """Forget a scope that is being removed, and remove the scopes within it."""
     while scope in _here.scopes:
         last = _here.scopes.pop()
         if last is not scope:
@@ -86,7 +87,7 @@ class Interrupter(ABC):
     """Raises an exception in this thread's code between `open` and `close`.
 
     Args:
-        error: What is raised.
+        error: The exception to raise.
     """
 
     def __init__(self, error: type[BaseException]) -> None:
@@ -95,9 +96,9 @@ class Interrupter(ABC):
         self._lock = threading.Lock()
         self._is_open = False
         self._is_held = False
-        """Whether an interrupt is noted, and raised when `lift` opens it again."""
+        """Whether interrupts are noted, to be raised by `lift`."""
         self._is_due = False
-        """Whether one was noted."""
+        """Whether an interrupt was noted."""
 
     def open(self) -> None:
         """Let interrupts raise from now on."""
@@ -108,7 +109,7 @@ class Interrupter(ABC):
         """Stop interrupts from raising.
 
         Returns:
-            Whether one came while it closed, or was held; it is not raised.
+            Whether one came while the interrupter was closing or held; it is not raised.
         """
         was_held, self._is_held = self._is_held, False
         was_interrupted = self._shut(is_held=False) or (was_held and self._is_due)
@@ -116,10 +117,10 @@ class Interrupter(ABC):
         return was_interrupted
 
     def hold(self) -> None:
-        """Note an interrupt from now on, in place of raising it; nothing happens if it is closed.
+        """Note interrupts from now on instead of raising them; does nothing if it is closed.
 
         Raises:
-            BaseException: Another interrupter's, which came meanwhile.
+            BaseException: Another interrupter's exception, which came in the meantime.
         """
         if not self._is_open:
             return
@@ -127,12 +128,12 @@ class Interrupter(ABC):
             self._is_due = True
 
     def lift(self) -> None:
-        """Undo `hold`, and raise what was noted; nothing happens if it was closed meanwhile."""
+        """Undo `hold`, and raise a noted interrupt; does nothing if it was closed in between."""
         with self._lock:
             if not self._is_held:
                 return
             self._is_held, self._is_open = False, True
-            is_due, self._is_due = self._is_due, False  # now, as no signal is noted any more
+            is_due, self._is_due = self._is_due, False  # after the last signal that is noted
         if is_due:
             self._raise()
 
@@ -140,7 +141,7 @@ class Interrupter(ABC):
         raise self._error
 
     def _shut(self, *, is_held: bool) -> bool:
-        """Stop interrupts from raising, and return whether one came meanwhile."""
+        """Stop interrupts from raising, and return whether one came in the meantime."""
         was_interrupted = False
         other: BaseException | None = None
         while self._is_open:
@@ -149,7 +150,7 @@ class Interrupter(ABC):
                     was_sent = self._take_back()
                     self._is_due = was_sent and is_held
                     self._is_open, self._is_held = False, is_held
-            except self._error:  # it was on its way
+            except self._error:  # it had already been sent
                 was_interrupted = True
             except BaseException as error:  # noqa: BLE001 - of another interrupter; raised below
                 other = error
@@ -158,7 +159,7 @@ class Interrupter(ABC):
         return was_interrupted
 
     def remove(self) -> None:
-        """Interrupt nothing any more."""
+        """Stop interrupting for good."""
         self.close()
         leave(self)
 
@@ -183,7 +184,7 @@ class Interrupter(ABC):
         """Raise the exception in the code, from another thread.
 
         Returns:
-            Whether that is due: not when the code has ended, nor when one is on its way.
+            Whether it will be raised: not if the code has ended, nor if another one is being sent.
         """
         with self._lock:
             if self._is_held:
@@ -193,22 +194,22 @@ class Interrupter(ABC):
 
     @abstractmethod
     def _send(self) -> bool:
-        """Have the exception raised in the thread, and return whether that is due."""
+        """Have the exception raised in the thread, and return whether it will be."""
 
     @abstractmethod
     def _take_back(self) -> bool:
-        """Forget what was sent; on the thread itself.
+        """Drop an interrupt that was sent; called on the thread itself.
 
         Returns:
-            Whether something was sent that may not have arrived.
+            Whether one was sent that may not have arrived.
         """
 
 
 class AsyncInterrupter(Interrupter):
-    """Raises between two instructions of Python, in any thread.
+    """Raises between two bytecode instructions, in any thread.
 
     Args:
-        error: What is raised.
+        error: The exception to raise.
     """
 
     def __init__(self, error: type[BaseException]) -> None:
@@ -222,7 +223,7 @@ class AsyncInterrupter(Interrupter):
 
     def _take_back(self) -> bool:
         was_sent, self._is_sent = self._is_sent, False
-        if was_sent:  # else what is pending may be another interrupter's
+        if was_sent:  # else a pending exception may be another interrupter's
             _drop_pending()
         return was_sent
 
@@ -231,10 +232,10 @@ class SignalInterrupter(Interrupter):
     """Raises by a signal, in the main thread.
 
     Args:
-        error: What is raised.
+        error: The exception to raise.
         signum: The signal. Its handler is ours from `install` to `remove`.
-        takes_foreign: Whether the signal also interrupts when somebody else sends it; else it is
-            passed on to the handler that was there before.
+        takes_foreign: Whether the signal also interrupts if it was not sent by `interrupt`; else it
+            is passed on to the previous handler.
     """
 
     def __init__(
@@ -250,13 +251,13 @@ class SignalInterrupter(Interrupter):
         self._sent_at = 0.0
         self._raised_at = float("-inf")
         self.signal_count = 0
-        """Signals that interrupt which have come, at whichever moment."""
+        """Number of interrupting signals that have arrived, at any time."""
 
     def install(self) -> bool:
-        """Take the signal.
+        """Install our handler.
 
         Returns:
-            Whether that was possible: it is not outside of the main thread.
+            Whether that was possible: only the main thread can set handlers.
         """
         try:
             self._previous = set_handler(self._signum, self._handle)
@@ -266,21 +267,21 @@ class SignalInterrupter(Interrupter):
         return True
 
     def remove(self) -> None:
-        """Interrupt nothing any more, and put the old handler back.
+        """Stop interrupting for good, and restore the old handler.
 
-        A handler that the code has set and left behind goes with it.
+        This also replaces a handler that the code has set and left behind.
         """
         try:
             self.close()
             give_up_at = time.monotonic() + _SIGNAL_ARRIVES
-            is_due = self._is_sent  # once in any case: of two, the last may not be here yet
+            is_due = self._is_sent  # at least one round: of two signals, the last may be missing
             while is_due:
-                # A call of the system, by whose end a signal that was sent has come. Python runs
-                # the handler between two instructions of this loop.
+                # When a system call returns, a signal that was sent has arrived. Python runs the
+                # handler between two instructions of this loop.
                 time.sleep(0)
                 is_due = not self._is_seen and time.monotonic() < give_up_at
         finally:
-            # None: a handler that was not set from Python, which cannot be put back.
+            # None: a handler that was not set from Python, which cannot be restored.
             if self._is_installed and self._previous is not None:
                 set_handler(self._signum, self._previous)
             self._is_installed = False
@@ -294,7 +295,7 @@ class SignalInterrupter(Interrupter):
         if threading.get_ident() == self._thread:
             return False
         if signal.getsignal(self._signum) == signal.SIG_DFL:
-            return False  # the code has put the default in place, which may end the process
+            return False  # the code has restored the default handler, which may end the process
         self._is_sent, self._is_seen, self._sent_at = True, False, now
         if sys.platform == "win32":
             import _thread  # noqa: PLC0415
@@ -305,14 +306,14 @@ class SignalInterrupter(Interrupter):
         return True
 
     def raise_unnoticed(self) -> None:
-        """Raise in the code if its signal has come and Python has not noticed; from any thread."""
+        """Raise in the code if Python has not handled its signal; from any thread."""
         with self._lock:
             if self.signal_count:
                 return
             if self._is_held:
                 self._is_due = True
             elif self._is_open:
-                self._raised_at = time.monotonic()  # the handler, which comes later, raises nothing
+                self._raised_at = time.monotonic()  # so the handler, which runs later, does not
                 raise_in(self._thread, self._error)
 
     def _raise(self) -> None:
@@ -339,10 +340,9 @@ class SignalInterrupter(Interrupter):
 
 
 class Shield:
-    """A block that no interrupt of this thread reaches; one that came is raised at its end.
+    """Protects a block from interrupts of this thread, and raises them at its end.
 
-    So what the block acquires it also releases, and what may be interrupted in between goes through
-    `run`::
+    So the block always releases what it acquires. `run` runs the part that may be interrupted::
 
         with Shield() as shield:
             resource = acquire()
@@ -367,7 +367,7 @@ class Shield:
         """Run code within the block that interrupts may stop.
 
         Args:
-            function: Runs the code. What it returns is lost if an interrupt comes as it ends.
+            function: Runs the code. Its result is lost if an interrupt comes as it ends.
             args: Its arguments.
         """
         try:
@@ -380,8 +380,8 @@ class Shield:
             self._hold()  # again: it may just have been there that something was raised
             raise
 
-    # Inner interrupters are held first and lifted last: an error of an outer one that comes in
-    # between leaves their code as well, and they close.
+    # Inner interrupters are held first and lifted last: an outer one's exception that is raised in
+    # between also ends their code, and closes them.
 
     def _hold(self) -> None:
         for interrupter in reversed(self._interrupters):
@@ -393,10 +393,10 @@ class Shield:
 
 
 def raise_in(thread: int, error: type[BaseException]) -> None:
-    """Raise an exception in a thread, in place of one that is pending there.
+    """Raise an exception in a thread, replacing a pending one.
 
     Args:
-        thread: Its identifier.
+        thread: The thread's identifier.
         error: The exception.
     """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
@@ -407,14 +407,14 @@ class _Dropped(BaseException):
 
 
 def _drop_pending() -> None:
-    """Forget the exception that is pending in this thread.
+    """Drop the exception that is pending in this thread.
 
-    Another one takes its place and is raised. Python could take the pending one back, but would
-    then, up to 3.12, look for it at every step for ever: slower, and endless under a debugger.
+    It is replaced by another one, which is raised here. Python can clear it without that, but up to
+    3.12 then checks for it at every instruction forever: slower, and an endless loop in a debugger.
     """
     try:
         raise_in(threading.get_ident(), _Dropped)
         while True:
-            pass  # it comes at the end of the first round
+            pass  # it is raised at the end of the first round
     except _Dropped:
         pass

@@ -1,8 +1,8 @@
 """What a tool is: a function with options, schemas and metadata, and the registry of all tools.
 
-A declaration from a cell, a decorator or data becomes a `DeclaredTool`; the registry keeps the
+A declaration from a cell, a decorator or data becomes a `DeclaredTool`; the registry holds the
 tools of the notebook, follows the variables that they were declared from, and knows why a tool was
-dropped. What a function can use during a call, `Context` and its elicitations, is here as well.
+dropped. `Context` and its elicitations, which a function can use during a call, are here as well.
 
 Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension`:
 
@@ -11,13 +11,13 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
-- `context`: `Context`, `Client`, `Trace`, log levels; `reporting`: what of it workers get
+- `context`: `Context`, `Client`, `Trace`, log levels; `reporting`: its part for workers
 - `open_questions`: questions of a call to its client's user, and their answers
 
 Threads: tools are declared on the thread of the cell or tool that declares them; the registry is
 safe on any thread and calls its subscriber on the thread of the change. A `Context` is used on the
-thread of its call; answers to elicitations come in on the link's thread.
+thread of its call; answers to elicitations arrive on the link's thread.
 
-Left to others: how options are written in a notebook (`kernel.notebook`), how a tool is called
-(`kernel.calls`), and how clients learn of it (`kernel.link`).
+Left to other rooms: how options are written in a notebook (`kernel.notebook`), how a tool is called
+(`kernel.calls`), and how clients are notified of it (`kernel.link`).
 """

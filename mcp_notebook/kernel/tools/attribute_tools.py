@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread that declares them. A class can mark some of its methods
 with ``@mcp_tool``. An object of it, or the single object of a class under ``@mcp_tools``, then
 offers them as tools that share its state. The words on a magic's line are resolved here, and again
-when the variable that one begins with has changed.
+when a word's variable has changed.
 """
 
 import inspect
@@ -35,7 +35,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class ClassOfTools:
-    """What ``@mcp_tools`` leaves on a class."""
+    """The mark that ``@mcp_tools`` leaves on a class."""
 
     instance: Any
     prefix: str
@@ -43,12 +43,12 @@ class ClassOfTools:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """Where in the notebook tools come from, so that they can follow it."""
+    """The word and the value that tools were made from, so that they can follow changes."""
 
     word: str
-    """As written on the line: ``counter``, ``model.predict``."""
+    """The word on the magic's line: ``counter``, ``model.predict``."""
     value: Any
-    """What the word's variable held when the tools were made."""
+    """The value of the word's variable when the tools were made."""
     options: ToolOptions | None = None
     prefix: str | None = None
     is_object: bool = False
@@ -59,21 +59,21 @@ class Origin:
     """False for a class in a module, which the notebook's variables do not include."""
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
-        """Tell whether the variable still holds the same object, whatever its attributes."""
+        """Return whether the variable still holds the same object; attributes may differ."""
         return (
             not self.is_variable
             or namespace.get(_get_variable(self.word), _UNDEFINED) is self.value
         )
 
     def with_options(self, options: ToolOptions) -> "Origin":
-        """Return the same origin with other options; marked methods keep those of their mark."""
+        """Return the same origin with other options; marked methods keep their own."""
         return self if self.is_object else replace(self, options=options)
 
     def make_tools(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
-        """Make the tools anew from what the variable holds now; none if it was deleted.
+        """Make the tools again from the variable's present value; none if it was deleted.
 
         Raises:
-            DefinitionError: It holds something that cannot be tools.
+            DefinitionError: The value cannot become tools.
         """
         if _get_variable(self.word) not in namespace:
             return []
@@ -81,7 +81,7 @@ class Origin:
             value = _look_up(self.word, namespace)
             if _find_owner(value, self.word)[0] is None:
                 raise DefinitionError(
-                    f"`{self.word}` is of type {type(value).__name__} now, which has no methods "
+                    f"`{self.word}` is now of type {type(value).__name__}, which has no methods "
                     "marked `@mcp_tool`."
                 )
         return make_tools_by_name(
@@ -102,8 +102,8 @@ def make_tools_by_name(
     Args:
         word: A variable of the notebook, or an attribute of one: ``f``, ``statistics.mean``.
         namespace: The notebook's variables.
-        options: The options on the line; None if it has none.
-        prefix: The beginning of the names of an object's tools.
+        options: The options on the line, if any.
+        prefix: The prefix of the names of an object's tools.
         schemas: Schemas of earlier starts.
 
     Returns:
@@ -144,8 +144,8 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
 
     Args:
         owner: The object.
-        prefix: The beginning of their names.
-        origin: Where in the notebook it is.
+        prefix: The prefix of their names.
+        origin: Where in the notebook the object is.
 
     Raises:
         DefinitionError: One of the methods cannot be a tool.
@@ -169,9 +169,9 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
 
 
 def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
-    """Return the methods of a class that ``@mcp_tool`` marks, base classes' first.
+    """Return the methods of a class that ``@mcp_tool`` marks, those of base classes first.
 
-    A method that a class overrides counts as in that class, marked or not. No property is read.
+    An overriding method counts only if it is marked itself. Properties are not read.
     """
     methods: dict[str, ToolOptions] = {}
     for base in reversed(owner.__mro__):
@@ -186,13 +186,13 @@ def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
 
 
 def read_class_mark(owner: Any) -> ClassOfTools | None:
-    """Return what ``@mcp_tools`` left on this class itself, not on a base class."""
+    """Return the mark of ``@mcp_tools`` on this class itself, not on a base class."""
     mark = vars(owner).get(CLASS_MARK) if isinstance(owner, type) else None
     return mark if type(mark) is ClassOfTools else None
 
 
 def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return the names among a namespace's items that hold a class under ``@mcp_tools``."""
+    """Return the names of a namespace's classes under ``@mcp_tools``."""
     # Not `isinstance`: a lazy proxy would load.
     names = {
         id(value): name
@@ -203,7 +203,7 @@ def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
 
 
 def mark_class(owner: type, prefix: str) -> ClassOfTools:
-    """Make the single object of a class, and remember it on the class.
+    """Create the single object of a class, and store it on the class.
 
     Raises:
         DefinitionError: The class cannot be called without arguments, or has no marked methods.
@@ -236,7 +236,7 @@ def _check_no_arguments(owner: type) -> None:
     try:
         signature = inspect.signature(owner)
     except (TypeError, ValueError):
-        return  # not written in Python: the call shows whether it needs any
+        return  # not written in Python: the call will show whether it needs arguments
     try:
         signature.bind()
     except TypeError:
@@ -255,7 +255,7 @@ def _check_no_arguments(owner: type) -> None:
 
 
 def _find_owner(value: Any, word: str) -> tuple[Any, str]:
-    """Return the object whose methods are the tools, if the value is or has one, and its prefix."""
+    """Return the object with marked methods that a value is or holds, if any, and its prefix."""
     mark = read_class_mark(value)
     if mark is not None:
         return mark.instance, mark.prefix

@@ -1,8 +1,8 @@
-"""``Context``: how a running tool reports progress, logs, asks the user, and knows its trace.
+"""``Context``: reports progress, logs, asks the user, and knows the trace of a running call.
 
-Runs in the user's kernel, on whichever thread the tool uses it from. A parameter annotated with
-`Context` is hidden from clients and gets the context of the call. Progress and log messages that
-the client did not ask for are dropped.
+Runs in the user's kernel, on any thread of the tool. A parameter annotated with `Context` is hidden
+from clients and gets the context of the call. Progress and log messages that the client did not
+request are dropped.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _LOOK = 0.1
-"""Seconds between two checks of whether a call that waits for an answer should stop: nothing can
-interrupt a thread that waits."""
+"""Seconds between two checks of whether a call that waits for an answer should stop: a waiting
+thread cannot be interrupted."""
 _MAX_LABEL = 100
-"""Characters of a program's name and version together."""
+"""Maximum length of a program's name and version together."""
 Choices: TypeAlias = list[str] | tuple[str, ...] | Mapping[str, str]
-"""The texts to choose from. Of a mapping, the keys are the choices and the user sees the values."""
+"""The strings to choose from. In a mapping, the keys are the choices; the user sees the values."""
 _NO_DEFAULT: Any = object()
 
 LEVELS: dict[LogLevel, int] = {
@@ -57,7 +57,7 @@ LEVELS: dict[LogLevel, int] = {
 
 @dataclass(frozen=True)
 class Trace:
-    """The W3C trace context of a call; empty if its client sent none and nothing is traced.
+    """The W3C trace context of a call; empty if its client sent none and tracing is off.
 
     ::
 
@@ -65,21 +65,21 @@ class Trace:
     """
 
     traceparent: str | None = None
-    """Trace and span that the call belongs to: ``00-<trace id>-<span id>-<flags>``."""
+    """The trace and the span of the call: ``00-<trace id>-<span id>-<flags>``."""
     tracestate: str | None = None
-    """More about the trace, for the tracing systems that it went through."""
+    """Vendor-specific data about the trace."""
     baggage: str | None = None
-    """Names and values that travel along. Clients choose them: they are no more trustworthy than
-    the arguments of the call."""
+    """Names and values that are passed along. Clients choose them: they are no more trustworthy
+    than the arguments of the call."""
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self:
-        """Return the trace that these headers say; others are ignored."""
+        """Return the trace in these headers; other headers are ignored."""
         return cls(headers.get("traceparent"), headers.get("tracestate"), headers.get("baggage"))
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is known, as HTTP headers for requests that the tool makes."""
+        """The trace as HTTP headers, for requests that the tool makes."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -106,7 +106,7 @@ class LogMessage:
 
 @dataclass(frozen=True)
 class ClientProgram:
-    """The program that calls, as it says itself: anything that it likes."""
+    """The calling program, by its own account: the name can be anything."""
 
     name: str = ""
     version: str = ""
@@ -120,17 +120,17 @@ class ClientProgram:
 
 @lru_cache
 def describe_program(program: ClientProgram | None) -> str:
-    """Return what made a call, for people: None stands for the author."""
+    """Return a description of the program that made a call; None stands for the author."""
     return "this notebook" if program is None else program.label
 
 
 UNKNOWN_PROGRAM = ClientProgram()
-"""A program that does not say what it is."""
+"""A program that does not identify itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What the client of a call wants to receive meanwhile, and what its user has agreed to."""
+    """The client of a call: what it wants to receive, and what its user has agreed to."""
 
     report: Callable[[Update], None] | None = None
     """Receives progress; None: nobody will ever want it."""
@@ -143,19 +143,19 @@ class Client:
     trace: Trace = NO_TRACE
     """The trace that the call belongs to."""
     program: ClientProgram | None = UNKNOWN_PROGRAM
-    """What calls; None: the author does, in the notebook."""
+    """The calling program; None: the author calls, in the notebook."""
     guest: str = ""
-    """Who calls, if not the user; all calls of one have the same."""
+    """Identifies a caller who is not the user."""
     confirmed: str | None = ""
-    """The revision of the tool that a person has agreed to; "" if nobody was asked, None if nobody
-    has to be: the author calls the tool."""
+    """The revision of the tool that a person has agreed to; "" if no person was asked; None if no
+    consent is needed, because the author calls the tool."""
 
 
 NO_CLIENT = Client(program=None, confirmed=None)
 
 
 class Context(ReportingContext):
-    """The call that a tool runs in: progress, log messages, questions, whether it should stop.
+    """The running call of a tool: progress, log messages, questions, whether it should stop.
 
     Give a tool a parameter annotated with this class, and it gets the context of each call::
 
@@ -203,7 +203,7 @@ class Context(ReportingContext):
 
     @property
     def trace(self) -> Trace:
-        """Where the call belongs in a trace of several programs."""
+        """The W3C trace context of the call."""
         return self._trace
 
     @property
@@ -246,10 +246,10 @@ class Context(ReportingContext):
         Args:
             message: The question, for a person.
             kind: What to ask for: a type (``str``, ``int``, ``Literal["a", "b"]``, an ``Enum``,
-                ``Annotated[int, Field(ge=1)]``...), a list of texts or a dict of them to choose
-                one from, or a pydantic model, dataclass or ``TypedDict`` of such fields. None: ask
-                only whether the user agrees.
-            default: The value that the form starts with.
+                ``Annotated[int, Field(ge=1)]``...), a list or dict of strings to choose one from,
+                or a pydantic model, dataclass or ``TypedDict`` of such fields. None: ask only
+                whether the user agrees.
+            default: The initial value in the form.
             key: A name for the question, for clients that can answer in advance.
 
         Returns:
@@ -259,15 +259,15 @@ class Context(ReportingContext):
             CannotElicit: The client cannot ask its user; check `can_elicit` first.
             InvalidAnswer: The answer does not match `kind`.
             Cancelled: The call should stop.
-            TypeError: MCP has no form for `kind`: it is nested, for instance.
+            TypeError: MCP's forms cannot ask for `kind`, because it is nested, for instance.
             ValueError: The default does not fit `kind`, the message is too long, or another open
                 question has the same key.
         """
         self._elicitations.check_possible(message)
         _refuse_coroutine()
         answered: SimpleQueue[object] = SimpleQueue()
-        # An interrupt within a future's own code could leave its lock held, and with it the thread
-        # that brings the answer.
+        # An interrupt within a future's own code could leave its lock held, and so block the thread
+        # that delivers the answer.
         with Shield() as shield:
             form, number, reply = self._ask(message, kind, default, key)
             try:
@@ -302,7 +302,7 @@ class Context(ReportingContext):
         default: Any = _NO_DEFAULT,
         key: str | None = None,
     ) -> Answer[Any]:
-        """Ask the client's user, as `elicit` does, in a coroutine; other calls and cells run on."""
+        """Like `elicit`, for coroutines: other calls and cells run in the meantime."""
         self._elicitations.check_possible(message)
         number = None
         try:
@@ -331,13 +331,13 @@ def _refuse_coroutine() -> None:
         is_coroutine = False
     if is_coroutine:
         raise RuntimeError(
-            "elicit: it would block the event loop; in a coroutine, write "
+            "elicit: this would block the event loop; in a coroutine, write "
             "`await ctx.elicit_async(...)`"
         )
 
 
 def _make_form(kind: object, default: Any) -> "ElicitationForm":
-    # Late: it loads pydantic, which most tools' contexts do without.
+    # Imported late: it loads pydantic, which most tools' contexts do not need.
     from mcp_notebook.kernel.tools.question_forms import make_form  # noqa: PLC0415
 
     return make_form(kind) if default is _NO_DEFAULT else make_form(kind, default)

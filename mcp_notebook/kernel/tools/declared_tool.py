@@ -1,7 +1,7 @@
 """A declared tool: a function, its schemas, and the metadata that clients get.
 
-Runs in the user's kernel, at definition, on the thread that declares the tool. `make_tool` builds
-one from any callable; the mark that ``@mcp_tool`` leaves on a function is read and written here.
+Runs in the user's kernel, at definition, on the thread that declares the tool. `make_tool` builds a
+tool from any callable. The mark of ``@mcp_tool`` on a function is read and written here.
 """
 
 import inspect
@@ -41,31 +41,31 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
 CELL = "__mcp_cell__"
-"""Attribute of what was decorated before the extension was loaded: the id of its cell."""
+"""Attribute of a function or class decorated before the extension was loaded: its cell's id."""
 
 
 class ToolOrigin(Protocol):
-    """What tools follow in place of a variable: an object, or an attribute of one."""
+    """An object, or an attribute of one, that tools follow in place of a variable."""
 
     @property
     def word(self) -> str:
-        """What the author wrote on the magic's line: ``counter``, ``model.predict``."""
+        """The word that the author wrote on the magic's line: ``counter``, ``model.predict``."""
 
     @property
     def value(self) -> Any:
-        """What the word's variable held when the tools were made."""
+        """The value of the word's variable when the tools were made."""
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
-        """Tell whether the notebook still has what the tools were made from."""
+        """Return whether the notebook's variable still holds the value."""
 
     def with_options(self, options: ToolOptions) -> "ToolOrigin":
         """Return the same origin with other options for its tool."""
 
     def make_tools(self, namespace: Mapping[str, Any]) -> "Sequence[DeclaredTool]":
-        """Make the tools anew from what the notebook has now; none if it is gone.
+        """Make the tools again from the variable's present value; none if it was deleted.
 
         Raises:
-            DefinitionError: What is there now cannot be tools.
+            DefinitionError: The value cannot become tools.
         """
 
 
@@ -76,17 +76,17 @@ class DeclaredTool:
     info: messages.ToolInfo
     """What clients get; its `name` identifies the tool in this kernel."""
     function: Callable[..., Any]
-    """What a call runs."""
+    """The function that a call runs."""
     schema: "FunctionSchema | AuthorSchema"
-    """The arguments: read from the signature, or written by the author."""
+    """The schema of the arguments: from the signature, or written by the author."""
     options: ToolOptions
     """The options that the author set."""
     variable: str | None
     """The notebook's variable that the tool follows, if any."""
     origin: ToolOrigin | None = None
-    """What the tool follows in place of a variable."""
+    """The object or attribute that the tool follows in place of a variable."""
     cell: str | None = None
-    """The id of the cell that declared it, if the frontend gave one."""
+    """The id of the cell that declared it, if the frontend sent one."""
     output: OutputSchema | None = None
     """The schema of structured results, if the tool has them."""
     notes: tuple[str, ...] = ()
@@ -116,10 +116,10 @@ class DeclaredTool:
         return self.info.input_schema if is_plain else None
 
     def prepare(self) -> None:
-        """Build what its calls need and is built once: in a copy of the kernel it would be lost.
+        """Build the validators now: built in a fork of the kernel, they would be lost.
 
         Raises:
-            DefinitionError: It cannot be built.
+            DefinitionError: They cannot be built.
         """
         self.schema.prepare()
         if self.output is not None:
@@ -129,7 +129,7 @@ class DeclaredTool:
         """Return whether a call may run.
 
         Args:
-            revision: What a person has agreed to: see `Client.confirmed`.
+            revision: The revision that a person has agreed to: see `Client.confirmed`.
         """
         return revision is None or self.info.revision in (None, revision)
 
@@ -151,7 +151,7 @@ def make_tool(
     Args:
         function: Any callable with a signature.
         options: The options that the author set; None: those that ``@mcp_tool`` left on it.
-        variable: The notebook's variable that the tool follows, and is named after.
+        variable: The notebook's variable that the tool follows and takes its name from.
         schemas: Schemas of earlier starts.
 
     Raises:
@@ -161,7 +161,7 @@ def make_tool(
     if not callable(function):
         raise DefinitionError(
             f"{variable or function!r} is not a function, but of type {type(function).__name__}: "
-            "only what can be called can be a tool."
+            "only a callable can be a tool."
         )
     name = _choose_name(function, options, variable)
     check_name(name)
@@ -209,12 +209,12 @@ def _make_info(
 
 
 def _list_notes(info: messages.ToolInfo) -> list[str]:
-    """Return hints for the author on what some clients make of a tool."""
+    """Return hints for the author about clients that have problems with a tool."""
     notes = [note for note in [note_long_name(info.name)] if note is not None]
     if is_recursive(info.input_schema):
         notes.append(
             "The schema refers to itself by `$dynamicRef` or `$id`, and some clients (LlamaIndex, "
-            "mcp-use) list no tool at all then: write `$ref` with a place in the schema instead."
+            "mcp-use) then list no tools: write `$ref` with a JSON pointer instead."
         )
     return notes
 
@@ -229,9 +229,9 @@ def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
 def _freeze_options(
     options: ToolOptions, metadata: Metadata, schema: "FunctionSchema | AuthorSchema"
 ) -> ToolOptions:
-    """Return the options as they were checked, even if the author's files and dicts change later.
+    """Return a copy of the options that does not change with the author's files and dicts.
 
-    A tool that follows its variable is made again from them.
+    A tool is made again from these options when its variable changes.
     """
     return replace(
         options,
@@ -243,7 +243,7 @@ def _freeze_options(
 def _choose_name(function: Callable[..., Any], options: ToolOptions, variable: str | None) -> str:
     if options.name is not None:
         return options.name
-    python_name = getattr(function, "__name__", None)  # of any type, if a proxy answers
+    python_name = getattr(function, "__name__", None)  # a proxy may return any type
     return variable or (python_name if isinstance(python_name, str) else None) or ""
 
 
@@ -252,8 +252,7 @@ def _read_schema(
 ) -> "FunctionSchema | AuthorSchema":
     if options.flatten and options.input_schema is not None:
         raise DefinitionError(
-            f"`{name}`: `flatten` makes the schema from a model, and `input_schema` gives one: "
-            "leave one of them out."
+            f"`{name}`: `flatten` and `input_schema` both define the schema: remove one of them."
         )
     if options.input_schema is None:
         return read_function_schema(
@@ -274,40 +273,40 @@ def _read_schema(
 
 
 def mark(function: _F, options: ToolOptions) -> _F:
-    """Remember the options on the function itself, so that it is a tool wherever it is loaded.
+    """Store the options on the function itself, so that it is a tool wherever it is loaded.
 
     Raises:
-        DefinitionError: The object takes no attributes (a builtin, say).
+        DefinitionError: The object does not allow attributes (a builtin, say).
     """
     try:
         setattr(function, MARK, options)
     except (AttributeError, TypeError):
         raise DefinitionError(
-            f"{function!r} takes no attributes, so it cannot be decorated. "
+            f"{function!r} does not allow attributes, so it cannot be decorated. "
             "Use `%mcp_tool` with its name instead."
         ) from None
     return function
 
 
 def note_cell(value: Any, cell: str | None) -> None:
-    """Remember in which cell a function or class was decorated, before it can be declared there."""
+    """Store the cell in which a function or class was decorated, to declare it there later."""
     setattr(value, CELL, cell)
 
 
 def read_cell(value: Any) -> str | None:
-    """Return the id of the cell that `note_cell` left on this very object, if any."""
+    """Return the cell's id that `note_cell` stored on this object itself, if any."""
     cell = vars(value).get(CELL)
     return cell if isinstance(cell, str) else None
 
 
 def read_mark(function: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left, if any."""
-    options = getattr(function, MARK, None)  # of any type: a mock has every attribute
+    options = getattr(function, MARK, None)  # may have any type: a mock has every attribute
     return options if type(options) is ToolOptions else None
 
 
 def read_own_mark(value: Any) -> ToolOptions | None:
-    """Return the options that ``@mcp_tool`` left on this very object, without asking a proxy."""
+    """Return the options that ``@mcp_tool`` left on this object itself, without loading a proxy."""
     try:
         options = vars(value).get(MARK)
     except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
@@ -331,8 +330,8 @@ def find_marked(
 def hash_source(function: Callable[..., Any]) -> str | None:
     """Return the SHA-256 of a function's source, as hexadecimal digits; None if it has none.
 
-    It is the same as long as the code is, whatever happens to the function's data. The source comes
-    from ``linecache``, where IPython keeps the cells, or from the function's file.
+    It changes only with the code, not with the function's data. The source comes from
+    ``linecache``, where IPython keeps the cells, or from the function's file.
     """
     try:
         text = _read_cell_source(function) or inspect.getsource(inspect.unwrap(function))
@@ -342,7 +341,7 @@ def hash_source(function: Callable[..., Any]) -> str | None:
 
 
 def _read_cell_source(function: Callable[..., Any]) -> str | None:
-    """Return the cell that is a tool as a whole, without any ``def``: all of it is the function."""
+    """Return the source of a whole cell that is a tool, without any ``def``."""
     if not isinstance(function, FunctionType) or function.__code__.co_firstlineno != 1:
         return None
     lines = linecache.getlines(function.__code__.co_filename)

@@ -1,7 +1,7 @@
 """The icons of a tool: addresses, or files and PIL images as ``data:`` addresses.
 
-Runs in the user's kernel, at definition, on the thread that declares the tool. Files are read then
-and never again. If PIL is installed, it measures pictures; icons work without it.
+Runs in the user's kernel, at definition, on the thread that declares the tool. Files are read only
+then. If PIL is installed, it measures pictures; icons work without it.
 """
 
 import base64
@@ -21,10 +21,10 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
 MAX_BYTES = 64 * 2**10
-"""Bytes of one icon whose picture is part of the tool's metadata: every client reads it in every
-list of tools."""
+"""Maximum bytes of an icon that is part of the tool's metadata: every client reads it in every list
+of tools."""
 MAX_ICONS = 4
-"""Icons of one tool: sizes and themes of one picture."""
+"""Maximum number of icons of one tool: sizes and themes of one picture."""
 SIDES = (128, 64, 32)
 """Pixels that the longer side of a PIL image is scaled down to: the first that is small enough."""
 _MAX_ADDRESS = 2_000
@@ -45,9 +45,9 @@ class Icon:
             most 64 KB), or a PIL image (scaled down to 128 pixels). Files and images are read when
             the tool is defined.
         mime_type: Its MIME type, for an address that does not show it.
-        sizes: Its sizes in pixels, ``"48x48"`` or several of them; ``"any"`` for one that scales.
-            Files and images are measured.
-        theme: The background it is made for, ``"light"`` or ``"dark"``; None: either.
+        sizes: Its sizes in pixels: ``"48x48"``, a list of such strings, or ``"any"`` for a picture
+            that scales. Files and images are measured.
+        theme: The background that it is made for, ``"light"`` or ``"dark"``; None: either.
     """
 
     src: Any
@@ -68,13 +68,13 @@ def read_icons(icons: Any, tool: str) -> list[dict[str, Any]]:
     """
     if isinstance(icons, (str, bytes, Path, Icon)) or not isinstance(icons, Iterable):
         raise DefinitionError(
-            f"`{tool}`: `icons` must be a list, also for a single icon: `icons=[...]`."
+            f"`{tool}`: `icons` must be a list, even for a single icon: `icons=[...]`."
         )
     listed = list(icons)
     if len(listed) > MAX_ICONS:
         raise DefinitionError(
             f"`{tool}`: {len(listed)} icons are too many, since clients read them in every list of "
-            f"tools: keep to {MAX_ICONS}."
+            f"tools: use at most {MAX_ICONS}."
         )
     return [
         _read_icon(icon if isinstance(icon, Icon) else Icon(icon), f"`{tool}`: its icon")
@@ -100,7 +100,7 @@ def _read_icon(icon: Icon, what: str) -> dict[str, Any]:
     if mime_type is not None and not _is_picture_type(mime_type):
         raise DefinitionError(
             f"{what} has the MIME type {format_value(icon.mime_type)}, which is not that of a "
-            "picture: write `mime_type='image/png'`, say, or leave it out."
+            "picture: write `mime_type='image/png'`, for instance, or leave it out."
         )
     if icon.theme is not None and icon.theme not in get_args(IconTheme):
         raise DefinitionError(
@@ -133,8 +133,8 @@ def _read_sizes(sizes: Any, what: str) -> list[str]:
         if all(isinstance(size, str) and _SIZE.fullmatch(size) for size in texts):
             return texts
     raise DefinitionError(
-        f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such texts, "
-        "or 'any' for a picture that scales."
+        f"{what} has the sizes {format_value(sizes)}: write `sizes='48x48'`, a list of such "
+        "strings, or 'any' for a picture that scales."
     )
 
 
@@ -189,7 +189,7 @@ def _read_data_address(address: str, what: str) -> _Source:
     if not comma or not _is_picture_type(mime_type) or not address.isascii():
         raise DefinitionError(
             f"{what} {format_value(address[:60])}... is not the data address of a picture: begin "
-            "it with 'data:image/png;base64,', say, or use the picture's file."
+            "it with 'data:image/png;base64,', for instance, or use the picture's file."
         )
     try:
         encoded = parameters[-1:] == ["base64"]
@@ -246,7 +246,7 @@ def _encode_pil_image(image: Any, what: str) -> _Source:
     try:
         for side in SIDES:
             small = image.copy()
-            # Scaling mixes colours, which a palette does not allow.
+            # Scaling mixes colours, which is impossible in a palette.
             small = small.convert("RGBA" if "A" in small.getbands() or small.info else "RGB")
             small.thumbnail((side, side))
             buffer = io.BytesIO()
@@ -290,7 +290,7 @@ def _detect_picture(data: bytes) -> tuple[str, str | None] | None:
 
 
 def _is_svg(data: bytes) -> bool:
-    """Tell whether the root element of an XML document is that of SVG."""
+    """Return whether the root element of an XML document is that of SVG."""
     from xml.etree import ElementTree as ET  # noqa: PLC0415 - its usual name; only for this
 
     try:

@@ -1,7 +1,7 @@
 """The metadata of a tool, besides its schemas: checked, and in the form that clients get.
 
-Runs in the user's kernel, at definition, on the thread that declares the tool. Pure, but for icons,
-whose files are read.
+Runs in the user's kernel, at definition, on the thread that declares the tool. Pure, except that
+the files of icons are read.
 """
 
 import json
@@ -24,18 +24,19 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
 
 MAX_EXAMPLES = 4_000
-"""Characters of JSON of all examples of a tool: each client reads them in each list of tools."""
+"""Maximum characters of a tool's examples as JSON: each client reads them in each list of tools."""
 _MAX_TEXTS = {"description": MAX_DESCRIPTION, "title": 200}
-"""Characters of what the author says in an option."""
+"""Maximum length of options that are text."""
 MAX_META = 64 * 2**10
-"""Characters of JSON of the author's own ``_meta``."""
+"""Maximum characters of the author's own ``_meta`` as JSON."""
 DEFAULT_RESULT_CHARS = 50_000
-"""Characters of a result that Claude Code shows unasked: 25,000 tokens, of numbers two each."""
+"""Characters of a result that Claude Code shows by default: 25,000 tokens, two characters each in
+numbers."""
 MAX_RESULT_CHARS = 500_000
-"""The most that it shows if the tool's metadata asks for more."""
+"""Maximum characters that it shows if the tool's metadata asks for more."""
 _DEPTH_OF_META = 20
-"""Levels of lists and dicts around it in a message to a client, with some to spare: parsers take
-about 200."""
+"""Levels of lists and dicts around ``_meta`` in a message to a client, with some to spare: parsers
+accept about 200 levels."""
 
 
 class ArgumentSchema(Protocol):
@@ -66,10 +67,10 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
     Args:
         options: The options that its author set.
         name: The tool's name.
-        schema: Its function's, for the docstring's text and to check the examples.
+        schema: The schema of its arguments, with the docstring's text; it checks the examples.
 
     Raises:
-        DefinitionError: Names the tool, the option, and what it may be.
+        DefinitionError: An option is invalid.
     """
     related = tuple(
         other for other in _check_words(options.related, "related", name) if other != name
@@ -116,7 +117,7 @@ def add_result_size(info: messages.ToolInfo, chars: int) -> messages.ToolInfo:
 def _check_text(text: Any, option: str, name: str) -> str:
     if not isinstance(text, str):
         raise DefinitionError(
-            f"`{name}`: `{option}` must be a text, not of type {type(text).__name__}: put quotes "
+            f"`{name}`: `{option}` must be a string, not of type {type(text).__name__}: put quotes "
             "around it."
         )
     return clean_text(text)
@@ -137,7 +138,7 @@ def _check_words(words: Any, option: str, name: str) -> tuple[str, ...]:
     listed = not isinstance(words, str) and isinstance(words, (Sequence, set, frozenset))
     if not listed or not all(isinstance(word, str) and word.strip() for word in words):
         raise DefinitionError(
-            f"`{name}`: `{option}` must be a list of texts, like `{option}=['sales']`, not "
+            f"`{name}`: `{option}` must be a list of strings, like `{option}=['sales']`, not "
             f"{format_value(words)}."
         )
     ordered = sorted(words) if isinstance(words, (set, frozenset)) else words
@@ -178,7 +179,7 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
 
 
 def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
-    """Return the section on examples: calls that the tool's own validator takes."""
+    """Return the section on examples: calls that the tool's own validator accepts."""
     calls = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(calls, str) or not isinstance(calls, Sequence):
         raise DefinitionError(
@@ -192,7 +193,7 @@ def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
     if sum(map(len, texts)) > MAX_EXAMPLES:
         raise DefinitionError(
             f"`{name}`: its examples have {sum(map(len, texts)):,} characters of JSON, and clients "
-            f"read them in every list of tools: keep to {MAX_EXAMPLES:,}."
+            f"read them in every list of tools: shorten them to {MAX_EXAMPLES:,}."
         )
     return "\n".join(["Examples of arguments:", *(f"- {text}" for text in texts)]) if texts else ""
 
@@ -206,7 +207,7 @@ def _describe_example(example: Any, number: int, schema: ArgumentSchema, name: s
         )
     text = _dump_json(dict(example), what)
     try:
-        # A copy, as a client would send it: the author's validators may change what they get.
+        # A copy, as a client would send it: the author's validators may change their input.
         schema.validate(json.loads(text))
     except InvalidArguments as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -221,7 +222,7 @@ def _dump_json(value: Any, what: str) -> str:
     """Return a value as JSON, as a client would write it.
 
     Raises:
-        DefinitionError: It has no JSON.
+        DefinitionError: It cannot be written as JSON.
     """
     try:
         plain = to_jsonable_python(value, inf_nan_mode="constants")
@@ -230,7 +231,7 @@ def _dump_json(value: Any, what: str) -> str:
     except Exception as error:  # an object of the author's may raise anything
         raise DefinitionError(
             f"{what} cannot be written as JSON ({shorten_message(describe_error(error))}): use "
-            "only texts, numbers, lists and dicts."
+            "only strings, numbers, lists and dicts."
         ) from error
     return text
 
@@ -256,14 +257,14 @@ def _check_meta(meta: Any, name: str) -> dict[str, Any]:
     if len(text) > MAX_META:
         raise DefinitionError(
             f"`{name}`: its `meta` has {len(text):,} characters of JSON, and clients read it in "
-            f"every list of tools: keep to {MAX_META:,}."
+            f"every list of tools: shorten it to {MAX_META:,}."
         )
     try:
         # As deeply nested as it will be in the list of tools.
         from_json("[" * _DEPTH_OF_META + text + "]" * _DEPTH_OF_META)
     except ValueError:
         raise DefinitionError(
-            f"`{name}`: its `meta` is nested deeper than clients read: make it flatter."
+            f"`{name}`: its `meta` is nested more deeply than clients can read: flatten it."
         ) from None
     plain: dict[str, Any] = json.loads(text)
     return plain

@@ -1,7 +1,7 @@
 """The open questions of a call to its client's user (MCP's elicitations), and their answers.
 
-Runs in the user's kernel. A tool asks and waits on its own thread or event loop, answers come in on
-the link's thread; `Elicitations` is what they share, under its lock.
+Runs in the user's kernel. A tool asks and waits on its own thread or event loop; answers arrive on
+the link's thread. They share `Elicitations`, under its lock.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from mcp_notebook.errors import CallError, CannotElicit
 _T = TypeVar("_T")
 
 MAX_MESSAGE = 10_000
-"""Characters of a question; a dialog cannot show more."""
+"""Maximum characters of a question; a dialog cannot show more."""
 MAX_OPEN = 50
-"""Questions of one call that may be open at a time; a client shows a dialog for each."""
+"""Maximum number of open questions of one call; a client shows a dialog for each."""
 
 
 class _NoTruthValue:
-    """An answer that refuses to be a condition: `if answer:` would also be true for a "no"."""
+    """An answer that cannot be used as a condition: `if answer:` would also be true for a "no"."""
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -36,11 +36,11 @@ class Accepted(_NoTruthValue, Generic[_T]):
     """The user has answered."""
 
     data: _T
-    """What the user entered; None if nothing was asked for but consent."""
+    """The value that the user entered; None if the question only asked for consent."""
     accepted: Literal[True] = field(default=True, init=False, repr=False)
     """Whether the user has answered."""
     action: Literal["accept"] = field(default="accept", init=False, repr=False)
-    """What the user did, in MCP's words."""
+    """The user's action, in MCP's terms."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NotAccepted(_NoTruthValue):
     """The user has not answered."""
 
     action: Literal["decline", "cancel"]
-    """Said no, or closed the question without a choice."""
+    """Whether the user said no, or closed the question without an answer."""
     data: None = field(default=None, init=False, repr=False)
     """Nothing."""
     accepted: Literal[False] = field(default=False, init=False, repr=False)
@@ -56,7 +56,7 @@ class NotAccepted(_NoTruthValue):
 
 
 Answer: TypeAlias = Accepted[_T] | NotAccepted
-"""What becomes of a question."""
+"""The outcome of a question."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ class Elicitation:
     """A question on its way to the user."""
 
     number: int
-    """Of the call's questions, from 1."""
+    """Its number among the call's questions, from 1."""
     key: str
     """Its name, unique among the call's open questions."""
     message: str
     schema: dict[str, Any]
-    """What can be entered: an object in MCP's restricted form of JSON Schema."""
+    """The form: an object in MCP's subset of JSON Schema."""
 
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """A question that was taken back."""
+    """A question that was withdrawn."""
 
     number: int
 
@@ -88,7 +88,7 @@ class Reply:
 
 
 Ask: TypeAlias = Callable[[Elicitation | Withdrawal], None]
-"""Sends a question to the client, or takes it back; from any thread."""
+"""Sends a question to the client, or withdraws it; from any thread."""
 
 
 class Elicitations:
@@ -96,7 +96,7 @@ class Elicitations:
 
     Args:
         ask: Sends a question; None: the client cannot ask its user.
-        refusal: Makes the error for a question that is asked although `ask` is None.
+        refusal: Makes the error for a question if `ask` is None.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Elicitations:
         self._open: dict[int, tuple[Elicitation, Future[Reply]]] = {}
         self._closed: CallError | None = None
         self.is_used = False
-        """Whether the tool asked, or checked whether it can: its result is for this client only."""
+        """Whether the tool asked, or checked whether it can: its result is only for this client."""
 
     def set_waiting_callback(self, waits: Callable[[bool], None]) -> None:
         """Set a function to call with True when the call begins to wait, and with False after.
@@ -144,7 +144,7 @@ class Elicitations:
 
         Raises:
             CallError: The client cannot ask its user.
-            TypeError: The message or the key is not a text.
+            TypeError: The message or the key is not a string.
             ValueError: The message is too long, or another open question has that key.
         """
         _check_texts(message, key)
@@ -158,8 +158,8 @@ class Elicitations:
                 raise ValueError(f"elicit: a question with the key {name!r} has no answer yet")
             if len(self._open) >= MAX_OPEN:
                 raise CannotElicit(
-                    f"The tool has asked {MAX_OPEN} questions that have no answer yet: ask more of "
-                    "them when some are answered, or several things in one form."
+                    f"The tool has asked {MAX_OPEN} questions that have no answer yet: wait for "
+                    "answers before asking more, or ask several things in one form."
                 )
             self._count = number
             if not self._open:
@@ -178,25 +178,25 @@ class Elicitations:
             return [question for question, _ in self._open.values()]
 
     def withdraw(self, number: int) -> None:
-        """Take a question back; nothing happens if it is answered."""
+        """Withdraw a question; does nothing if it is answered."""
         if self._take(number) is not None and self._ask is not None:
             self._ask(Withdrawal(number))
 
     def answer(self, number: int, reply: Reply | CallError) -> None:
-        """Give a question its reply, or raise an error where it was asked."""
+        """Deliver the reply to a question, or raise an error where it was asked."""
         future = self._take(number)
         if future is not None:
             _settle(future, reply)
 
     def close(self, error: CallError) -> None:
-        """Raise the error in everybody who waits, and in who asks from now on."""
+        """Raise an error for all open questions, and for those asked from now on."""
         with self._lock:
             self._closed = error
             waiting = [future for _, future in self._open.values()]
             self._open.clear()
             if self._count:
                 self._waits(False)
-            self._waits = _ignore  # or this and the call would keep each other alive
+            self._waits = _ignore  # breaks a reference cycle with the call
         for future in waiting:
             _settle(future, error)
 
@@ -209,29 +209,29 @@ class Elicitations:
 
 
 def _ignore(_waits: bool) -> None:  # noqa: FBT001 - as it is called
-    """Do nothing: nobody follows whether the call waits."""
+    """Ignore whether the call waits."""
 
 
 def _check_texts(message: object, key: object) -> None:
     if not isinstance(message, str):
-        raise TypeError(f"elicit: the message must be a text, not a {type(message).__name__}")
+        raise TypeError(f"elicit: the message must be a string, not a {type(message).__name__}")
     if key is not None and not isinstance(key, str):
-        raise TypeError(f"elicit: the key must be a text, not a {type(key).__name__}")
+        raise TypeError(f"elicit: the key must be a string, not a {type(key).__name__}")
     if len(message) > MAX_MESSAGE:
         raise ValueError(
-            f"elicit: a message of {len(message)} characters, but a dialog can show at most "
+            f"elicit: the message has {len(message)} characters, but a dialog can show at most "
             f"{MAX_MESSAGE}: return the long part as a result, and ask about it"
         )
 
 
 def refuse_undeclared(tool: str) -> Callable[[str], CallError]:
-    """Return what makes the refusal for a client that has not declared that it can ask."""
+    """Return a function that makes the error for a client that cannot ask its user."""
 
     def refusal(message: str) -> CallError:
         return CannotElicit(
             f"The tool {tool!r} has a question for the user, {message!r}, but this client cannot "
-            "ask: it has not declared MCP's elicitation. Ask the user yourself if the tool has a "
-            "parameter for the answer, or call it from a client that can.",
+            "ask: it has not declared MCP's elicitation. If the tool has a parameter for the "
+            "answer, ask the user yourself; otherwise call it from a client that can ask.",
             undeclared=True,
         )
 
@@ -247,7 +247,7 @@ def _refuse_without_client(message: str) -> CallError:
 
 
 def _settle(future: Future[Reply], reply: Reply | CallError) -> None:
-    with contextlib.suppress(InvalidStateError):  # who waited for it was cancelled
+    with contextlib.suppress(InvalidStateError):  # the waiting tool was cancelled
         if isinstance(reply, CallError):
             future.set_exception(reply)
         else:

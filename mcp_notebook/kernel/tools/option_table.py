@@ -1,8 +1,8 @@
-"""The table of a tool's options: what the reference page and the magic's help are made from.
+"""The table of a tool's options: the source of the reference page and of the magic's help.
 
-Runs wherever it is read: in the user's kernel for ``%%mcp_tool?``, in a script for the pages. The
-words about each option are the docstring of its field in `ToolOptions`; how it is written in a
-notebook stands here.
+Runs wherever it is read: in the user's kernel for ``%%mcp_tool?``, in a script for the pages. An
+option's description is the docstring of its field in `ToolOptions`; its notation in a notebook is
+defined here.
 """
 
 import ast
@@ -16,7 +16,7 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRow:
-    """One option, as people read about it."""
+    """The documentation of one option."""
 
     name: str
     """Keyword of ``@mcp_tool`` and of `Tool`."""
@@ -25,14 +25,14 @@ class OptionRow:
     default: str
     """Its default in words: "the function's name", "no limit"."""
     line: tuple[str, ...]
-    """Examples of how it is written on the line of ``%%mcp_tool``, one for each word that it has
-    there; none if it can only be written in Python."""
+    """Examples for the line of ``%%mcp_tool``, one for each of its flags; none if it can only be
+    written in Python."""
     keyword: str
-    """Example of how it is written in ``@mcp_tool(...)``; the same as the first of `line`."""
+    """An example for ``@mcp_tool(...)`` that means the same as the first of `line`."""
     text: str
-    """What it does, in a few sentences with Markdown's backticks."""
+    """Its description: a few sentences with Markdown's backticks."""
     is_rare: bool
-    """Whether few tools need it, so that it stands in a second group."""
+    """Whether few tools need it; rare options are in a second group."""
 
 
 def list_options() -> tuple[OptionRow, ...]:
@@ -54,10 +54,10 @@ def list_options() -> tuple[OptionRow, ...]:
 
 
 def explain_safety(*, on_line: bool) -> str:
-    """Return the sentence that says what `read_only`, `destructive` and `confirm` are together.
+    """Return the sentence that explains `read_only`, `destructive` and `confirm` together.
 
     Args:
-        on_line: Whether to name the words of the line, not the keywords.
+        on_line: Whether to name the flags of the line instead of the keywords.
     """
     destructive, adds, reads, confirm = (
         ("--destructive", "--non-destructive", "--read-only", "--confirm")
@@ -65,10 +65,9 @@ def explain_safety(*, on_line: bool) -> str:
         else ("destructive=True", "destructive=False", "read_only=True", "confirm=True")
     )
     return (
-        f"A tool may delete and overwrite (`{destructive}`, which is assumed if you say nothing), "
-        f"only add (`{adds}`), or only read (`{reads}`); a person is asked before each call of a "
-        f"tool with `{confirm}` and, with the setting `confirm_destructive`, of each tool that may "
-        "delete and overwrite."
+        f"A tool may delete and overwrite (`{destructive}`, the default), only add (`{adds}`), or "
+        f"only read (`{reads}`); a person is asked before each call of a tool with `{confirm}` "
+        "and, with the setting `confirm_destructive`, of each tool that may delete and overwrite."
     )
 
 

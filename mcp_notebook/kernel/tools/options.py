@@ -1,7 +1,7 @@
-"""What an author can say about a tool besides its function: `ToolOptions`, and what is refused.
+"""The options of a tool, `ToolOptions`, and their validation.
 
 Runs in the user's kernel, at definition. Pure. The same options are keywords of ``@mcp_tool`` and
-words on the line of ``%%mcp_tool``.
+flags on the line of ``%%mcp_tool``.
 """
 
 import math
@@ -21,23 +21,23 @@ from mcp_notebook.kernel.tools.reporting import LogLevel
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
-event loop), in a thread of its own, even while a cell runs, or in a copy of the kernel."""
+event loop), in its own thread, even while a cell runs, or in a fork of the kernel."""
 MAX_NAME = 64
-"""Characters: the strictest limit among models' APIs and MCP's own conformance suite."""
+"""Maximum length of a name: the strictest limit of models' APIs and of MCP's conformance suite."""
 MAX_PREFIXED_NAME = MAX_NAME - len("mcp__notebook__")
-"""Characters of a name that fits the limit also with the prefix that clients put before it."""
+"""Maximum length of a name that fits this limit even with the prefix that clients add."""
 MIN_RESULT_CHARS = 200
-"""With fewer characters, the note on what was cut would leave no room for text."""
+"""With fewer characters, the note about shortened text would leave no room for text."""
 EPHEMERAL = "ephemeral"
 """The value of `cache` for a tool whose results must never be reused, not even by clients."""
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 class DaskClient(Protocol):
-    """What type checkers know of a ``distributed.Client``, which this package does not import."""
+    """A ``distributed.Client`` for type checkers; this package does not import Dask."""
 
     def scheduler_info(self) -> Any:
-        """Return what the scheduler says about itself and its workers."""
+        """Return information about the scheduler and its workers."""
 
 
 _EXAMPLES = {
@@ -45,13 +45,13 @@ _EXAMPLES = {
     "submitit": "`executor.submit(work, x).result()`",
     "lithops": "`executor.call_async(work, x).result()`",
 }
-"""How packages that have no executor of ``concurrent.futures`` wait for their work."""
-_ANY_EXAMPLE = "`pool.submit(work, x).result()`, say"
+"""How to wait for work with packages whose executor is not one of ``concurrent.futures``."""
+_ANY_EXAMPLE = "for instance `pool.submit(work, x).result()`"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOptions:
-    """The options of a tool that its author can set.
+    """The options that a tool's author can set.
 
     The fields' docstrings are shown to users: `kernel.tools.option_table` reads them.
     """
@@ -208,14 +208,14 @@ class ToolKeywords(TypedDict, total=False):
 
 
 def check_options(options: ToolOptions, name: str) -> None:
-    """Refuse options that have no meaning, alone or together.
+    """Reject invalid options and combinations.
 
     Args:
         options: The options that the author set.
         name: The tool's name.
 
     Raises:
-        DefinitionError: Names the tool, the option, and what it may be.
+        DefinitionError: An option is invalid, or two exclude each other.
     """
     if options.run not in (*get_args(RunMode),):
         raise DefinitionError(
@@ -244,15 +244,15 @@ def check_options(options: ToolOptions, name: str) -> None:
         )
     if options.executor is not None and not _runs_calls(options.executor):
         raise DefinitionError(
-            f"`{name}`: `executor` must be a concurrent.futures.Executor (a ProcessPoolExecutor, "
-            f"say) or a Dask client (distributed.Client), not {options.executor!r}. To use that, "
-            f"declare the tool with `run='thread'`, and have its function submit the work and wait "
-            f"for it: {_find_example(options.executor)}."
+            f"`{name}`: `executor` must be a concurrent.futures.Executor (such as a "
+            f"ProcessPoolExecutor) or a Dask client (distributed.Client), not "
+            f"{options.executor!r}. To use that, declare the tool with `run='thread'`, and have "
+            f"its function submit the work and wait for it: {_find_example(options.executor)}."
         )
 
 
 def _find_example(executor: Any) -> str:
-    """Return how a function waits for what runs the work, by the package of that."""
+    """Return code that waits for work on an executor, by the executor's package."""
     names = (getattr(executor, "__module__", None), getattr(type(executor), "__module__", None))
     packages = [str(name).partition(".")[0] for name in (getattr(executor, "__name__", ""), *names)]
     return next((_EXAMPLES[name] for name in packages if name in _EXAMPLES), _ANY_EXAMPLE)
@@ -265,14 +265,14 @@ def _runs_calls(executor: Any) -> bool:
 def _check_fork(options: ToolOptions, name: str) -> None:
     if not hasattr(os, "fork"):
         raise DefinitionError(
-            f"`{name}`: `run='fork'` needs Linux or macOS, because this system cannot fork a "
-            "process: write `run='thread'` (`--run thread`)."
+            f"`{name}`: `run='fork'` needs Linux or macOS, because this system cannot fork "
+            "processes: write `run='thread'` (`--run thread`)."
         )
     if options.read_only is not True:
         raise DefinitionError(
-            f"`{name}`: `run='fork'` is only for tools that change nothing, because what they "
-            "change in a copy of the kernel is lost: add `read_only=True` (`--read-only`), or "
-            "write `run='thread'` (`--run thread`)."
+            f"`{name}`: `run='fork'` is only for tools that change nothing, because changes in a "
+            "fork of the kernel are lost: add `read_only=True` (`--read-only`), or write "
+            "`run='thread'` (`--run thread`)."
         )
     if options.executor is not None:
         raise DefinitionError(
@@ -289,8 +289,8 @@ def _check_cache(options: ToolOptions, name: str) -> None:
         time = 0.0
     if not 0 < time < math.inf:
         raise DefinitionError(
-            f"`{name}`: `cache` must be a time above 0 (seconds, or a text like '60s' or '5min'), "
-            f"or {EPHEMERAL!r}, not {options.cache!r}."
+            f"`{name}`: `cache` must be a time above 0 (seconds, or a string like '60s' or "
+            f"'5min'), or {EPHEMERAL!r}, not {options.cache!r}."
         )
     if options.read_only is not True:
         raise DefinitionError(
@@ -300,14 +300,14 @@ def _check_cache(options: ToolOptions, name: str) -> None:
 
 
 def check_name(name: Any) -> None:
-    """Refuse a name that clients would not accept.
+    """Reject a name that clients would not accept.
 
     Raises:
-        DefinitionError: With a name that would do.
+        DefinitionError: The name is invalid; the message suggests a valid one.
     """
     if not isinstance(name, str):
         raise DefinitionError(
-            f"A tool's name must be a text, not of type {type(name).__name__}: write "
+            f"A tool's name must be a string, not of type {type(name).__name__}: write "
             "`name='my_tool'`."
         )
     if _NAME.fullmatch(name):
@@ -316,7 +316,7 @@ def check_name(name: Any) -> None:
     quoted = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
     raise DefinitionError(
         f"{quoted!r} cannot be a tool's name: models' APIs accept 1 to {MAX_NAME} letters, digits, "
-        f"`_` and `-`, and refuse all tools together if one does not fit. Try "
+        f"`_` and `-`, and reject all tools if one name is invalid. Try "
         f"`--name {suggestion}` (in Python `name={suggestion!r}`)."
     )
 
@@ -363,6 +363,6 @@ def _check_duration(duration: float | str | None, option: str, name: str) -> Non
         usable = False
     if not usable:
         raise DefinitionError(
-            f"`{name}`: `{option}` must be a time above 0: seconds, or a text like '30s' or "
+            f"`{name}`: `{option}` must be a time above 0: seconds, or a string like '30s' or "
             f"'5min', not {duration!r}."
         )

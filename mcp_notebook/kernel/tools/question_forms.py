@@ -1,15 +1,16 @@
-"""The forms of questions: a type becomes a form, and the user's answer a value of that type.
+"""The forms of questions: converts a type to a form, and the user's answer to a value of the type.
 
 Runs in the user's kernel, on the thread of the tool that asks. MCP's forms are flat: an object
-whose properties are texts, numbers, booleans, dates, a choice of texts, or a list of such choices.
-The schema of a type is rewritten to that restricted form; a type without one is refused.
+whose properties are strings, numbers, booleans, dates, a choice of strings, or a list of such
+choices. The schema of a type is rewritten to that subset; if that is impossible, the type is
+rejected.
 
 ===================================  ===============================================================
 argument                             form
 ===================================  ===============================================================
 None                                 no fields: the user agrees or not
-a list or tuple of texts             one choice
-a dict of texts                      one choice; the user sees the values
+a list or tuple of strings           one choice
+a dict of strings                    one choice; the user sees the values
 a model, dataclass or ``TypedDict``  a property for each field
 any other type                       one property, ``value``
 ===================================  ===============================================================
@@ -38,7 +39,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 from mcp_notebook.text.redaction import has_secrets
 
 VALUE = "value"
-"""Name of the only property of a form for a type without fields."""
+"""Name of the only property in the form of a type without fields."""
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TEXTS = ("title", "description")
 _KEYWORDS = {
@@ -48,35 +49,35 @@ _KEYWORDS = {
     "boolean": (),
     "array": ("minItems", "maxItems"),
 }
-"""Keywords that MCP's forms have for each type of property, besides texts and the default."""
+"""The keywords of MCP's forms for each type of property, besides title, description and default."""
 _OTHERWISE = {
     "object": "nested",
     **dict.fromkeys(("string", "integer", "number", "boolean"), "a choice of something else"),
 }
-"""How messages call a type that is refused."""
+"""Descriptions of rejected types, for messages."""
 _NO_FORM = (
-    "a secret, and MCP forbids to ask for one in a form, which clients show and store: let the "
+    "a secret, and MCP forbids asking for secrets in forms, which clients show and store: let the "
     "user enter it in the notebook (`getpass.getpass()` in a cell), or read it from the environment"
 )
 _POSSIBLE = (
-    "a form has only fields of str, int, float, bool, date or datetime, a choice of texts (a "
+    "a form has only fields of str, int, float, bool, date or datetime, a choice of strings (a "
     "Literal, an Enum) or a list of such choices"
 )
 
 
 @dataclass(frozen=True)
 class ElicitationForm:
-    """The form for one question, and the way from its answer to a value."""
+    """The form for one question; converts its answer to a value."""
 
     schema: dict[str, Any]
-    """What the client gets."""
+    """The schema that the client gets."""
     _validator: SchemaValidator | None = field(repr=False)
     _is_whole: bool = field(repr=False)
-    """Whether the form as a whole is the value, not its only property."""
+    """Whether the whole form is the value, rather than its only property."""
     _default: Any = field(repr=False)
 
     def read(self, content: Mapping[str, Any]) -> Any:
-        """Return the user's answer as a value of the type that the form was made for.
+        """Return the user's answer as a value of the form's type.
 
         Raises:
             InvalidAnswer: The answer does not fit; one line for each problem.
@@ -105,7 +106,7 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
     """Return the form for a value of a type, or for one of several choices.
 
     Raises:
-        TypeError: MCP has no form for it.
+        TypeError: MCP's forms cannot ask for it.
         ValueError: The default does not fit the type.
     """
     if kind is None:
@@ -142,10 +143,10 @@ def make_form(kind: Any = None, default: Any = NO_DEFAULT) -> ElicitationForm:
 
 
 def _make_choice_type(kind: Sequence[Any] | Mapping[Any, Any]) -> Any:
-    """Return a type for choices that are texts."""
+    """Return a type for a choice of strings."""
     texts = [*kind, *kind.values()] if isinstance(kind, Mapping) else [*kind]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"elicit: choices must be one or more texts, not {format_value(kind)}")
+        raise TypeError(f"elicit: choices must be one or more strings, not {format_value(kind)}")
     choice: Any = Literal.__getitem__(tuple(map(str, kind)))
     if not isinstance(kind, Mapping):
         return choice
@@ -166,10 +167,10 @@ def _check_default(default: Any, validator: SchemaValidator) -> None:
 
 
 def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
-    """Return a property in MCP's restricted form.
+    """Return a property in MCP's subset of JSON Schema.
 
     Raises:
-        TypeError: There is none.
+        TypeError: That is impossible.
     """
     schema = _resolve(schema, definitions)
     if has_secrets(schema, {"$defs": definitions}):
@@ -182,7 +183,7 @@ def _restrict_property(name: str, schema: Mapping[str, Any], definitions: Mappin
     elif kind == "array":
         items = _read_choices(_resolve(schema.get("items", {}), definitions), "anyOf", definitions)
         if items is None:
-            raise _make_refusal(name, "a list of anything but choices")
+            raise _make_refusal(name, "a list of something other than choices")
         items = items if "anyOf" in items else {"type": "string", **items}
         restricted = {"type": "array", "items": items}
     elif kind in _KEYWORDS and "enum" not in schema and "const" not in schema:
@@ -207,11 +208,11 @@ def _make_refusal(name: str, what: str) -> TypeError:
 
 
 def _name_field(name: str) -> str:
-    return "what is asked for" if name == VALUE else f"the field {name!r}"
+    return "the value" if name == VALUE else f"the field {name!r}"
 
 
 def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without what forms lack: references, single alternatives, and null."""
+    """Resolve the parts of a schema that forms lack: references, single alternatives, and null."""
     resolved: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     for _ in range(len(definitions) + 10):  # a type may refer to itself
         name = str(resolved.pop("$ref", "")).rpartition("/")[2]
@@ -233,10 +234,10 @@ def _resolve(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
 def _read_choices(
     schema: Mapping[str, Any], titled: str, definitions: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the keywords of a choice among texts; None if the schema is something else.
+    """Return the keywords of a choice of strings; None if the schema is something else.
 
     Args:
-        schema: Without references.
+        schema: The schema, without references.
         titled: The keyword for choices that have titles.
         definitions: The targets of references.
     """
@@ -260,7 +261,7 @@ def _get_title(part: Mapping[str, Any]) -> str:
 
 
 def _read_bounds(schema: Mapping[str, Any]) -> dict[str, int]:
-    """Return an integer's exclusive bounds as inclusive ones, which are all that MCP has."""
+    """Return an integer's exclusive bounds as inclusive ones: MCP has no others."""
     bounds = {}
     if isinstance(above := schema.get("exclusiveMinimum"), int | float):
         bounds["minimum"] = math.floor(above) + 1

@@ -1,7 +1,7 @@
-"""What a tool's ``Context`` does both in the kernel and on an executor's worker.
+"""The part of a tool's ``Context`` that works both in the kernel and on an executor's worker.
 
 Pure, for any thread. `kernel.executors.job` sends this module to workers by value, because they may
-not have this package: so it imports nothing of it, and must stay small.
+not have this package: so it must not import the package, and must stay small.
 """
 
 import operator
@@ -23,9 +23,9 @@ class ReportingContext:
 
     Args:
         tool: Name of the tool.
-        send_progress: Takes how much is done, the total and a message; None: the client does not
-            want progress.
-        send_log: Takes a level and a text; None: nobody wants log messages.
+        send_progress: Called with the amount done, the total and a message; None: the client does
+            not want progress.
+        send_log: Called with a level and a text; None: log messages are not wanted.
         find_stop: Returns the exception to raise if the call should stop, else None.
     """
 
@@ -54,8 +54,8 @@ class ReportingContext:
     def cancelled(self) -> bool:
         """Whether the call should stop: the client or the user cancelled it, or its time is up.
 
-        Only tools with ``run="thread"`` that spend a long time outside of Python code need this;
-        all others are stopped without their help.
+        Only tools with ``run="thread"`` that spend a long time outside of Python code need to check
+        this; all others are stopped automatically.
         """
         return self._find_stop() is not None
 
@@ -66,11 +66,11 @@ class ReportingContext:
             raise error
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is. Cheap: call it as often as you like.
+        """Report progress to the client. Cheap: call it as often as you like.
 
         Args:
-            done: How much is done, in any unit.
-            total: How much there is to do, in the same unit, if that is known.
+            done: The amount of work done, in any unit.
+            total: The total amount of work in the same unit, if known.
             message: What is being done, for a person.
 
         Raises:
@@ -86,11 +86,11 @@ class ReportingContext:
     def track(
         self, items: Iterable[_T], total: float | None = None, message: str | None = None
     ) -> Iterator[_T]:
-        """Yield the items, and tell the client how many are done.
+        """Yield the items, and report to the client how many are done.
 
         Args:
             items: The items to loop over.
-            total: How many there are. By default, their length, if they have one.
+            total: The number of items. By default, their length, if they have one.
             message: What is being done, for a person.
         """
         if total is None:
@@ -105,12 +105,12 @@ class ReportingContext:
     def log(self, message: object, level: LogLevel = "info") -> None:
         """Send a log message to the client, if it asked for messages of that level.
 
-        At most 100 messages a second are sent for each call, and as many warnings and errors. The
-        client is told how many were left out.
+        For each call, at most 100 messages a second are sent, plus at most 100 warnings and errors.
+        The client is told how many were dropped.
 
         Args:
-            message: The text; of any other object, its ``str``.
-            level: How severe it is.
+            message: The message, converted by ``str``.
+            level: Its severity.
 
         Raises:
             ValueError: The level does not exist.

@@ -1,12 +1,11 @@
-"""The registry of a notebook's tools: declared, replaced, removed, and kept in step with variables.
+"""The registry of a notebook's tools: adds, replaces and removes them, and follows variables.
 
 Runs in the user's kernel, on any thread: cells declare tools, and so do tools that run in threads.
-Readers get snapshots that never change. For some minutes, the registry knows what became of a tool
-that is gone.
+Readers get immutable snapshots. For some minutes, the registry remembers why a tool was dropped.
 
-A tool follows a variable only if that held the tool's function when the tool's cell ended. Until
-then the variable is a guess, made from the function's name: a loop declares several functions of
-one name, and ``functools.wraps`` copies names.
+A tool follows a variable only if the variable held the tool's function when the tool's cell ended.
+Until then the variable is a guess from the function's name: a loop may declare several functions
+with the same name, and ``functools.wraps`` copies names.
 """
 
 import operator
@@ -31,7 +30,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
 from mcp_notebook.text.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
-"""Characters of all icons of a notebook's tools."""
+"""Maximum characters of all icons of a notebook's tools."""
 
 _MAX_DECORATORS = 100
 
@@ -40,30 +39,30 @@ _Tools = Mapping[str, DeclaredTool]
 
 @dataclass(frozen=True)
 class Drop:
-    """Tools that go together, for one reason."""
+    """Tools that are dropped together, for one reason."""
 
     tools: Sequence[DeclaredTool]
     reason: str
-    """Why they go, as a sentence."""
+    """Why they are dropped, as a sentence."""
     next_step: str = DEFINE_AGAIN
     """What the user can do, as a sentence."""
     new_tools: Sequence[DeclaredTool] = ()
-    """Those that came with the same change, and may be the same under new names."""
+    """Tools added by the same change, which may be the dropped ones under new names."""
     cell: str | None = None
-    """The cell whose run this is; its reason replaces those of the cell's earlier runs."""
+    """The cell that was run; the reason replaces those of its earlier runs."""
 
 
 @dataclass(frozen=True)
 class _Entry:
     dropped: DroppedTool
     cell: str | None
-    """The cell that had declared the tool."""
+    """The cell that declared the tool."""
 
 
 class DroppedTools:
-    """What became of the tools that went in the last minutes; `ToolRegistry` writes under its lock.
+    """Explains the tools dropped in the last minutes; `ToolRegistry` writes under its lock.
 
-    What became of a tool's successor, or of its cell's next run, is what became of the tool.
+    If a tool's successor is dropped, or its cell runs again, the tool gets the latest reason.
 
     Args:
         clock: Returns the time in seconds since the epoch.
@@ -74,15 +73,15 @@ class DroppedTools:
         self._entries: Mapping[str, _Entry] = {}
 
     def read(self) -> dict[str, DroppedTool]:
-        """Return what became of the tools, by their names."""
+        """Return the dropped tools, by name."""
         return {name: entry.dropped for name, entry in _select_recent(self._entries).items()}
 
     def update(self, drops: Iterable[Drop], tools: Mapping[str, DeclaredTool]) -> None:
-        """Take what has just gone, and forget those whose names are tools again.
+        """Add dropped tools, and forget those whose names are in use again.
 
         Args:
-            drops: The tools that went.
-            tools: Those that there are now.
+            drops: The dropped tools.
+            tools: The present tools.
         """
         entries = dict(_select_recent(self._entries))
         for drop in drops:
@@ -120,7 +119,7 @@ class ToolRegistry:
 
     Args:
         on_change: Called after each change that clients can see, on the thread that made it.
-        schemas: Schemas of earlier starts, for whoever makes tools.
+        schemas: Schemas of earlier starts, for code that makes tools.
     """
 
     def __init__(self, on_change: Callable[[], None], schemas: SchemaCache | None = None) -> None:
@@ -129,7 +128,7 @@ class ToolRegistry:
         self._lock = threading.Lock()
         self._tools: _Tools = {}
         self.unsettled: frozenset[DeclaredTool] = frozenset()
-        """Those whose cell has not ended, so that their variable is a guess."""
+        """The tools whose cell has not ended, so that their variable is a guess."""
         self._dropped = DroppedTools()
         self._switched_off: Mapping[str, float] = {}
         self._sources = _list_sources(())
@@ -144,19 +143,19 @@ class ToolRegistry:
 
     @property
     def dropped(self) -> dict[str, DroppedTool]:
-        """What became of the tools that are gone, by name.
+        """The dropped tools, by name.
 
-        It is kept for some minutes, or until there is a tool of that name again.
+        Each is kept for some minutes, or until there is a tool of that name again.
         """
         return self._dropped.read()
 
     @property
     def switched_off(self) -> Mapping[str, float]:
-        """The names that clients do not get, although there are such tools, and since when."""
+        """The names of tools that are hidden from clients, with the times since when."""
         return self._switched_off
 
     def switch(self, name: str, *, on: bool) -> bool:
-        """Take a tool away from clients, or give it back; return False if there is no such tool.
+        """Hide a tool from clients, or show it again; return False if there is no such tool.
 
         The name stays switched off when its cell runs again.
         """
@@ -169,7 +168,7 @@ class ToolRegistry:
         return True
 
     def find_new_name(self, dropped: DroppedTool) -> str | None:
-        """Return the name of the tool that came in the place of another, if it is there."""
+        """Return the name of the tool that replaced a dropped one, if it exists."""
         return dropped.new_name if dropped.new_name in self._tools else None
 
     def get(self, name: str) -> DeclaredTool | None:
@@ -177,7 +176,7 @@ class ToolRegistry:
         return self._tools.get(name)
 
     def add(self, *tools: DeclaredTool) -> None:
-        """Add tools; one whose name exists takes the place of the old one in the order.
+        """Add tools; one whose name exists replaces the old one in its place.
 
         Raises:
             DefinitionError: All icons together are too large for one list of tools; none is added.
@@ -194,14 +193,14 @@ class ToolRegistry:
         self._change(add_to)
 
     def take_over(self, previous: "ToolRegistry") -> None:
-        """Add all tools of the registry that this one replaces, as that knows them."""
+        """Take over the state of the registry that this one replaces."""
         self._switched_off = previous.switched_off
         self.add(*previous.tools)
         with Shield(), self._lock:
             self.unsettled &= previous.unsettled
 
     def replace(self, old: DeclaredTool, new: DeclaredTool) -> None:
-        """Put a tool in the place of another; does nothing if that one is no longer there.
+        """Replace a tool by another in the same place; does nothing if the old one is gone.
 
         Raises:
             DefinitionError: All icons together are too large for one list of tools.
@@ -226,7 +225,7 @@ class ToolRegistry:
 
         Args:
             names: The tools.
-            reason: Why they go, as a sentence; None if nobody needs to be told.
+            reason: Why they are removed, as a sentence; None if no explanation is needed.
         """
         removed = [tool for tool in self.tools if tool.name in names]
         functions = [tool.function for tool in removed]
@@ -249,7 +248,7 @@ class ToolRegistry:
             cell: The cell's id.
             names: The tools that its last run declared.
             reason: Why the others are gone, as a sentence.
-            new_names: Those of `names` that were no tools before the run.
+            new_names: Those of `names` that did not exist before the run.
 
         Returns:
             The names of the tools that were removed.
@@ -264,7 +263,7 @@ class ToolRegistry:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Announce all changes in the block, of all threads, when it ends."""
+        """Announce all changes of all threads during the block only when it ends."""
         is_counted = False
         try:
             with Shield(), self._lock:
@@ -278,7 +277,7 @@ class ToolRegistry:
             self._announce()
 
     def is_current(self, namespace: Mapping[str, Any]) -> bool:
-        """Tell whether the variables still hold what the tools are; quick, for after each call.
+        """Return whether the variables still hold the tools' values; fast, for use after each call.
 
         Args:
             namespace: The notebook's variables.
@@ -289,7 +288,7 @@ class ToolRegistry:
         )
 
     def follow(self, namespace: Mapping[str, Any]) -> tuple[str, ...]:
-        """Bring the tools in step with the notebook's variables, after a cell ran.
+        """Update the tools from the notebook's variables, after a cell ran.
 
         A tool whose variable now holds another function gets that function. A tool whose variable
         is gone, or holds something that cannot be a tool, is dropped.
@@ -302,7 +301,7 @@ class ToolRegistry:
             each that does not follow the variable of its name.
         """
         notes = self._settle(namespace)
-        # Without the lock, which others wait for: this can run code of the user's objects.
+        # Without the lock, so that others need not wait: this can run code of the user's objects.
         updates = [
             update
             for tools in _group(self.tools)
@@ -313,7 +312,7 @@ class ToolRegistry:
         return (*notes, *(update.warning for update in updates if update.warning))
 
     def _settle(self, namespace: Mapping[str, Any]) -> Sequence[str]:
-        """Find out which variables hold the tools that were declared since the last time."""
+        """Find the variables of the tools that were declared since the last time."""
         with Shield(), self._lock:
             tools = [tool for tool in self._tools.values() if tool in self.unsettled]
             self.unsettled = frozenset()
@@ -337,7 +336,7 @@ class ToolRegistry:
 
     def _change(self, make: Callable[[_Tools], _Tools], drops: Iterable[Drop] = ()) -> None:
         with Shield(), self._lock:
-            # A new dict each time: a reader on another thread keeps iterating over the old one.
+            # A new dict each time: a reader on another thread may be iterating over the old one.
             self._tools = make(self._tools)
             self._dropped.update(drops, self._tools)
             self._sources = _list_sources(self._tools.values())
@@ -357,7 +356,7 @@ class ToolRegistry:
 
 
 def _check_icons(tools: Iterable[DeclaredTool]) -> None:
-    # All of them are one message to the bridge and one to each client.
+    # All icons are sent in one message to the bridge, and in one to each client.
     size = sum(len(icon["src"]) for tool in tools for icon in tool.info.icons or ())
     if size > MAX_ICON_CHARS:
         raise DefinitionError(
@@ -376,9 +375,9 @@ class _Update:
     before: Sequence[DeclaredTool]
     after: Sequence[DeclaredTool]
     reason: str
-    """Why tools of `before` are not in `after`."""
+    """Why tools of `before` are missing in `after`."""
     is_failure: bool = False
-    """Whether their source still exists, but cannot become tools."""
+    """Whether their variable still exists, but cannot become tools."""
 
     @property
     def warning(self) -> str | None:
@@ -390,7 +389,7 @@ class _Update:
         names = ", ".join(map(repr, lost))
         if len(lost) > 1:
             return f"The tools {names} are gone: {self.reason}"
-        # The messages of a declaration begin with the tool's name.
+        # Messages about a declaration begin with the tool's name.
         return f"The tool {names} is gone: {self.reason.removeprefix(f'`{lost[0]}`: ')}"
 
 
@@ -408,13 +407,13 @@ def _find_variable(
     value = namespace.get(tool.variable or "")
     if value is function or (id(value) not in functions and _is_wrapped_in(function, value)):
         return tool.variable
-    # Not IPython's own: `_` holds what a cell returned last.
+    # Not IPython's own variables: `_` holds the last result of a cell.
     names = (name for name, other in tuple(namespace.items()) if other is function)
     return next((name for name in names if not name.startswith("_")), None)
 
 
 def _is_wrapped_in(function: Any, value: Any) -> bool:
-    """Return whether decorators have made a value from a function, with ``functools.wraps``."""
+    """Return whether a value wraps a function by decorators that use ``functools.wraps``."""
     for _ in range(_MAX_DECORATORS):
         try:
             value = value.__wrapped__
@@ -428,7 +427,7 @@ def _is_wrapped_in(function: Any, value: Any) -> bool:
 def _list_sources(
     tools: Iterable[DeclaredTool],
 ) -> tuple[Sequence[str], Sequence[Any], Collection[ToolOrigin]]:
-    """Return the variables that tools follow, what they held, and the tools' origins."""
+    """Return the variables that tools follow, their values, and the tools' origins."""
     origins = {id(tool.origin): tool.origin for tool in tools if tool.origin is not None}
     followers = [tool for tool in tools if tool.origin is None and tool.variable is not None]
     variables = [tool.variable or "" for tool in followers]
@@ -436,7 +435,7 @@ def _list_sources(
 
 
 def _group(tools: Iterable[DeclaredTool]) -> Iterable[Sequence[DeclaredTool]]:
-    """Group the tools that share an origin: they change together."""
+    """Group the tools by origin: those with the same one change together."""
     groups: dict[int, list[DeclaredTool]] = {}
     for tool in tools:
         groups.setdefault(id(tool if tool.origin is None else tool.origin), []).append(tool)
@@ -466,10 +465,10 @@ def _compare(
 def _make_current(
     tools: Sequence[DeclaredTool], namespace: Mapping[str, Any], schemas: SchemaCache | None
 ) -> Sequence[DeclaredTool]:
-    """Return the tools as the notebook has them now: none if their variable is gone.
+    """Return the tools from their variable's present value; none if it was deleted.
 
     Raises:
-        Exception: The variable holds something that cannot be a tool.
+        Exception: The value cannot become a tool.
     """
     first = tools[0]
     if first.origin is not None:
@@ -486,13 +485,13 @@ def _make_current(
             f"`{first.variable}` was set to a value of type {type(current).__name__}, which is not "
             "a function."
         )
-    # A decorated redefinition brings all its options.
+    # A decorated redefinition has its own options.
     options = None if read_mark(current) else first.options
     return (make_tool(current, options, variable=first.variable, schemas=schemas),)
 
 
 def _apply(updates: Iterable[_Update], now: _Tools) -> _Tools:
-    """Return the tools after all updates: new ones stand where the first of the old ones stood."""
+    """Return the tools after all updates; new ones take the place of the first old one."""
     replacements: dict[DeclaredTool, Sequence[DeclaredTool]] = {}
     for update in updates:
         first, *others = update.before

@@ -37,7 +37,7 @@ def with_arguments(self, path, *, mode):
             "`Box` is a class: put `@mcp_tool` above the methods",
         ),
         (lambda: mcp_tool(classmethod(function)), "a classmethod outside of a class"),
-        (lambda: mcp_tool(len), "takes no attributes"),
+        (lambda: mcp_tool(len), "does not allow attributes"),
         (lambda: mcp_tools(function), "`@mcp_tools` is for classes"),
         (lambda: mcp_tools(type("Box", (), {})), "`Box` has no tools"),
         (

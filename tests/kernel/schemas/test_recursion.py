@@ -178,7 +178,7 @@ def test_what_cannot_be_written_out_is_said():
     tool = make_tool(f, ToolOptions(input_schema=schema))
     assert tool.info.input_schema == schema
     (note,) = tool.warnings
-    assert "some clients (LlamaIndex, mcp-use) list no tool at all" in note
+    assert "some clients (LlamaIndex, mcp-use) then list no tools" in note
 
 
 def test_a_type_with_many_branches_is_written_out_to_less_depth():

@@ -237,7 +237,7 @@ def test_tools_of_an_object_that_is_something_else_now_go_in_one_sentence(regist
     (said,) = registry.follow(namespace)
     assert said.startswith("The tools 'c_add', 'c_clear'")
     assert said.endswith(
-        f"are gone: `counter` is of type {type(value).__name__} now, which has no methods marked "
+        f"are gone: `counter` is now of type {type(value).__name__}, which has no methods marked "
         "`@mcp_tool`."
     )
     assert registry.tools == ()

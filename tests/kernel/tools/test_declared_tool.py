@@ -66,8 +66,8 @@ def test_a_tool_to_be_confirmed_has_another_revision_each_time_it_is_declared():
         (5, {}, "is not a function, but of type int"),
         (functools.partial(rain), {}, "cannot be a tool's name"),
         (rain, {"name": "heavy rain"}, "--name heavy_rain"),
-        (rain, {"name": "heavy.rain"}, "refuse all tools together if one does not fit"),
-        (rain, {"flatten": True, "input_schema": {"type": "object"}}, "leave one of them out"),
+        (rain, {"name": "heavy.rain"}, "reject all tools if one name is invalid"),
+        (rain, {"flatten": True, "input_schema": {"type": "object"}}, "both define the schema"),
         (rain, {"timeout": 0}, "`timeout` must be a time"),
     ],
 )

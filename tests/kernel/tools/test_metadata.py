@@ -62,8 +62,8 @@ class Angry:
         ("x" * 65, "`--name " + "x" * 64 + "`"),
         ("x" * 100_000, "..."),
         ("!!!", "`--name my_tool`"),
-        (5, "a text, not of type int"),
-        (MagicMock(), "a text, not of type MagicMock"),
+        (5, "a string, not of type int"),
+        (MagicMock(), "a string, not of type MagicMock"),
     ],
 )
 def test_a_name_that_mcp_does_not_allow_is_refused_with_one_that_would_do(name, said):
@@ -83,8 +83,8 @@ def test_title_and_description_are_texts_that_clients_can_take():
     said = info(title="A \ud800 title", description="Line\n\x1b[31mred\x1b[0m")
     assert said.title == "A \ufffd title"
     assert said.description == "Line\nred"
-    assert "`title` must be a text" in refusal(title=5)
-    assert "`description` must be a text" in refusal(description=["a"])
+    assert "`title` must be a string" in refusal(title=5)
+    assert "`description` must be a string" in refusal(description=["a"])
 
 
 # -- hints -----------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_a_priority_that_is_no_finite_number_is_refused(priority):
 @pytest.mark.parametrize("option", ["tags", "related"])
 @pytest.mark.parametrize("value", ["sales", [5], [""], [" "], None, 5, [Angry()], Angry()])
 def test_tags_and_related_are_lists_of_texts(option, value):
-    assert f"`{option}` must be a list of texts" in refusal(**{option: value})
+    assert f"`{option}` must be a list of strings" in refusal(**{option: value})
 
 
 def test_words_are_one_line_each():
@@ -271,7 +271,7 @@ def test_a_key_that_mcp_does_not_allow_is_refused(key, said):
         ({"com.example/a": math.inf}, "cannot be written as JSON"),
         ({"com.example/a": "x" * 100_000}, "characters of JSON"),
         ({"com.example/a": Angry()}, "`meta`"),
-        ({"com.example/a": json.loads("[" * 190 + "]" * 190)}, "make it flatter"),
+        ({"com.example/a": json.loads("[" * 190 + "]" * 190)}, "flatten it"),
         ({"com.example/a": 10**5000}, "cannot be written as JSON"),
     ],
 )

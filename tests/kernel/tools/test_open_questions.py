@@ -137,18 +137,18 @@ def test_a_reason_why_there_is_no_answer_is_raised_where_it_was_asked():
 
 def test_what_cannot_be_asked_for_is_not_sent():
     user = User()
-    with pytest.raises(TypeError, match="elicit: what is asked for is nested"):
+    with pytest.raises(TypeError, match="elicit: the value is nested"):
         context(user).elicit("What?", dict)
     assert user.said == []
 
 
 def test_a_message_and_a_key_are_texts_that_a_dialog_can_show():
     ctx = context(User())
-    with pytest.raises(TypeError, match="the message must be a text, not a NoneType"):
+    with pytest.raises(TypeError, match="the message must be a string, not a NoneType"):
         ctx.elicit(None)
-    with pytest.raises(TypeError, match="the key must be a text, not a int"):
+    with pytest.raises(TypeError, match="the key must be a string, not a int"):
         ctx.elicit("Sure?", key=5)
-    with pytest.raises(ValueError, match="a message of 10001 characters"):
+    with pytest.raises(ValueError, match="the message has 10001 characters"):
         ctx.elicit("x" * 10_001)
 
 

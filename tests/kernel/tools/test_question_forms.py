@@ -184,17 +184,17 @@ class Tree(BaseModel):
         (Nested, "the field 'point' is nested"),
         (Tree, "the field 'left' is nested"),
         (dict[str, int], "nested"),
-        (list[int], "a list of anything but choices"),
-        (list[Point], "a list of anything but choices"),
+        (list[int], "a list of something other than choices"),
+        (list[Point], "a list of something other than choices"),
         (Literal[1, 2], "a choice of something else"),
         (int | str, "of a type that forms do not have"),
         (Any, "of a type that forms do not have"),
         (object(), "cannot be asked for"),
         (MagicMock(), "cannot be asked for"),
         (lambda: 1, "it is a function"),
-        ([], "choices must be one or more texts"),
-        ([1, 2], "choices must be one or more texts"),
-        ({"a": 1}, "choices must be one or more texts"),
+        ([], "choices must be one or more strings"),
+        ([1, 2], "choices must be one or more strings"),
+        ({"a": 1}, "choices must be one or more strings"),
         ("no such type", "cannot be asked for"),
     ],
 )
@@ -266,8 +266,8 @@ class Login(BaseModel):
 @pytest.mark.parametrize(
     ("kind", "which"),
     [
-        (SecretStr, "what is asked for"),
-        (Secret[int], "what is asked for"),
+        (SecretStr, "the value"),
+        (Secret[int], "the value"),
         (Login, "the field 'password'"),
     ],
 )

@@ -335,7 +335,7 @@ def test_the_tools_of_one_object_go_in_one_sentence_and_each_has_the_reason(regi
     registry.add(*make_tools_by_name("counter", namespace))
     namespace["counter"] = 5
     (warning,) = registry.follow(namespace)
-    assert warning.startswith("The tools 'add', 'clear' are gone: `counter` is of type int now")
+    assert warning.startswith("The tools 'add', 'clear' are gone: `counter` is now of type int")
     assert set(registry.dropped) == {"add", "clear"}
 
 

@@ -5,21 +5,21 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 
 Theory of operation
 -------------------
-An exchange has two machines, each with a table of its moves at the top of this file:
+An exchange has two state machines, each with a table of its transitions at the top of this file:
 
 1. *The response* (`RESPONSE_MOVES`). A server answers a request either with one JSON object or with
    a stream of events that ends with the answer ("Sending Messages", step 6). Which one it will be
-   is not known when the request comes, so nothing is sent while the response is silent. A message
-   before the answer begins a stream ("Receiving Messages"), and so does a ping, which is sent after
-   `PING_INTERVAL` without a message so that no proxy takes a silent connection for dead.
-2. *The work* (`WORK_MOVES`), which is the block that the exchange is a context manager of. A client
-   that closes the connection cancels its request ("Cancellation"; before 2026-07-28 it does not,
-   and `endpoint` hides that it has gone). So do a notification of the client, and the end of its
-   session. Each cancels the task of the block, but only once, and the end of the block swallows
-   that cancellation. `HttpExchange.end_reason` says what a client that is still there has to hear.
+   is unknown when the request arrives, so the response begins silent. A message before the answer
+   begins a stream ("Receiving Messages"), and so does a ping, which is sent after `PING_INTERVAL`
+   without a message so that proxies do not close the connection.
+2. *The work* (`WORK_MOVES`): the block of the exchange as a context manager. A client that
+   disconnects cancels its request ("Cancellation"; not before 2026-07-28, where `endpoint` hides
+   the disconnect). So do a notification of the client, and the end of its session. Each cancels the
+   task of the block, but only once, and the end of the block swallows that cancellation.
+   `HttpExchange.end_reason` is the reason to report to a client that is still connected.
 
-The machines touch in one place: the watcher, which only runs while the work does, sends the pings.
-What has no move in a table is not done: an event after the answer, a second cancellation.
+The machines share only the watcher, which runs while the work does and sends the pings. An action
+without a transition in the table is ignored: an event after the answer, a second cancellation.
 """
 
 import asyncio
@@ -35,23 +35,23 @@ from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, warn_of_eve
 
 
 class ResponseState(StrEnum):
-    """How much of the response the client has."""
+    """How much of the response has been sent."""
 
     SILENT = "silent"
     """Nothing."""
     STREAM = "stream"
     """The head of a stream, and perhaps some events."""
     OVER = "over"
-    """The answer, or it is on its way: nothing may follow."""
+    """The answer, perhaps not all of it: nothing may follow."""
 
 
 class ResponseMove(StrEnum):
-    """What is sent."""
+    """A part of the response to send."""
 
     EVENT = "event"
     """A message before the answer, or a ping."""
     ANSWER = "answer"
-    """The answer: an event of a stream that has begun, else JSON."""
+    """The answer: an event if the stream has begun, else JSON."""
     END = "end"
     """The end of a stream without an answer."""
 
@@ -72,25 +72,25 @@ RESPONSE_MOVES: Mapping[ResponseState, Mapping[ResponseMove, ResponseState]] = {
 
 
 class WorkState(StrEnum):
-    """How the work for the answer stands."""
+    """The state of the work for the answer."""
 
     UNBEGUN = "unbegun"
     RUNNING = "running"
-    """It has begun; to watch its client would cost more than to finish it."""
+    """It has begun; watching for a disconnect would cost more than finishing it."""
     WATCHED = "watched"
-    """It takes longer than `WATCH_DELAY`; a task waits for the client to go, and sends pings."""
+    """It takes longer than `WATCH_DELAY`; a task watches for a disconnect, and sends pings."""
     CANCELLED = "cancelled"
-    """Its task has been cancelled from here, and has not ended."""
+    """The exchange has cancelled its task, which has not ended."""
     ENDED = "ended"
 
 
 class WorkMove(StrEnum):
-    """What happens to the work."""
+    """An event of the work."""
 
     BEGIN = "begin"
     WATCH = "watch"
     CANCEL = "cancel"
-    """The client has gone or wants no answer, or its session ends."""
+    """The client disconnects or cancels the request, or its session ends."""
     END = "end"
 
 
@@ -103,16 +103,16 @@ WORK_MOVES: Mapping[WorkState, Mapping[WorkMove, WorkState]] = {
     },
     WorkState.WATCHED: {WorkMove.CANCEL: WorkState.CANCELLED, WorkMove.END: WorkState.ENDED},
     WorkState.CANCELLED: {
-        WorkMove.WATCH: WorkState.CANCELLED,  # its code may be slow to stop, and proxies impatient
+        WorkMove.WATCH: WorkState.CANCELLED,  # it may stop slowly: keep pinging
         WorkMove.END: WorkState.ENDED,
     },
     WorkState.ENDED: {},
 }
 
 PING_INTERVAL = 15.0
-"""Seconds without a message after which a client gets a sign of life; the SDK's are as many."""
+"""Seconds without a message after which a ping is sent, as in the SDK."""
 WATCH_DELAY = 0.02
-"""Seconds after which the watcher starts: for shorter calls it costs more than to finish them."""
+"""Seconds after which the watcher starts: for shorter calls it costs more than finishing them."""
 _STREAM_HEADERS = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
@@ -120,14 +120,14 @@ _STREAM_HEADERS = [
 ]
 _PING = b": ping\r\n\r\n"
 _LARGE = 2**16
-"""Bytes of an answer from which its pieces are sent one by one, because to join them costs more."""
+"""Bytes from which the pieces of an answer are sent one by one, because joining them costs more."""
 
 
 class HttpExchange:
     """The exchange; a context manager around the work for its answer.
 
     Args:
-        receive: Tells when the client has gone.
+        receive: Receives the client's disconnect.
         send: Sends the response.
         session_id: The id of the client's session; None if it has none, as at 2026-07-28.
     """
@@ -137,13 +137,13 @@ class HttpExchange:
         self._send = send
         self._session_id = session_id
         self.end_reason: EndReason | None = None
-        """Why the block was cancelled, if the client is there."""
+        """Why the block was cancelled, if the client is still connected."""
         self._response = ResponseState.SILENT
         self._turn = asyncio.Lock()
-        """Held for each move of the response: pings and messages come from different tasks."""
+        """Held while a part of the response is sent: several tasks send pings and messages."""
         self._work = WorkState.UNBEGUN
         self._task: asyncio.Task[object] | None = None
-        """That of the block."""
+        """The task of the block."""
         self._cancels_before = 0
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -151,7 +151,7 @@ class HttpExchange:
     # -- the work ----------------------------------------------------------------------------------
 
     def __enter__(self) -> None:
-        """Cancel the block if the client goes, and tell it now and then that the call runs."""
+        """From now on, cancel the block if the client disconnects, and send pings."""
         self._work = WORK_MOVES[self._work][WorkMove.BEGIN]
         self._task = asyncio.current_task()
         assert self._task is not None
@@ -159,19 +159,19 @@ class HttpExchange:
         self._timer = asyncio.get_running_loop().call_later(WATCH_DELAY, self._watch_client)
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
-        """Swallow the cancellation if it was requested here, and only here."""
+        """Swallow the cancellation if only the exchange requested it."""
         assert self._task is not None
         assert self._timer is not None
         # 1. Stop watching.
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        # 2. Nobody cancels the task from here after this.
+        # 2. From now on, the exchange does not cancel the task.
         was_cancelled = self._work is WorkState.CANCELLED
         self._work = WORK_MOVES[self._work][WorkMove.END]
         if not was_cancelled:
             return False
-        # 3. Take our own cancellation back. If another one is left, it is somebody else's.
+        # 3. Undo our own cancellation. If another one is left, it is not ours to swallow.
         is_cancelled_elsewhere = self._task.uncancel() > self._cancels_before
         return kind is asyncio.CancelledError and not is_cancelled_elsewhere
 
@@ -209,7 +209,7 @@ class HttpExchange:
         await self._send_event(_format_event(message))
 
     async def _send_event(self, event: bytes) -> None:
-        """Send an event of the stream, which begins if it has not."""
+        """Send an event, and begin the stream if necessary."""
         async with self._turn:
             if ResponseMove.EVENT not in RESPONSE_MOVES[self._response]:
                 return
@@ -223,22 +223,22 @@ class HttpExchange:
 
         Args:
             message: The JSON-RPC message, in pieces.
-            status: HTTP's, if nothing has preceded the answer.
+            status: The HTTP status, if the answer is not part of a stream.
         """
         async with self._turn:
-            # 1. Nothing may follow the answer, also while it waits for the client to read.
+            # 1. Nothing may follow the answer, even while it is being sent.
             before, self._response = (
                 self._response,
                 RESPONSE_MOVES[self._response][ResponseMove.ANSWER],
             )
             if before is ResponseState.STREAM:
-                # 2a. It is the last event of the stream.
+                # 2a. The answer is the last event of the stream.
                 event = _format_event(b"".join(expand(message)))
                 if len(event) > MAX_EVENT:
                     warn_of_event(len(event))
                 message = [event]
             else:
-                # 2b. It is the whole response, whose length is known.
+                # 2b. The answer is the whole response, whose length is known.
                 size = sum(map(len, message))
                 if size < _LARGE:
                     message = [b"".join(expand(message))]
@@ -247,7 +247,7 @@ class HttpExchange:
                 if self._session_id is not None:
                     headers += _STREAM_HEADERS  # the SDK begins a stream in any case
                 await self._start(status, headers)
-            # 3. Pictures become base64 piece by piece, while the client reads.
+            # 3. Pictures are encoded as base64 piece by piece, while the client reads.
             *first, last = message
             for piece in expand(first):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -267,8 +267,8 @@ class HttpExchange:
     async def _begin_stream(self) -> None:
         """Send the head of a stream.
 
-        The response is a stream only after this: while its client does not read, the call may be
-        cancelled here, and is answered in JSON then.
+        The response is a stream only after the head was sent: if the call is cancelled before that,
+        because its client does not read, it is answered in JSON.
         """
         await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
 
