@@ -35,7 +35,6 @@ from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.stdio import serve_stdio
-from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.settings.settings import Settings
@@ -243,6 +242,9 @@ class Bridge:
 
     def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
+        # Not at the top: stdio bridges do not need it.
+        from mcp_notebook.clients.snippets import format_claude_command  # noqa: PLC0415
+
         lines = [
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),

@@ -3,7 +3,6 @@
 Pure functions on strings, in every process.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -38,6 +37,8 @@ def list_close_words(word: str, words: Iterable[str], limit: int = 3) -> list[st
         words: The valid words.
         limit: The greatest number of words to return.
     """
+    import difflib  # noqa: PLC0415 - for errors only
+
     return difflib.get_close_matches(word, list(words), limit)
 
 

@@ -23,8 +23,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 from mcp_types import jsonrpc
-from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.protocol.detached_arguments import (

@@ -14,11 +14,7 @@ errors are the same as in a direct call. With ``--keep``, a long call is answere
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import CoreSchema, ErrorDetails
+from typing import Any, TypeAlias
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -29,6 +25,8 @@ from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.text.missing_tools import META_TOOLS, READ_RESOURCE
 from mcp_notebook.wire import messages
 
+Schema: TypeAlias = dict[str, Any]
+"""A JSON Schema."""
 LIST, DESCRIBE, CALL, RESULT = META_TOOLS
 
 ABOUT = (
@@ -49,80 +47,34 @@ MAX_PROBLEMS = 20
 """Maximum number of wrong arguments that a message lists."""
 
 
-# -- arguments and structured answers --------------------------------------------------------------
+# -- schemas ---------------------------------------------------------------------------------------
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+def _make_input_schema(required: Sequence[str] = (), **parameters: dict[str, Any]) -> Schema:
+    schema: Schema = {"additionalProperties": False, "properties": parameters}
+    return schema | ({"required": [*required]} if required else {}) | {"type": "object"}
 
 
-_A = TypeVar("_A", bound=_Arguments)
+def _make_output_schema(**members: dict[str, Any]) -> Schema:
+    return {"properties": members, "required": [*members], "type": "object"}
 
 
-class _ListArguments(_Arguments):
-    pass
+def _describe(kind: str, description: str) -> Schema:
+    return {"description": description, "type": kind}
 
 
-class _DescribeArguments(_Arguments):
-    name: str = Field(description=f"The tool's name, as `{LIST}` shows it.")
-
-
-class _CallArguments(_DescribeArguments):
-    arguments: dict[str, Any] = Field(
-        default_factory=dict,
-        description=f"The tool's own arguments by name, as `{DESCRIBE}` shows them: "
-        '{"year": 2015}. Omit them to call it without arguments.',
-    )
-
-
-class _ResultArguments(_Arguments):
-    handle: str = Field(description=f"The call's handle, as returned by `{CALL}`.")
-
-
-class _ReadArguments(_Arguments):
-    uri: str
-    first_line: int = Field(default=1, ge=1)
-    lines: int = Field(default=MAX_LINES, ge=1)
-    first_character: int = Field(default=1, ge=1, description="To continue within a long line.")
-
-
-class NotebookTool(BaseModel):
-    """One of the notebooks' tools."""  # clients see this, and the name of the class
-
-    name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="The notebook that it belongs to.")
-    description: str = Field(description="The first line of its description.")
-
-
-class _Listing(BaseModel):
-    tools: list[NotebookTool]
-
-
-class _Description(BaseModel):
-    name: str = Field(description="The name to call it by.")
-    notebook: str = Field(description="The notebook that it belongs to.")
-    description: str = Field(description="Its full description.")
-    input_schema: dict[str, Any] = Field(
-        alias="inputSchema", description="The JSON Schema of its arguments."
-    )
-
-
-class _WithoutTitles(GenerateJsonSchema):
-    """JSON Schema without titles that repeat names, and without our class names."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's hook
-        return False
-
-    def generate(self, schema: CoreSchema, mode: Any = "validation") -> dict[str, Any]:
-        json_schema = super().generate(schema, mode)
-        for part in (json_schema, *json_schema.get("$defs", {}).values()):
-            part.pop("title", None)
-        return json_schema
-
-
-def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(schema_generator=_WithoutTitles)
-
+_ANY_OBJECT = {"additionalProperties": True}
+_TOOL_NAME = _describe("string", f"The tool's name, as `{LIST}` shows it.")
+_LISTED_NAME = _describe("string", "The name to call it by.")
+_NOTEBOOK = _describe("string", "The notebook that it belongs to.")
+_LISTED_TOOL = {
+    "description": "One of the notebooks' tools.",
+    **_make_output_schema(
+        name=_LISTED_NAME,
+        notebook=_NOTEBOOK,
+        description=_describe("string", "The first line of its description."),
+    ),
+}
 
 # -- the tools -------------------------------------------------------------------------------------
 
@@ -135,8 +87,13 @@ TOOLS = (
         description="List the tools that the user's live Jupyter notebooks offer right now, each "
         "with its notebook and the first line of its description. Your own list of tools may be "
         f"outdated. Then use `{DESCRIBE}` to see a tool's arguments, and `{CALL}` to call it.",
-        input_schema=_make_schema(_ListArguments),
-        output_schema=_make_schema(_Listing),
+        input_schema=_make_input_schema(),
+        output_schema={
+            "$defs": {"NotebookTool": _LISTED_TOOL},
+            **_make_output_schema(
+                tools={"items": {"$ref": "#/$defs/NotebookTool"}, "type": "array"}
+            ),
+        },
         annotations=_READS,
     ),
     messages.ToolInfo(
@@ -144,8 +101,13 @@ TOOLS = (
         title="Describe a notebook's tool",
         description="Show a notebook tool's full description and the JSON Schema of its "
         f"arguments, as they are right now. Use this before `{CALL}`.",
-        input_schema=_make_schema(_DescribeArguments),
-        output_schema=_make_schema(_Description),
+        input_schema=_make_input_schema(["name"], name=_TOOL_NAME),
+        output_schema=_make_output_schema(
+            name=_LISTED_NAME,
+            notebook=_NOTEBOOK,
+            description=_describe("string", "Its full description."),
+            inputSchema=_ANY_OBJECT | _describe("object", "The JSON Schema of its arguments."),
+        ),
         annotations=_READS,
     ),
     messages.ToolInfo(
@@ -155,7 +117,16 @@ TOOLS = (
         f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
         "arguments. The result is that of the tool. Some long calls return a handle for "
         f"`{RESULT}` instead.",
-        input_schema=_make_schema(_CallArguments),
+        input_schema=_make_input_schema(
+            ["name"],
+            name=_TOOL_NAME,
+            arguments=_ANY_OBJECT
+            | _describe(
+                "object",
+                f"The tool's own arguments by name, as `{DESCRIBE}` shows them: "
+                '{"year": 2015}. Omit them to call it without arguments.',
+            ),
+        ),
         # The worst case: the actual effects depend on the tool.
         annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     ),
@@ -165,7 +136,10 @@ TOOLS = (
         description=f"Get the result of a call for which `{CALL}` returned a handle. This waits "
         f"for up to {RESULT_WAIT:.0f} s: if the call is still running then, the answer reports its "
         "progress, and you can wait again. The result is that of the tool.",
-        input_schema=_make_schema(_ResultArguments),
+        input_schema=_make_input_schema(
+            ["handle"],
+            handle=_describe("string", f"The call's handle, as returned by `{CALL}`."),
+        ),
         annotations=_READS,
     ),
 )
@@ -176,7 +150,18 @@ READER = messages.ToolInfo(
     title="Read the rest of a result",
     description="Read the rest of a shortened result in pages, by the address (notebook://...) "
     "that it gives. In a table (CSV), line 1 has the column names, and line n+1 has row n.",
-    input_schema=_make_schema(_ReadArguments),
+    input_schema=_make_input_schema(
+        ["uri"],
+        uri={"type": "string"},
+        first_line={"default": 1, "minimum": 1, "type": "integer"},
+        lines={"default": MAX_LINES, "minimum": 1, "type": "integer"},
+        first_character={
+            "default": 1,
+            "description": "To continue within a long line.",
+            "minimum": 1,
+            "type": "integer",
+        },
+    ),
     annotations=_READS,
 )
 """The tool that reads resources, for models that cannot."""
@@ -234,60 +219,56 @@ async def answer(
     large: bytes | None = None
     if isinstance(arguments, bytes):
         arguments, large = await split_arguments(arguments)
+    values = _validate(name, arguments)
     if name == READ_RESOURCE:
-        return RequestedPage(**_validate(_ReadArguments, name, arguments).model_dump())
+        return RequestedPage(**values)
     if name == LIST:
-        _validate(_ListArguments, name, arguments)
         return _list_tools(tools.list_entries(caller), no_tools)
-    if name == DESCRIBE:
-        tool = _validate(_DescribeArguments, name, arguments).name
-        return _describe_tool(tools.find(caller, tool))
     if name == RESULT:
-        return RequestedResult(_validate(_ResultArguments, name, arguments).handle)
-    request = _validate(_CallArguments, name, arguments)
-    entry = tools.find(caller, request.name)
-    return RequestedCall(entry, request.arguments if large is None else large)
+        return RequestedResult(values["handle"])
+    entry = tools.find(caller, values["name"])
+    if name == DESCRIBE:
+        return _describe_tool(entry)
+    return RequestedCall(entry, values.get("arguments", {}) if large is None else large)
 
 
 def _list_tools(entries: Sequence[CatalogEntry], no_tools: str) -> Result:
-    tools = [
-        NotebookTool(
-            name=entry.name, notebook=entry.notebook, description=_shorten_description(entry.tool)
-        )
+    listed = [
+        {
+            "name": entry.name,
+            "notebook": entry.notebook,
+            "description": _shorten_description(entry.tool),
+        }
         for entry in entries
     ]
     lines = [
-        f"- {tool.name} (notebook {tool.notebook})"
-        + (f": {tool.description}" if tool.description else "")
-        for tool in tools
+        f"- {tool['name']} (notebook {tool['notebook']})"
+        + (f": {tool['description']}" if tool["description"] else "")
+        for tool in listed
     ]
-    return Result([Text("\n".join(lines) or no_tools)], structured=_dump(_Listing(tools=tools)))
+    return Result([Text("\n".join(lines) or no_tools)], structured={"tools": listed})
 
 
 def _describe_tool(entry: CatalogEntry) -> Result:
     tool = entry.tool
-    description = _Description(
-        name=entry.name,
-        notebook=entry.notebook,
-        description=tool.description,
-        inputSchema=tool.input_schema,
-    )
+    structured = {
+        "name": entry.name,
+        "notebook": entry.notebook,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    }
     schema = json.dumps(tool.input_schema, ensure_ascii=False, indent=2)
     parts = [
         f"{entry.name} (notebook {entry.notebook})",
         tool.description.strip(),
         f"JSON Schema of its arguments:\n{schema}",
     ]
-    return Result([Text("\n\n".join(filter(None, parts)))], structured=_dump(description))
+    return Result([Text("\n\n".join(filter(None, parts)))], structured=structured)
 
 
 def _shorten_description(tool: messages.ToolInfo) -> str:
     line = next(iter(tool.description.strip().splitlines()), "").strip()
     return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
-
-
-def _dump(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(by_alias=True)
 
 
 # -- wrong arguments -------------------------------------------------------------------------------
@@ -311,29 +292,50 @@ _KINDS: dict[type, str] = {
 }
 
 
-def _validate(model: type[_A], name: str, arguments: dict[str, Any]) -> _A:
-    try:
-        return model.model_validate(arguments)
-    except ValidationError as error:
-        problems = error.errors(include_url=False)[:MAX_PROBLEMS]
-        sentences = [f"{name}: {_describe_problem(model, problem)}" for problem in problems]
-        raise InvalidArguments("\n".join(sentences)) from None
+_TYPES = {"string": str, "integer": int, "object": dict}
 
 
-def _describe_problem(model: type[_Arguments], problem: ErrorDetails) -> str:
-    """Return a sentence about one wrong argument of these tools."""
-    parameter = problem["loc"][0]
-    if problem["type"] == "extra_forbidden":
-        names = ", ".join(map(repr, model.model_fields))
-        step = " The tool's own arguments go into 'arguments'." if model is _CallArguments else ""
-        has = f"it has {names}" if names else "it has none"
-        return f"there is no parameter {_shorten_name(parameter)}; {has}.{step}"
-    expected = _EXPECTED[str(parameter)]
-    if problem["type"] == "missing":
+def _validate(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of one of these tools, with the defaults.
+
+    Raises:
+        InvalidArguments: They do not fit its input schema.
+    """
+    schema = INPUT_SCHEMAS[name]
+    parameters, required = schema["properties"], schema.get("required", ())
+    found = [
+        _find_problem(parameter, each, arguments)
+        for parameter, each in parameters.items()
+        if parameter in arguments or parameter in required
+    ]
+    problems = [problem for problem in found if problem is not None]
+    problems += [
+        _describe_unknown(parameter, name) for parameter in arguments if parameter not in parameters
+    ]
+    if problems:
+        raise InvalidArguments("\n".join(f"{name}: {text}" for text in problems[:MAX_PROBLEMS]))
+    defaults = {key: each["default"] for key, each in parameters.items() if "default" in each}
+    return defaults | arguments
+
+
+def _find_problem(parameter: str, schema: Schema, arguments: dict[str, Any]) -> str | None:
+    """Return a sentence about a wrong argument, or None."""
+    expected = _EXPECTED[parameter]
+    if parameter not in arguments:
         return f"{parameter!r} is missing: give {expected}."
-    if problem["type"] == "greater_than_equal":
+    value = arguments[parameter]
+    if type(value) is not _TYPES[schema["type"]]:
+        return f"{parameter!r} must be {expected}, not {_name_kind(value)}."
+    if "minimum" in schema and value < schema["minimum"]:
         return f"{parameter!r} must be {expected}."
-    return f"{parameter!r} must be {expected}, not {_name_kind(problem['input'])}."
+    return None
+
+
+def _describe_unknown(parameter: str, name: str) -> str:
+    names = ", ".join(map(repr, INPUT_SCHEMAS[name]["properties"]))
+    step = " The tool's own arguments go into 'arguments'." if name == CALL else ""
+    has = f"it has {names}" if names else "it has none"
+    return f"there is no parameter {_shorten_name(parameter)}; {has}.{step}"
 
 
 def _shorten_name(name: object) -> str:

@@ -13,8 +13,7 @@ from mcp_types.version import (
     is_version_at_least,
 )
 from msgspec import structs
-from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import ValidationError, from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 import mcp_types as types
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INVALID_PARAMS,
@@ -144,6 +144,8 @@ def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.Ta
 
 def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:
     """Return which field of an answer does not fit the form, and why; None if all do."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - not before the first list, as below
+
     for name, field in form.get("properties", {}).items():
         value = content.get(name)
         if value is None:
@@ -160,6 +162,8 @@ def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | 
 
 def _find_type(field: Mapping[str, Any]) -> Any:
     """Return the type of a field's value. Like the kernel, pydantic accepts "7" as a number."""
+    from pydantic import Field  # noqa: PLC0415
+
     choices = field.get("enum") or [
         choice["const"] for choice in field.get("oneOf", field.get("anyOf", ()))
     ]

@@ -10,7 +10,6 @@ import logging
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -110,10 +109,12 @@ def is_short_way_open(missing: Sequence[str]) -> bool:
         missing: The SDK's private members that the transport needs and does not find.
     """
     if missing:
+        from importlib.metadata import version  # noqa: PLC0415 - costs a bridge 2 MB
+
         logger.warning(
             "MCP's SDK in its release %s has no %s, so all requests are left to it, which is "
             "slower. Upgrade mcp-notebook, or install an older release of `mcp`.",
-            metadata.version("mcp"),
+            version("mcp"),
             " and no ".join(missing),
         )
     return not missing

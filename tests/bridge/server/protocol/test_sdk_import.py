@@ -55,7 +55,7 @@ def test_a_stdio_bridge_loads_no_web_server_no_client_and_nothing_of_headless_no
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-def test_a_stdio_bridge_lists_and_calls_without_the_sdk(kernel, era):
+def test_a_stdio_bridge_lists_and_calls_without_the_sdk_and_pydantic(kernel, era):
     kernel.ok("%%mcp_tool\ndef add(a: int, b: int) -> int:\n    return a + b")
     call = {"name": "add", "arguments": {"a": 1, "b": 2}}
     requests = [("tools/list", {}), ("tools/call", call)]
@@ -79,7 +79,9 @@ def test_a_stdio_bridge_lists_and_calls_without_the_sdk(kernel, era):
                 assert answer["result"]["structuredContent"] == {"result": 3}
         running.process.stdin.close()
         assert running.wait() == 0
-    sdk = {name for name in _read_loaded(running) if name.split(".")[0] in {"mcp", "mcp_types"}}
+    loaded = _read_loaded(running)
+    assert loaded & {"pydantic", "importlib.metadata"} == set()
+    sdk = {name for name in loaded if name.split(".")[0] in {"mcp", "mcp_types"}}
     names = {"mcp", "mcp.server", "mcp_types", "mcp_types.jsonrpc", "mcp_types.version"}
     assert sdk == names  # nothing but names
 
