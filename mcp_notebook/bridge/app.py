@@ -243,13 +243,13 @@ class Bridge:
     def print_address(self, url: str, notices: Sequence[str]) -> None:
         """Print the URL, the place of the token, an example and the tools to stderr."""
         # Not at the top: stdio bridges do not need it.
-        from mcp_notebook.clients.snippets import format_claude_command  # noqa: PLC0415
+        from mcp_notebook.clients.snippets import format_install_command  # noqa: PLC0415
 
         lines = [
             f"Serving at {url}",
             *(f"Note:      {notice}" for notice in notices),
             f"Token:     in {self._settings.token_place}",
-            f"Connect:   {format_claude_command(self._settings, url)}",
+            f"Connect:   {format_install_command(self._settings, url)}",
             f"Tools:     {self._describe_tools()}",
             *(f"Problem:   {problem}" for problem in self.links.problems),
         ]

@@ -6,6 +6,7 @@ The entries, and how settings are changed, are defined in `clients`.
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -24,7 +25,7 @@ from mcp_notebook.cli.options import (
 from mcp_notebook.clients.client import Client, Machine, Remote, Server
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
 from mcp_notebook.errors import ClientError
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
 app = typer.Typer(add_completion=False)
@@ -70,7 +71,7 @@ def install(  # noqa: PLR0913 - one for each option
 
     notebooks, options = _parse_stdio(context, context.args)
     program = find_client(client)
-    remote = _parse_remote(context, url, token_file)
+    remote = _parse_remote(context, url, token_file, http=http)
     place = file.absolute() if file else program.find_file(Machine.current())
     if file is None and not print_:
         _check_presence(program)
@@ -113,12 +114,13 @@ def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Pat
 
 
 def _parse_remote(
-    context: typer.Context, url: str | None, token_source: str | None
+    context: typer.Context, url: str | None, token_source: str | None, *, http: bool
 ) -> Remote | None:
-    """Return the remote server of ``--url`` and ``--token-file``; None without ``--url``.
+    """Return the server of ``--url`` and ``--token-file``; None without ``--url``.
 
     Raises:
         RemoteError: The address is not valid.
+        ClientError: It is not one for a client that connects itself.
     """
     if url is None:
         if token_source is not None:
@@ -127,7 +129,31 @@ def _parse_remote(
     from mcp_notebook.bridge.connect.addresses import read_address
 
     read_address(url)  # check now: clients hide the errors of their commands
+    if http:
+        _check_endpoint(url)
     return Remote(address=url, token_source=token_source)
+
+
+def _check_endpoint(url: str) -> None:
+    """Check that a client can send the token to an address.
+
+    Raises:
+        ClientError: It is not the whole address, or the token would be sent in clear.
+    """
+    from mcp_notebook.bridge.access.gate import is_loopback
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.path.endswith("/mcp"):
+        raise ClientError(
+            f"With --http, --url is the whole address of a bridge, such as "
+            f"http://127.0.0.1:{DEFAULT_PORT}/mcp. Omit --http for other addresses."
+        )
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ClientError(
+            f"{url} is on another machine, and the connection is not encrypted: anyone on the "
+            "network could read the token. Use an address with https://, or a tunnel to a port of "
+            "this machine."
+        )
 
 
 def _check_presence(client: Client) -> None:

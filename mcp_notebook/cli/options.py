@@ -161,16 +161,17 @@ Http = Annotated[
     bool,
     typer.Option(
         "--http",
-        help="Connect to the HTTP endpoint instead of starting a command. The token stays in its "
-        "file or in MCP_NOTEBOOK_TOKEN.",
+        help="Connect over HTTP instead of starting a command: to the bridge of `%mcp serve`, or "
+        "to the address in --url. The token stays in its file or in MCP_NOTEBOOK_TOKEN.",
     ),
 ]
 Url = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Connect to a remote server instead, with `mcp-notebook connect ADDRESS`: the address "
-        "of a bridge, or of any page of a Jupyter server.",
+        help="Connect to a server that runs already, through `mcp-notebook connect ADDRESS`: the "
+        "address of a bridge, or of any page of a Jupyter server. With --http, the client connects "
+        "to this address itself.",
     ),
 ]
 TokenSourceOption = Annotated[

@@ -225,9 +225,9 @@ def _hand_over(
             print_output(token)
         return
     if save is not None:
-        from mcp_notebook.clients.snippets import format_claude_command
+        from mcp_notebook.clients.snippets import format_install_command
 
-        command = format_claude_command(replace(settings, token=None, token_file=save), url)
+        command = format_install_command(replace(settings, token=None, token_file=save), url)
         print_note(f"It was written to {save}. Connect Claude Code with:\n{command}")
         return
     print_note("It is shown only once. In a client's configuration, replace TOKEN by it:")

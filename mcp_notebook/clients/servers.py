@@ -6,9 +6,17 @@ Runs in the process of the command or in a kernel; the command uses that process
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mcp_notebook.clients.client import Client, Endpoint, Launch, Remote, Server
+from mcp_notebook.clients.client import (
+    TOKEN_VARIABLE,
+    Client,
+    Endpoint,
+    Launch,
+    Remote,
+    Server,
+)
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
@@ -30,19 +38,15 @@ def build_server(  # noqa: PLR0913 - what there is to say
         settings: As for `build_launch` and `build_endpoint`.
         notebooks: As for `build_launch`.
         options: As for `build_launch`.
-        http: Whether the client connects to the HTTP endpoint.
-        remote: A remote server, which the client reaches through a command.
+        http: Whether the client itself connects over HTTP.
+        remote: A server that runs already. Unless `http` is set, the client reaches it through a
+            command.
 
     Raises:
         ClientError: The client does not support this, or a file does not exist.
     """
     if not http and remote is None:
         return build_launch(client, settings, notebooks, options)
-    if http and remote is not None:
-        raise ClientError(
-            "--http is for the HTTP endpoint of this machine, and --url for a remote server. Use "
-            "one of them."
-        )
     extra = [*map(str, notebooks), *options]
     if extra:
         raise ClientError(
@@ -50,7 +54,42 @@ def build_server(  # noqa: PLR0913 - what there is to say
             f"{client.title} "
             "does not start the server. Pass it to `mcp-notebook serve`."
         )
-    return build_endpoint(client, settings) if remote is None else build_connection(remote)
+    if remote is None:
+        return build_endpoint(client, settings)
+    if not http:
+        return build_connection(remote)
+    _check_secrets(remote)
+    token_file = _find_token_file(remote)
+    if token_file is None and remote.token_source is not None:
+        raise ClientError(
+            f"With --http, {client.title} reads the token itself, from a file or from "
+            f"{TOKEN_VARIABLE}. Omit --http, or name a file with --token-file."
+        )
+    if token_file is not None:
+        settings = replace(settings, token=None, token_file=token_file)
+    return build_endpoint(client, settings, remote.address)
+
+
+def _check_secrets(remote: Remote) -> None:
+    if re.search(r"[?&#]token=|^(?:\w+://)?[^/?#]*@", remote.address):
+        raise ClientError(
+            "The address contains a token or a password, which anyone who reads the client's "
+            "settings would see. Write the token to a file that only you can read, name the file "
+            "with --token-file, and remove the token from the address."
+        )
+
+
+def _find_token_file(remote: Remote) -> Path | None:
+    """Return the file with the token; None if it is nowhere or elsewhere."""
+    source = remote.token_source
+    if source is None or source.startswith(("env:", "keyring:")):
+        return None
+    file = Path(source).expanduser().absolute()
+    if not file.is_file():
+        raise ClientError(
+            f"There is no file {str(file)!r}. Write the token for {remote.address} there."
+        )
+    return file
 
 
 def build_connection(remote: Remote) -> Launch:
@@ -59,22 +98,10 @@ def build_connection(remote: Remote) -> Launch:
     Raises:
         ClientError: The address contains a secret, or the token's file does not exist.
     """
-    if re.search(r"[?&#]token=|^(?:\w+://)?[^/?#]*@", remote.address):
-        raise ClientError(
-            "The address contains a token or a password, which anyone who reads the client's "
-            "settings would see. Write the token to a file that only you can read, name the file "
-            "with --token-file, and remove the token from the address."
-        )
+    _check_secrets(remote)
     words = ["-P", "-m", "mcp_notebook", "connect", remote.address]
-    source = remote.token_source
-    if source is not None and not source.startswith(("env:", "keyring:")):
-        file = Path(source).expanduser().absolute()
-        if not file.is_file():
-            raise ClientError(
-                f"There is no file {str(file)!r}. Write the token for {remote.address} there."
-            )
-        source = str(file)
-    words += [] if source is None else ["--token-file", source]
+    source = _find_token_file(remote) or remote.token_source
+    words += [] if source is None else ["--token-file", str(source)]
     return Launch(command=sys.executable, arguments=tuple(words), env={}, runs_notebooks=False)
 
 

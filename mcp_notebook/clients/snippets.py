@@ -3,8 +3,10 @@
 In every process. Checks which settings files exist, and changes none.
 """
 
-import json
+import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +17,7 @@ from mcp_notebook.clients.client import (
     Machine,
     Server,
 )
-from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
-from mcp_notebook.clients.servers import build_endpoint
 from mcp_notebook.settings.settings import Settings
 
 SERVER_NAME = "notebook"
@@ -97,23 +97,26 @@ def list_steps(client: Client, server: Server) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def format_claude_command(settings: Settings, url: str) -> str:
+def format_install_command(settings: Settings, url: str) -> str:
     """Return the shell command that connects Claude Code to an endpoint.
 
-    The token is never a command-line argument, which every user of the machine could read: Claude
-    Code reads it from its place whenever it connects.
+    It has the same words in bash, zsh, fish, PowerShell and cmd, and does not contain the token,
+    which every user of the machine could read in the list of processes.
 
     Args:
         settings: The settings of the bridge.
         url: The address.
     """
-    client = CLIENTS["claude-code"]
-    entry = client.make_entry(build_endpoint(client, settings, url))
-    headers = entry.get("headers", {})
-    if headers:
-        # In single quotes, so that Claude Code expands the variable and the shell does not.
-        words = [f"--header '{name}: {value}'" for name, value in headers.items()]
-        address = shlex.quote(url)
-        return f"claude mcp add --transport http {SERVER_NAME} {address} {' '.join(words)}"
-    compact = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-    return f"claude mcp add-json {SERVER_NAME} {shlex.quote(compact)}"
+    words = ["mcp-notebook", "install", "claude-code", "--http", "--url", url]
+    if not settings.token and settings.token_path != Settings().token_path:
+        words += ["--token-file", str(settings.token_path.absolute())]
+    return " ".join(map(_quote, words))
+
+
+def _quote(word: str) -> str:
+    """Quote a word for any shell, or for this system's if no quotes suit all of them."""
+    if re.fullmatch(r"[\w./:+-]+", word, re.ASCII):
+        return word
+    if not re.search(r"""[$`"%!]|\\(?=\\|$)""", word):
+        return f'"{word}"'
+    return subprocess.list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)

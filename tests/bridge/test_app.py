@@ -24,7 +24,6 @@ from mcp_notebook.bridge.app import _open_spans
 from mcp_notebook.bridge.http_app import run_http
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
-from mcp_notebook.clients.snippets import format_claude_command
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
 from mcp_notebook.settings.private_files import write_private, write_private_json
 from mcp_notebook.settings.settings import Settings
@@ -81,7 +80,7 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     assert _first_lines(running) == [
         f"Serving at {running.url}",
         f"Token:     in the file {settings.token_path}",
-        f"Connect:   {format_claude_command(settings, running.url)}",
+        f"Connect:   mcp-notebook install claude-code --http --url {running.url}",
         "Tools:     add",
     ]
     assert token not in running.said

@@ -1,6 +1,7 @@
 """What `mcp-notebook install` and `uninstall` do and print."""
 
 import json
+import shlex
 from pathlib import Path
 
 import anyio
@@ -12,7 +13,9 @@ from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
 from mcp_notebook.clients.known_clients import CLIENTS
+from mcp_notebook.clients.snippets import format_install_command
 from mcp_notebook.errors import ClientError, RemoteError
+from mcp_notebook.settings.settings import Settings
 
 
 @pytest.fixture
@@ -158,6 +161,31 @@ def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
     assert isinstance(answer.exception, RemoteError)
     assert said in str(answer.exception)
     assert not (home / ".cursor" / "mcp.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://hub.example.org/mcp", "is on another machine, and the connection is not enc"),
+        ("hub.example.org/mcp", "With --http, --url is the whole address of a bridge"),
+        ("https://hub.example.org/lab", "With --http, --url is the whole address of a bridge"),
+        ("binder:a/b@c", "With --http, --url is the whole address of a bridge"),
+    ],
+)
+def test_a_client_sends_the_token_to_no_other_address_than_that_of_a_bridge(home, address, said):
+    answer = run("install", "cursor", "--http", "--url", address)
+    assert said in str(answer.exception)
+    assert not (home / ".cursor" / "mcp.json").exists()
+
+
+def test_the_line_that_serve_prints_connects_a_client(home):
+    (home / ".claude").mkdir()
+    command = format_install_command(Settings(), "http://127.0.0.1:9123/mcp")
+    answer = run(*shlex.split(command)[1:])
+    assert answer.exit_code == 0, answer.output
+    text = (home / ".claude.json").read_text()
+    assert '"url": "http://127.0.0.1:9123/mcp"' in text
+    assert "headersHelper" in text
 
 
 # -- what to copy ----------------------------------------------------------------------------------

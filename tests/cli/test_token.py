@@ -80,7 +80,7 @@ def test_a_token_for_the_metrics_is_told_to_be_for_nothing_else(run, tmp_path):
     assert "http://127.0.0.1:8791/metrics" in added.stderr
     saved = run("rotate", "prometheus", "--save", str(tmp_path / "token"))
     assert saved.stdout == ""
-    assert "claude" not in saved.stderr
+    assert "install" not in saved.stderr
     assert [token["metrics"] for token in json.loads(run("list", "--json").stdout)] == [True]
 
 
@@ -101,7 +101,7 @@ def test_a_token_can_go_to_a_private_file_and_to_nothing_else(run, tmp_path):
         assert TOKEN.fullmatch(file.read_text())
         assert saved.stdout == ""
         assert file.read_text().strip() not in saved.stderr
-        assert "claude mcp add-json notebook" in saved.stderr
+        assert f'--url http://127.0.0.1:8791/mcp --token-file "{file}"' in saved.stderr
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert list(tmp_path.iterdir()) == [file]
 

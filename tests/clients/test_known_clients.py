@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -163,6 +165,17 @@ def test_claude_code_reads_the_tokens_file_itself():
         "url": URL,
         "headersHelper": """sed 's/.*/{"Authorization":"Bearer &"}/' '/my home/token'""",
     }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a command for a POSIX shell")
+def test_what_claude_code_runs_prints_the_header_wherever_the_file_is(tmp_path):
+    """Claude Code 2.1.197 runs it in a shell whenever it connects."""
+    file = tmp_path / 'my "home\'s" ü $x'
+    file.write_text("secret\n")
+    helper = entry("claude-code", Endpoint(url=URL, token_file=file, token_place=""))
+    words = ["/bin/sh", "-c", helper["headersHelper"]]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"Authorization": "Bearer secret"}
 
 
 def test_a_link_of_vs_code_has_the_entry_and_its_name():

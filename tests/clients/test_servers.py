@@ -18,7 +18,7 @@ from mcp_notebook.clients.servers import (
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings.settings import Settings
 
-CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
+CLAUDE_CODE, CURSOR, CODEX = (CLIENTS[name] for name in ("claude-code", "cursor", "codex"))
 
 
 def test_a_client_starts_the_interpreter_of_this_process():
@@ -102,7 +102,19 @@ def test_what_only_a_command_can_be_told_is_refused_with_an_address(tmp_path):
         build_server(CURSOR, Settings(), options=["--read-only"], http=True)
     with pytest.raises(ClientError, match=r"has no effect with --url, .*`mcp-notebook serve`"):
         build_server(CURSOR, Settings(), [notebook], remote=remote)
-    with pytest.raises(ClientError, match="Use one of them"):
+
+
+def test_a_client_connects_itself_to_the_address_of_a_bridge(tmp_path):
+    token = tmp_path / "ci.token"
+    token.touch()
+    remote = Remote(address="http://127.0.0.1:9/mcp", token_source=str(token))
+    endpoint = build_server(CLAUDE_CODE, Settings(token="t"), http=True, remote=remote)
+    assert (endpoint.url, endpoint.token_file) == ("http://127.0.0.1:9/mcp", token)
+    remote = Remote(address="http://127.0.0.1:9/mcp")
+    endpoint = build_server(CLAUDE_CODE, Settings(home=tmp_path), http=True, remote=remote)
+    assert endpoint.token_file == tmp_path / "token"
+    remote = Remote(address="https://hub/mcp", token_source="env:T")
+    with pytest.raises(ClientError, match="Omit --http, or name a file with --token-file"):
         build_server(CURSOR, Settings(), http=True, remote=remote)
 
 

@@ -1,12 +1,12 @@
 """What to copy into a client's settings."""
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 
 import pytest
 import yaml
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcp_notebook.clients.client import Endpoint, Launch, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.rendering import name_entry, render_document
-from mcp_notebook.clients.snippets import format_claude_command, render_snippet
+from mcp_notebook.clients.snippets import format_install_command, render_snippet
 from mcp_notebook.settings.settings import Settings
 
 URL = "http://127.0.0.1:8791/mcp"
@@ -101,46 +101,33 @@ def test_a_kernel_loads_no_library_for_it():
 
 # -- the line for a shell --------------------------------------------------------------------------
 
-FAKE_CLAUDE = """#!/bin/sh
-printf '%s\\n' "$@"
-"""
+
+def test_the_command_for_a_client_is_words_that_need_no_quotes_in_any_shell():
+    command = format_install_command(Settings(), URL)
+    assert command == f"mcp-notebook install claude-code --http --url {URL}"
+    assert format_install_command(Settings(token="very-secret"), URL) == command
 
 
-def _paste(command, folder):
-    """Return the arguments that `claude` gets when its command is pasted into a shell."""
-    claude = folder / "claude"
-    claude.write_text(FAKE_CLAUDE)
-    claude.chmod(0o700)
-    env = {"PATH": f"{folder}:{os.environ['PATH']}", "MCP_NOTEBOOK_TOKEN": "secret"}
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
+def _list_shells():
+    """Return the shells of this machine, with how each is given a line."""
+    found = {name: path for name in ("bash", "dash", "fish", "zsh") if (path := which(name))}
+    return [[path, "-c"] for path in found.values()] or [["/bin/sh", "-c"]]
 
 
-SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a command for a POSIX shell")
+@pytest.mark.parametrize("name", ["a b", "ü", "it's", "a\\b", 'a"b', "$HOME", "a`b`", "50%", "a!b"])
+@pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")
+def test_a_shell_reads_the_place_of_the_token_as_it_is(tmp_path, name):
+    settings = Settings(token_file=tmp_path / name)
+    command = format_install_command(settings, URL)
+    *_, quoted = command.split(" --token-file ")
+    for shell in _list_shells():
+        words = [*shell, f"printf %s {quoted}"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout == str(tmp_path / name)
 
 
-@SHELL
-def test_the_command_for_a_client_lets_it_read_the_token_from_the_file(tmp_path):
-    """`claude` runs `headersHelper` in a shell whenever it connects; it was tried with 2.1.197."""
-    home = tmp_path / 'my "home\'s" ü'
-    home.mkdir()
-    (home / "token").write_text("secret\n")
-    command = format_claude_command(Settings(home=home), URL)
-    *words, server = _paste(command, tmp_path)
-    assert words == ["mcp", "add-json", "notebook"]
-    assert "secret" not in server
-    server = json.loads(server)
-    helper = server.pop("headersHelper")
-    assert server == {"type": "http", "url": URL}
-    done = subprocess.run(["/bin/sh", "-c", helper], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {"Authorization": "Bearer secret"}
-
-
-@SHELL
-def test_the_command_for_a_client_names_the_variable_of_the_token(tmp_path):
-    command = format_claude_command(Settings(token="secret"), URL)
-    *words, header = _paste(command, tmp_path)
-    assert words == ["mcp", "add", "--transport", "http", "notebook", URL, "--header"]
-    assert header == "Authorization: Bearer ${MCP_NOTEBOOK_TOKEN}"
+@pytest.mark.parametrize("name", ["a b", "it's", "(a)", "a&b", "a;b", "a|b", "{a,b}", "~a", "*"])
+def test_quotes_are_those_that_powershell_and_cmd_have_too(tmp_path, name):
+    """By their rules: double quotes keep all but $ and ` in PowerShell, and all but % in cmd."""
+    command = format_install_command(Settings(token_file=tmp_path / name), URL)
+    assert command.endswith(f' --token-file "{tmp_path / name}"')
