@@ -42,7 +42,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,

@@ -1,9 +1,9 @@
 """Makes the pictures in ``docs/images/``: ``python docs/make_pictures.py``.
 
-Run it after a change of the README's cells, of the card, of the panel, of the table of a call's
+Run it after a change of the README's cells, of the card, of the panels, of the table of a call's
 states or of the imports between rooms, with the extra ``demo`` installed. The drawn ones need
-nothing else and are compared with the code by the tests; the first page's needs Chromium and the
-extra ``browser``, and is left as it is without.
+nothing else and are compared with the code by the tests. Those of JupyterLab need Chromium and the
+extra ``browser``; without, they are left as they are.
 """
 
 import sys
@@ -26,11 +26,12 @@ def make_pictures(folder: Path) -> None:
     (folder / "plot_rain.png").write_bytes(plot_rain())
 
 
-def photograph_first_page(folder: Path) -> None:
-    """Make the first page's picture, for each theme."""
+def photograph_jupyterlab(folder: Path) -> None:
+    """Make the pictures of JupyterLab: the first page's, for each theme, and the guides'."""
     sys.path += [str(ROOT / "tests" / place) for place in (".", "browser", "e2e")]
     from lab_server import lab_server  # noqa: PLC0415 - of the extra `browser`
-    from pictures.first_page import photograph_notebook  # noqa: PLC0415
+    from pictures.first_page import film_calls  # noqa: PLC0415
+    from pictures.panels import photograph_panels  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
 
     with (
@@ -38,14 +39,17 @@ def photograph_first_page(folder: Path) -> None:
         lab_server(Path(home)) as server,
         launched_chromium() as chromium,
     ):
-        for theme, picture in photograph_notebook(server, chromium).items():
-            (folder / f"first_page_{theme}.png").write_bytes(picture)
+        for theme, film in film_calls(server, chromium).items():
+            (folder / f"first_page_{theme}.webp").write_bytes(film.write_animation())
+            (folder / f"first_page_{theme}.png").write_bytes(film.write_last())
+        for name, picture in photograph_panels(server, chromium).items():
+            (folder / name).write_bytes(picture)
 
 
 if __name__ == "__main__":
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images"
     make_pictures(images)
     if find_spec("playwright"):
-        photograph_first_page(images)
+        photograph_jupyterlab(images)
     else:
-        print("No extra `browser`: the pictures of the first page stay as they are.")  # noqa: T201
+        print("No extra `browser`: the pictures of JupyterLab stay as they are.")  # noqa: T201

@@ -25,10 +25,10 @@ def plot_rain() -> bytes:
         return asyncio.run(_plot(read_cells(), home))
 
 
-def read_cells() -> list[str]:
-    """Return the cells that the README shows."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)\n```$", readme, re.MULTILINE | re.DOTALL)
+def read_cells(page: Path = ROOT / "README.md") -> list[str]:
+    """Return the cells that a page shows, by default the README."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
 
 
 async def _plot(cells: list[str], home: str) -> bytes:

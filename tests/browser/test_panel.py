@@ -4,7 +4,7 @@ import json
 from contextlib import contextmanager
 
 import pytest
-from lab_page import SCREENSHOTS, SOON, NotebookPage
+from lab_page import SOON, NotebookPage
 from looks import look_at
 from playwright.sync_api import expect
 
@@ -94,7 +94,6 @@ def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
         expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
         look_at("panel", notebook, panel)
         notebook.use_theme("light")
-        panel.screenshot(path=SCREENSHOTS / "panel_alone.png")  # the guide has it
         find_stop(panel, "forecast_sales").click()
         assert "The user stopped the call" in running.result(60)
         expect(find_stop(panel, "forecast_sales")).to_have_count(0, timeout=SOON)

@@ -4,7 +4,7 @@ import re
 
 import assistant as assistants
 import pytest
-from lab_page import SCREENSHOTS, SOON, THEMES
+from lab_page import SOON, THEMES
 from looks import find_violations
 from mcp_types import Implementation
 from playwright.sync_api import expect
@@ -243,20 +243,3 @@ def test_a_call_into_a_notebook_that_is_not_in_front_is_seen(server, open_notebo
     SidePanel(other).open().button("Stop forecast_sales").click()
     assert "The user stopped the call" in running.result(60)
     panel.expect_text("5 tools", section="All notebooks")
-
-
-def test_the_guide_has_its_picture(server, open_notebook, find_assistant):
-    notebook = open_notebook("quickstart.ipynb")
-    notebook.page.set_viewport_size({"width": 1280, "height": 800})
-    panel, assistant = open_panel(notebook, find_assistant)
-    assistant.call("plot_rain", year=2015)
-    assistant.call("rain_in", city="Atlantis")
-    training = assistant.start_call("train", epochs=1_000)
-    deleting = assistant.start_call("delete_orders", customer="Ada")
-    panel.expect_text("loss 0.", section="Running calls")
-    panel.expect_text('customer = "Ada"', section="Questions")
-    notebook.page.screenshot(path=SCREENSHOTS / "side_panel.png", animations="disabled")
-    panel.button("Deny").click()
-    deleting.result(60)
-    panel.button("Stop train").click()
-    training.result(60)

@@ -114,9 +114,13 @@ TOOLS = {
     "guides/long-calls.md": (
         "5 tools: plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"
     ),
+    "guides/recipes.md": (
+        "6 tools: plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"
+    ),
     "guides/results.md": "3 tools: plot_rain, report, wettest_day",
     "guides/watching-calls.md": "1 tool: plot_rain",
     "operate/observability.md": "2 tools: plot_rain, price",
+    "your-own-data.md": "4 tools: plot_rain, describe_orders, revenue, plot_revenue",
 }
 """What each page with Python blocks declares, after the README's cells."""
 
@@ -165,9 +169,21 @@ EXAMPLES = {
         ("wettest_weeks years=20", "mm or more in one year out of ten"),
         ('median_high {"data": [1, 2, 4]}', "2"),
     ],
+    "guides/recipes.md": [
+        ("wet_days kind=snow above=20", "23.9"),
+        ("predict_temp_max precipitation=0 temp_min=10 wind=2", "2"),
+        ("predict_temp_max precipitation=0 temp_min=100 wind=2", "temp_min"),
+        ("monthly_mean column=precipitation year=2014", "10,5.532258"),
+        ("train epochs=10", "The root mean square error is"),
+    ],
     "guides/results.md": [
         ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
+    ],
+    "your-own-data.md": [
+        ("describe_orders", "6 orders from 09 January 2026 to 28 March 2026"),
+        ("revenue by=product since=2026-02-01", "tent"),
+        ("revenue by=month", "allowed: 'country' | 'product'"),
     ],
 }
 """Calls of each page's tools, and what the answer contains."""
@@ -175,9 +191,12 @@ EXAMPLES = {
 
 IN_DEFAULT_RUN = {"getting-started.md", "guides/declaring-tools.md", "guides/results.md"}
 MARKS = {page: [pytest.mark.slow] for page in TOOLS.keys() - IN_DEFAULT_RUN} | {
-    "guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")]
+    "guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")],
+    "guides/recipes.md": [pytest.mark.slow, pytest.mark.needs("polars")],
 }
 """For the tests of a page's tools."""
+IN_NO_EXTRA = {"guides/recipes.md": "sklearn"}
+"""Libraries that a page's tools use and no extra brings; .ci/other-libraries runs these pages."""
 
 
 @pytest.mark.parametrize(
@@ -192,6 +211,8 @@ MARKS = {page: [pytest.mark.slow] for page in TOOLS.keys() - IN_DEFAULT_RUN} | {
     ],
 )
 def test_a_page_offers_its_tools_and_they_answer_as_the_text_says(run_page, page, line, shown):
+    if page in IN_NO_EXTRA:
+        pytest.importorskip(IN_NO_EXTRA[page])
     assert shown in run_page(page).ok(line).stdout
 
 
@@ -293,7 +314,7 @@ def test_a_command_line_that_is_safe_to_run_works(line, home):
 
 # -- what only reads says so -----------------------------------------------------------------------
 
-CHANGING = {"add", "drop_year", "forget_year"}
+CHANGING = {"add", "drop_year", "forget_year", "train"}
 """Example tools that change something; all others say that they only read."""
 
 

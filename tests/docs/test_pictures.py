@@ -11,6 +11,7 @@ from pictures import call_states, plot_rain, rooms
 from mcp_notebook.kernel.calls.call import CallState
 
 IMAGES = DOCS / "images"
+FILMS = ("light.webp", "light.png", "dark.webp", "dark.png")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -120,16 +121,16 @@ def test_the_picture_of_the_rooms_is_shown(document):
 # -- the first page --------------------------------------------------------------------------------
 
 
-def test_the_first_pages_picture_is_of_the_readmes_cells():
-    """tests/browser/test_first_page.py makes it."""
+def test_the_film_begins_with_the_readmes_cells():
+    """tests/browser/test_pictures.py makes it."""
     assert plot_rain.read_cells() == [cell.strip() for cell in README.code("python")]
 
 
 @pytest.mark.parametrize("document", [README, page("index.md")], ids=lambda document: document.name)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_first_page_shows_the_picture_for_light_and_dark_pages(document, theme):
-    assert f"images/first_page_{theme}.png" in document.text
-    assert (IMAGES / f"first_page_{theme}.png").exists()
+@pytest.mark.parametrize("name", FILMS)
+def test_the_first_page_has_a_film_and_a_still_for_light_and_dark_pages(document, name):
+    assert f"images/first_page_{name}" in document.text
+    assert (IMAGES / f"first_page_{name}").exists()
 
 
 # -- all of them -----------------------------------------------------------------------------------
