@@ -1,12 +1,11 @@
 """Types that several tests declare parameters with, and what becomes of one parameter's value."""
 
 import enum
-import json
 from typing import Annotated, Literal
 
 import pytest
-from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
+from schemas import check_schema
 
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
@@ -56,8 +55,7 @@ def schema_of(hint, default=...) -> FunctionSchema:
         """Do."""
 
     schema = read_function_schema(without if default is ... else with_default)
-    Draft202012Validator.check_schema(schema.input_schema)
-    json.dumps(schema.input_schema, allow_nan=False)
+    check_schema(schema.input_schema)
     return schema
 
 

@@ -359,20 +359,21 @@ def test_a_reader_that_has_gone_is_no_error(sales):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize(
     ("arguments", "number", "code"),
     [
-        pytest.param(["list", "--notebook"], signal.SIGINT, 130, marks=pytest.mark.slow),
-        pytest.param(["call", "add", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
-        pytest.param(["list", "--notebook"], signal.SIGTERM, 130, marks=pytest.mark.slow),
-        pytest.param(["serve", "--port", "0"], signal.SIGINT, 130, marks=pytest.mark.slow),
-        pytest.param(["serve", "--port", "0"], signal.SIGTERM, 0, marks=pytest.mark.slow),
-        pytest.param(["stdio"], signal.SIGINT, 130, marks=pytest.mark.slow),
+        (["list", "--notebook"], signal.SIGINT, 130),
+        (["call", "add", "--notebook"], signal.SIGTERM, 130),
+        (["list", "--notebook"], signal.SIGTERM, 130),
+        (["serve", "--port", "0"], signal.SIGINT, 130),
+        (["serve", "--port", "0"], signal.SIGTERM, 0),
+        (["stdio"], signal.SIGINT, 130),
         (["stdio"], signal.SIGTERM, 0),
         # The terminal was closed.
-        pytest.param(["call", "add", "--notebook"], signal.SIGHUP, 130, marks=pytest.mark.slow),
-        pytest.param(["serve", "--port", "0"], signal.SIGHUP, 0, marks=pytest.mark.slow),
+        (["call", "add", "--notebook"], signal.SIGHUP, 130),
+        (["serve", "--port", "0"], signal.SIGHUP, 0),
     ],
 )
 def test_a_signal_while_cells_run_ends_all_at_once(home, arguments, number, code):

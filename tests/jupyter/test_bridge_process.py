@@ -11,7 +11,7 @@ from clients import over_http, text_of
 from jupyter_servers import LOOK, TOKEN, jupyter_server, wait_for
 from live import TIMEOUT
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 WAIT = '''%%mcp_tool
 import pathlib, time
@@ -52,7 +52,6 @@ async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_b
         await anyio.to_thread.run_sync(wait_for, lambda: not bridge.is_running())
 
 
-@pytest.mark.slow
 async def test_a_server_that_is_killed_leaves_no_bridge(home):
     with jupyter_server(home) as server:
         async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:

@@ -135,6 +135,7 @@ async def test_an_extension_that_cannot_be_loaded_keeps_no_kernel_from_starting(
         assert await run_cell(IS_LOADED) == "False"
 
 
+@pytest.mark.slow
 async def test_the_kernelspec_that_ipykernel_installs_is_started_in_the_same_way(home):
     write_kernelspec(home, "own", ["-Xfrozen_modules=off", "-m", "ipykernel_launcher"])
     async with _cells(home, kernel="own") as run_cell:

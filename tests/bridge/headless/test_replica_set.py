@@ -187,11 +187,12 @@ async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_start
     assert (folder / "tries").read_text() == "x"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL (out of memory, perhaps"),
-        pytest.param("raise MemoryError", "MemoryError", marks=pytest.mark.slow),
+        ("raise MemoryError", "MemoryError"),
     ],
 )
 async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on(

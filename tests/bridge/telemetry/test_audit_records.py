@@ -180,6 +180,7 @@ JSON = st.recursive(
         | st.dictionaries(st.text() | st.sampled_from(["a", *_WORDS]), inner)
         | st.fixed_dictionaries({"properties": st.dictionaries(st.just("a"), inner)})
     ),
+    max_leaves=20,
 )
 
 

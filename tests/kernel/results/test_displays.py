@@ -363,12 +363,13 @@ print(json.dumps(taken[1:]))  # the first one imports what all need
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "size", "chars"),
     [
         (FREEZING, 100_000, 25_000),
-        pytest.param(FREEZING, 1_000_000, 25_000, marks=pytest.mark.slow),
-        pytest.param(
+        (FREEZING, 1_000_000, 25_000),
+        (
             [
                 "\t",
                 " ",
@@ -377,7 +378,6 @@ print(json.dumps(taken[1:]))  # the first one imports what all need
                 "<input>x",
             ],
             *(300_000, 100_000),
-            marks=pytest.mark.slow,
         ),
     ],
     ids=["a little", "a megabyte", "spaces and nested tags"],

@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.shared.inbound import x_mcp_header_map
 from pydantic import Field
+from schemas import check_schema
 
 from mcp_notebook import Header
 from mcp_notebook.errors import DefinitionError, InvalidArguments, InvalidResult
@@ -42,7 +43,7 @@ def test_the_fields_of_an_attrs_class_are_told_and_an_instance_arrives():
     def f(place: Place, trips: list[Trip] | None = None, home: Place = here): ...
 
     schema = read_function_schema(f)
-    Draft202012Validator.check_schema(schema.input_schema)
+    check_schema(schema.input_schema)
     json.dumps(schema.input_schema)
     assert schema.input_schema["properties"]["place"] == {
         "type": "object",
@@ -153,7 +154,7 @@ def test_a_returned_instance_is_an_object_of_its_fields():
         (several, [Place(1.0, tags=["a"])], {"result": [start]}),
     ]:
         output = make_tool(function).output
-        Draft202012Validator.check_schema(output.schema)
+        check_schema(output.schema)
         Draft202012Validator(output.schema).validate(output.convert(value, 1_000))
         assert output.convert(value, 1_000) == made
     bad = Place(1.0)

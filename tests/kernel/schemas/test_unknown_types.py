@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from schemas import check_schema
 from typing_extensions import TypeAliasType
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -82,7 +83,7 @@ def test_an_abstract_collection_is_a_list(kind):
     for default in ((1, 2), [1], frozenset({1}), ()):
         tool = tool_of(kind[int], default)
         assert tool.schema.validate({})["x"] is default
-        Draft202012Validator.check_schema(tool.info.input_schema)
+        check_schema(tool.info.input_schema)
 
 
 def test_what_numpy_takes_for_an_array_is_one():

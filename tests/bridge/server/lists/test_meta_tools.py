@@ -13,6 +13,7 @@ from live import TIMEOUT, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, ImageContent
+from schemas import check_schema
 
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -71,7 +72,7 @@ def text_of(result):
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_their_schemas_are_valid_and_of_objects(tool):
     for schema in filter(None, (tool.input_schema, tool.output_schema)):
-        jsonschema.Draft202012Validator.check_schema(schema)
+        check_schema(schema)
         assert schema["type"] == "object"
     assert tool.input_schema["additionalProperties"] is False
     assert all("description" in part for part in tool.input_schema["properties"].values())

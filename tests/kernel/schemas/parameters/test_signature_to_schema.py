@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pytest
-from jsonschema import Draft202012Validator
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from schemas import check_schema
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
@@ -22,7 +22,7 @@ class Context:
 
 def properties(function, **options):
     schema = read_function_schema(function, **options).input_schema
-    Draft202012Validator.check_schema(schema)
+    check_schema(schema)
     json.dumps(schema, allow_nan=False)
     return schema["properties"]
 
@@ -504,7 +504,7 @@ def test_functions_of_a_library_are_tools_whatever_their_type_hints():
         (pd.read_csv, {"filepath_or_buffer": "x.csv"}),
     ):
         schema = read_function_schema(function)
-        Draft202012Validator.check_schema(schema.input_schema)
+        check_schema(schema.input_schema)
         assert arguments.items() <= schema.validate(arguments).items()
         assert len(schema.warnings) <= 5, schema.warnings
     assert frame.query(**read_function_schema(frame.query).validate({"expr": "a > 2"})).a[2] == 3
