@@ -83,6 +83,32 @@ export interface ICallDetails {
   pictures: string[];
 }
 
+/** An MCP client; what follows `is_found` is told to browsers on the machine of the server. */
+export interface IFoundClient {
+  name: string;
+  title: string;
+  is_found: boolean;
+  /** Its entry for mcp-notebook: that of this server, another, none, or the user has to add it. */
+  state: 'connected' | 'other' | 'none' | 'paste';
+  problem: string;
+  file: string;
+  text: string;
+  steps: string[];
+}
+
+export interface IMachineClients {
+  place: 'local' | 'remote' | 'JupyterHub' | 'Binder';
+  machine: string;
+  clients: IFoundClient[];
+}
+
+/** A code cell, as the files of notebooks have it. */
+export interface IRecordedCell {
+  source: string;
+  metadata: { [key: string]: unknown };
+  outputs: { output_type: string; [key: string]: unknown }[];
+}
+
 export type Decision = 'once' | 'session' | 'deny';
 
 export type Action =
@@ -93,6 +119,7 @@ export type Action =
 /** One message of the stream. */
 export type Change =
   | { kernel: string; changes: Partial<INotebookState> | null }
+  | { kernel: string; show: true }
   | { ready: true };
 
 const BASE = 'mcp-notebook/api';
@@ -117,6 +144,33 @@ export function findCall(
   number: number
 ): Promise<ICallDetails> {
   return request<ICallDetails>(settings, `calls/${encodeURIComponent(kernel)}/${number}`);
+}
+
+/** Return a call as a cell, with its result. */
+export function findCell(
+  settings: ServerConnection.ISettings,
+  kernel: string,
+  number: number
+): Promise<IRecordedCell> {
+  return request<IRecordedCell>(settings, `calls/${encodeURIComponent(kernel)}/${number}/cell`);
+}
+
+/** Return the MCP clients on the machine of the server. */
+export function findClients(settings: ServerConnection.ISettings): Promise<IMachineClients> {
+  return request<IMachineClients>(settings, 'clients');
+}
+
+/** Write a client's entry, and return what was done and what there is to do next. */
+export async function connectClient(
+  settings: ServerConnection.ISettings,
+  client: string,
+  replace: boolean
+): Promise<string> {
+  const answer = await request<{ message: string }>(settings, 'clients', {
+    method: 'POST',
+    body: JSON.stringify({ client, replace })
+  });
+  return answer.message;
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Times and counts as people read them. */
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { IEndedCall, ITool } from './api';
+
 /** Return a duration with a unit that suits it. */
 export function formatSeconds(seconds: number): string {
   const whole = Math.max(0, seconds);
@@ -40,4 +42,34 @@ export function countTools(trans: TranslationBundle, number: number): string {
 /** Return what is between backticks, which the kernel writes around addresses. */
 export function stripBackticks(text: string): string {
   return text.replace(/`/g, '');
+}
+
+/** Return what a tool does to the world, as its author declared it; empty if nothing is said. */
+export function describeEffect(trans: TranslationBundle, tool: ITool): string {
+  switch (tool.effect) {
+    case 'read-only':
+      return trans.__('read-only');
+    case 'destructive':
+      return trans.__('destructive');
+    default:
+      return '';
+  }
+}
+
+/** Return how a call ended. */
+export function describeState(trans: TranslationBundle, call: IEndedCall): string {
+  switch (call.state) {
+    case 'done':
+      return formatSeconds(call.seconds);
+    case 'failed':
+      return trans.__('failed');
+    case 'cancelled':
+      return trans.__('stopped');
+    case 'timed out':
+      return trans.__('timed out');
+    case 'lost':
+      return trans.__('lost');
+    default:
+      return call.state;
+  }
 }

@@ -1,5 +1,7 @@
 /** The notebook in front: which it is, what its kernel does, and what the panel does to it. */
 import { JupyterFrontEnd } from '@jupyterlab/application';
+import { Cell } from '@jupyterlab/cells';
+import type * as nbformat from '@jupyterlab/nbformat';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 
 import { INotebookActions } from './hooks';
@@ -69,6 +71,29 @@ export function makeActions(
         void NotebookActions.run(panel.content, panel.sessionContext);
       }
     },
+    insertRecordedCell: cell => {
+      const notebook = tracker?.currentWidget?.content;
+      if (!notebook?.model) {
+        return;
+      }
+      const index = notebook.activeCellIndex + 1;
+      // Not trusted: what clients and tools have said is in its outputs.
+      const metadata = { ...cell.metadata, trusted: false };
+      notebook.model.sharedModel.insertCell(index, {
+        cell_type: 'code',
+        source: cell.source,
+        metadata,
+        outputs: cell.outputs as nbformat.IOutput[]
+      });
+      notebook.activeCellIndex = index;
+      void notebook.scrollToItem(index, 'smart');
+    },
+    load: () => {
+      const panel = tracker?.currentWidget;
+      if (panel) {
+        void loadExtension(panel);
+      }
+    },
     openNotebook: kernel => {
       for (const session of app.serviceManager.sessions.running()) {
         if (session.kernel?.id === kernel && app.commands.hasCommand('docmanager:open')) {
@@ -77,4 +102,26 @@ export function makeActions(
       }
     }
   };
+}
+
+/** The line that makes a notebook's functions tools. */
+export const LOAD = '%load_ext mcp_notebook';
+const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
+
+/**
+ * Run the cell that loads mcp_notebook, and then another one.
+ *
+ * If the notebook has no such cell, it becomes the first one.
+ */
+export async function loadExtension(panel: NotebookPanel, then?: Cell): Promise<void> {
+  const notebook = panel.content;
+  const find = () =>
+    notebook.widgets.find(
+      cell => cell.model.type === 'code' && LOADS.test(cell.model.sharedModel.getSource())
+    );
+  if (!find()) {
+    notebook.model?.sharedModel.insertCell(0, { cell_type: 'code', source: LOAD, metadata: {} });
+  }
+  const cells = [find(), then].filter((cell): cell is Cell => cell !== undefined);
+  await NotebookActions.runCells(notebook, cells, panel.sessionContext);
 }

@@ -2,7 +2,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { INotebookState } from './api';
+import { INotebookState, IRecordedCell } from './api';
 import { PanelStore } from './store';
 
 /** What the panel can do to the notebook in front. */
@@ -11,6 +11,10 @@ export interface INotebookActions {
   showCell(id: string): boolean;
   /** Insert a cell below the one that is active. */
   insertCell(source: string, options?: { run?: boolean }): void;
+  /** Insert a cell with its outputs below the one that is active. */
+  insertRecordedCell(cell: IRecordedCell): void;
+  /** Run the cell that loads mcp_notebook; insert it if there is none. */
+  load(): void;
   /** Bring the notebook of a kernel to the front. */
   openNotebook(kernel: string): void;
 }

@@ -5,10 +5,11 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
 
+import { addCellLines } from './cells';
 import { followFront, makeActions } from './front';
 import { IPanelContext } from './hooks';
 import { SidePanel } from './panel';
@@ -53,6 +54,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
       palette?.addItem({ command, category: trans.__('Notebook tools (MCP)') });
     }
     notifyOfQuestions(app, store, trans, panel);
+    const open = () => void app.commands.execute(OPEN);
+    store.shown.connect((_, kernel) => {
+      if (kernel === store.front?.kernel) {
+        open();
+      }
+    });
+    if (tracker) {
+      addCellLines(tracker, store, trans, open);
+      openForNotebooks(app, tracker, open);
+    }
   }
 };
 
@@ -90,6 +101,22 @@ function addCommands(
     app.commands.notifyCommandChanged(STOP);
     app.commands.notifyCommandChanged(DENY);
   });
+}
+
+/** Open the panel beside a notebook whose metadata ask for that: of a demo, or on Binder. */
+function openForNotebooks(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  open: () => void
+): void {
+  const check = async (panel: NotebookPanel) => {
+    await Promise.all([app.restored, panel.context.ready]);
+    if (panel.content.model?.getMetadata('mcp_notebook')?.opens_panel === true) {
+      open();
+    }
+  };
+  tracker.forEach(panel => void check(panel));
+  tracker.widgetAdded.connect((_, panel) => void check(panel));
 }
 
 /** Tell of questions that the user does not see; take that back when they are answered. */

@@ -5,6 +5,7 @@ import * as React from 'react';
 import { IPanelContext, ISectionProps, useStore } from './hooks';
 import { CallsSection } from './sections/calls';
 import { ClientsSection } from './sections/clients';
+import { ConnectSection } from './sections/connect';
 import { ConnectionSection, KernelState } from './sections/kernel';
 import { NotebooksSection } from './sections/notebooks';
 import { QuestionsSection } from './sections/questions';
@@ -43,14 +44,21 @@ function Panel(context: IPanelContext): JSX.Element {
   const { store, trans } = context;
   useStore(store);
   const notebook = store.current;
-  const asked = store.questions.map(item => trans.__('May %1 run?', item.question.tool));
+  const spoken = store.questions.map(item => trans.__('May %1 run?', item.question.tool));
+  const running = notebook?.open_calls?.length ?? 0;
+  if (running > 0) {
+    spoken.push(trans._n('%1 running call', '%1 running calls', running));
+  }
   return (
     <div className="jp-mcp-content" role="region" aria-label={trans.__('Tools of the notebook')}>
       <KernelState {...context} notebook={notebook} />
       {/* Read out when it changes. */}
       <div className="jp-mcp-spoken" role="status" aria-live="polite">
-        {asked.join(' ')}
+        {spoken.join(' ')}
       </div>
+      {store.stream === 'open' && (
+        <ConnectSection {...context} isLit={!notebook?.clients?.length} />
+      )}
       <div className="jp-mcp-note" role="status" aria-live="polite">
         {store.note}
       </div>

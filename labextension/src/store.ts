@@ -54,6 +54,11 @@ export class PanelStore {
     return this._changed;
   }
 
+  /** Emitted with the id of a kernel whose notebook asks to open the panel. */
+  get shown(): ISignal<this, string> {
+    return this._shown;
+  }
+
   /** The notebook in front, if its kernel has told anything. */
   get current(): INotebookState | undefined {
     return this.front ? this.notebooks.get(this.front.kernel) : undefined;
@@ -113,6 +118,9 @@ export class PanelStore {
       }
       this._retry = RETRY;
       this.stream = 'open';
+    } else if ('show' in change) {
+      this._shown.emit(change.kernel);
+      return;
     } else if (change.changes === null) {
       this.notebooks.delete(change.kernel);
     } else {
@@ -138,6 +146,7 @@ export class PanelStore {
   }
 
   private _changed = new Signal<this, void>(this);
+  private _shown = new Signal<this, string>(this);
   private _retry = RETRY;
   private _timer = 0;
 }

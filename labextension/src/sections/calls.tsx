@@ -2,8 +2,8 @@
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { ICallDetails, IEndedCall, findCall, pictureUrl } from '../api';
-import { formatSeconds, formatTime } from '../format';
+import { ICallDetails, IEndedCall, findCall, findCell, pictureUrl } from '../api';
+import { describeState, formatTime } from '../format';
 import { ISectionProps } from '../hooks';
 import { Section, SmallButton } from './section';
 
@@ -33,7 +33,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   const { store, trans, kernel, notebook, call } = props;
   const [isOpen, setOpen] = React.useState(false);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
-  const outcome = call.state === 'done' ? formatSeconds(call.seconds) : call.state;
+  const outcome = describeState(trans, call);
   return (
     <li className="jp-mcp-call">
       <button
@@ -90,6 +90,11 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   if (details === null) {
     return <p className="jp-mcp-empty">{failure || trans.__('Loading…')}</p>;
   }
+  const record = () =>
+    void findCell(store.settings, kernel, call.number).then(
+      cell => actions.insertRecordedCell(cell),
+      error => store.setNote(error.message)
+    );
   const copy = () =>
     void navigator.clipboard
       .writeText(details.result)
@@ -118,6 +123,11 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
           label={trans.__('Run again')}
           title={trans.__('Insert the call as a cell, and run it')}
           onClick={() => actions.insertCell(details.source, { run: true })}
+        />
+        <SmallButton
+          label={trans.__('Record')}
+          title={trans.__('Insert the call as a cell, with its result')}
+          onClick={record}
         />
       </div>
     </div>

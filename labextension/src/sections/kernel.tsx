@@ -4,10 +4,9 @@ import * as React from 'react';
 
 import { INotebookState } from '../api';
 import { stripBackticks } from '../format';
+import { LOAD } from '../front';
 import { IPanelContext, ISectionProps } from '../hooks';
 import { Copyable, Section, SmallButton } from './section';
-
-const LOAD = '%load_ext mcp_notebook';
 
 /** Say in a word whether clients can call, and what there is to do if not. */
 export function KernelState(
@@ -55,7 +54,7 @@ export function KernelState(
       <SmallButton
         label={trans.__('Load mcp_notebook')}
         title={LOAD}
-        onClick={() => actions.insertCell(LOAD, { run: true })}
+        onClick={() => actions.load()}
       />
     </Status>
   );

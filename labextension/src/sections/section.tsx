@@ -31,6 +31,8 @@ export function SmallButton(props: {
   title?: string;
   kind?: 'accept' | 'warn';
   disabled?: boolean;
+  /** Whether what it opens and closes is open. */
+  expanded?: boolean;
   onClick: () => void;
   children?: React.ReactNode;
 }): JSX.Element {
@@ -41,6 +43,7 @@ export function SmallButton(props: {
       aria-label={props.label}
       title={props.title ?? props.label}
       disabled={props.disabled}
+      aria-expanded={props.expanded}
       onClick={props.onClick}
     >
       {props.children ?? props.label}
@@ -53,6 +56,19 @@ export function Copyable(props: { text: string; copy: string; onCopied: () => vo
   return (
     <div className="jp-mcp-copyable">
       <code title={props.text}>{props.text}</code>
+      <SmallButton
+        label={props.copy}
+        onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}
+      />
+    </div>
+  );
+}
+
+/** Lines with a button that copies them. */
+export function CopyBlock(props: { text: string; copy: string; onCopied: () => void }): JSX.Element {
+  return (
+    <div className="jp-mcp-lines">
+      <pre tabIndex={0}>{props.text}</pre>
       <SmallButton
         label={props.copy}
         onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}

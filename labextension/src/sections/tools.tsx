@@ -2,6 +2,7 @@
 import * as React from 'react';
 
 import { ITool } from '../api';
+import { describeEffect } from '../format';
 import { ISectionProps } from '../hooks';
 import { Section } from './section';
 
@@ -60,7 +61,7 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
       >
         {tool.listed_as ? `${tool.name} (${tool.listed_as})` : tool.name}
       </button>
-      {tool.effect && <span className="jp-mcp-side">{tool.effect}</span>}
+      {tool.effect && <span className="jp-mcp-side">{describeEffect(trans, tool)}</span>}
       {tool.calls > 0 && (
         <span className="jp-mcp-side">{trans._n('%1 call', '%1 calls', tool.calls)}</span>
       )}

@@ -1,0 +1,202 @@
+/**
+ * The line below a cell: which tools it declares, or that mcp_notebook is not loaded yet.
+ *
+ * It belongs to the application and not to the notebook, so it is never saved.
+ */
+import { Cell, ICodeCellModel } from '@jupyterlab/cells';
+import { INotebookTracker, Notebook, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { PanelLayout, Widget } from '@lumino/widgets';
+
+import { ITool } from './api';
+import { describeEffect } from './format';
+import { loadExtension } from './front';
+import { PanelStore } from './store';
+
+/** What IPython says of our magics if the extension is not loaded. */
+const NOT_LOADED =
+  /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?)?` not found/;
+
+/** What a line says, and what a click on it does. */
+interface ILine {
+  text: string;
+  button: string;
+  act: () => void;
+}
+
+/** Show the lines of all notebooks, and keep them as the store has it. */
+export function addCellLines(
+  tracker: INotebookTracker,
+  store: PanelStore,
+  trans: TranslationBundle,
+  openPanel: () => void
+): void {
+  const follow = (panel: NotebookPanel) =>
+    new CellLines(panel, store, trans, openPanel);
+  tracker.forEach(follow);
+  tracker.widgetAdded.connect((_, panel) => void follow(panel));
+}
+
+class CellLines {
+  constructor(
+    private readonly _panel: NotebookPanel,
+    private readonly _store: PanelStore,
+    private readonly _trans: TranslationBundle,
+    private readonly _openPanel: () => void
+  ) {
+    const { content, sessionContext } = _panel;
+    _store.changed.connect(this._updateIfChanged, this);
+    sessionContext.kernelChanged.connect(this._update, this);
+    NotebookActions.executed.connect(this._checkOutputs, this);
+    content.modelChanged.connect(this._followCells, this);
+    this._followCells();
+    _panel.disposed.connect(() => {
+      _store.changed.disconnect(this._updateIfChanged, this);
+      NotebookActions.executed.disconnect(this._checkOutputs, this);
+    });
+  }
+
+  private _followCells(): void {
+    this._panel.content.model?.cells.changed.connect(this._update, this);
+    this._update();
+  }
+
+  private get _tools(): ITool[] | undefined {
+    const kernel = this._panel.sessionContext.session?.kernel?.id ?? '';
+    return this._store.notebooks.get(kernel)?.tools;
+  }
+
+  private _updateIfChanged(): void {
+    if (this._tools !== this._shown) {
+      this._update();
+    }
+  }
+
+  private _update(): void {
+    const tools = (this._shown = this._tools);
+    if (tools) {
+      this._unloaded.clear();
+    }
+    const byCell = new Map<string, ITool[]>();
+    for (const tool of tools ?? []) {
+      if (tool.cell) {
+        byCell.set(tool.cell, [...(byCell.get(tool.cell) ?? []), tool]);
+      }
+    }
+    for (const cell of this._panel.content.widgets) {
+      const declared = byCell.get(cell.model.id);
+      if (declared) {
+        this._show(cell, this._describeTools(declared));
+      } else if (this._unloaded.has(cell.model.id)) {
+        this._show(cell, this._explainLoading(cell));
+      } else {
+        this._lines.get(cell)?.dispose();
+        this._lines.delete(cell);
+      }
+    }
+  }
+
+  private _describeTools(tools: ITool[]): ILine {
+    const trans = this._trans;
+    const texts = tools.map(tool => {
+      const parts = [
+        tools.length > 1 ? tool.name : trans.__('tool'),
+        trans._n('%1 call', '%1 calls', tool.calls)
+      ];
+      if (tool.errors > 0) {
+        parts.push(trans._n('%1 error', '%1 errors', tool.errors));
+      }
+      if (tool.effect) {
+        parts.push(describeEffect(trans, tool));
+      }
+      if (!tool.on) {
+        parts.push(trans.__('switched off'));
+      }
+      return parts.join(' · ');
+    });
+    return {
+      text: '',
+      button: texts.join('   '),
+      act: this._openPanel
+    };
+  }
+
+  private _explainLoading(cell: Cell): ILine {
+    return {
+      text: this._trans.__('mcp_notebook is not loaded in this kernel.'),
+      button: this._trans.__('Load it and run this cell'),
+      act: () => {
+        this._unloaded.delete(cell.model.id);
+        this._update();
+        void loadExtension(this._panel, cell);
+      }
+    };
+  }
+
+  private _show(cell: Cell, line: ILine): void {
+    let widget = this._lines.get(cell);
+    if (!widget) {
+      const made = (widget = new LineWidget());
+      this._lines.set(cell, made);
+      cell.disposed.connect(() => made.dispose());
+      void cell.ready.then(() => {
+        if (!made.isDisposed && !cell.isDisposed) {
+          const layout = cell.layout as PanelLayout;
+          layout.insertWidget(layout.widgets.length - 1, made); // before the footer
+        }
+      });
+    }
+    widget.set(line);
+  }
+
+  /** Look for IPython's error about a magic that mcp_notebook would have brought. */
+  private _checkOutputs(_: unknown, args: { notebook: Notebook; cell: Cell }): void {
+    const { notebook, cell } = args;
+    if (notebook !== this._panel.content || cell.model.type !== 'code') {
+      return;
+    }
+    const outputs = (cell.model as ICodeCellModel).outputs.toJSON();
+    const isUnloaded =
+      !this._tools && outputs.some(output => NOT_LOADED.test(String(output.text ?? '')));
+    if (isUnloaded !== this._unloaded.has(cell.model.id)) {
+      if (isUnloaded) {
+        this._unloaded.add(cell.model.id);
+      } else {
+        this._unloaded.delete(cell.model.id);
+      }
+      this._update();
+    }
+  }
+
+  private _lines = new WeakMap<Cell, LineWidget>();
+  private _shown: ITool[] | undefined;
+  /** Cells that need mcp_notebook, by their ids. */
+  private _unloaded = new Set<string>();
+}
+
+class LineWidget extends Widget {
+  constructor() {
+    super();
+    this.addClass('jp-mcp-line');
+    // Enter and the space bar press the button; the notebook's own keys do not take them.
+    this.node.dataset.lmSuppressShortcuts = 'true';
+    this.node.setAttribute('role', 'status');
+    this._text = this.node.appendChild(document.createElement('span'));
+    this._button = this.node.appendChild(document.createElement('button'));
+    this._button.onclick = () => this._line?.act();
+  }
+
+  set(line: ILine): void {
+    if (line.text !== this._line?.text) {
+      this._text.textContent = line.text;
+    }
+    if (line.button !== this._line?.button) {
+      this._button.textContent = line.button;
+    }
+    this._line = line;
+  }
+
+  private _text: HTMLSpanElement;
+  private _button: HTMLButtonElement;
+  private _line: ILine | null = null;
+}

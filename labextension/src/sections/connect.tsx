@@ -1,0 +1,228 @@
+/** Connects an assistant: on this computer by a click, on another one by lines to copy. */
+import { PageConfig, URLExt } from '@jupyterlab/coreutils';
+import * as React from 'react';
+
+import { IFoundClient, IMachineClients, connectClient, findClients } from '../api';
+import { IPanelContext } from '../hooks';
+import { CopyBlock, Copyable, SmallButton } from './section';
+
+const TOKEN_FILE = 'notebook.token';
+/** What a shell takes as it is. */
+const PLAIN = /^[\w:/.%@+=~-]+$/;
+
+export function ConnectSection(props: IPanelContext & { isLit: boolean }): JSX.Element {
+  const { trans, isLit } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  const id = React.useId();
+  return (
+    <section className="jp-mcp-connect" aria-label={trans.__('Connect an assistant')}>
+      <button
+        className={isLit ? 'jp-mcp-connect-button jp-mcp-lit' : 'jp-mcp-connect-button'}
+        aria-expanded={isOpen}
+        aria-controls={id}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {trans.__('Connect an assistant')}
+      </button>
+      <div id={id}>{isOpen && <Clients {...props} />}</div>
+    </section>
+  );
+}
+
+function Clients(props: IPanelContext): JSX.Element {
+  const { store, trans } = props;
+  const [found, setFound] = React.useState<IMachineClients | null>(null);
+  const [failure, setFailure] = React.useState('');
+  const read = React.useCallback(() => {
+    findClients(store.settings).then(setFound, error => setFailure(error.message));
+  }, [store]);
+  React.useEffect(read, [read]);
+  if (found === null) {
+    return <p className="jp-mcp-empty">{failure || trans.__('Loading…')}</p>;
+  }
+  return found.place === 'local' ? (
+    <LocalClients {...props} found={found} read={read} />
+  ) : (
+    <RemoteLines {...props} found={found} />
+  );
+}
+
+type IFoundProps = IPanelContext & { found: IMachineClients };
+
+function LocalClients(props: IFoundProps & { read: () => void }): JSX.Element {
+  const { trans, found } = props;
+  const there = found.clients.filter(client => client.is_found);
+  const missing = found.clients.filter(client => !client.is_found);
+  return (
+    <div className="jp-mcp-body">
+      <p>
+        {there.length > 0
+          ? trans.__('Found on this computer (%1):', found.machine)
+          : trans.__('No assistant that can be set up here was found on this computer (%1).', found.machine)}
+      </p>
+      <ul className="jp-mcp-list">
+        {there.map(client => (
+          <LocalClient {...props} key={client.name} client={client} />
+        ))}
+      </ul>
+      {missing.length > 0 && (
+        <p className="jp-mcp-empty">
+          {trans.__('Not found: %1.', missing.map(client => client.title).join(', '))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function LocalClient(
+  props: IPanelContext & { client: IFoundClient; read: () => void }
+): JSX.Element {
+  const { store, trans, client, read } = props;
+  const [showsLines, setShowsLines] = React.useState(client.state === 'paste');
+  const [isBusy, setBusy] = React.useState(false);
+  const connect = (replace: boolean) => {
+    setBusy(true);
+    void connectClient(store.settings, client.name, replace)
+      .then(
+        message => store.setNote(message),
+        error => store.setNote(error.message)
+      )
+      .then(() => {
+        setBusy(false);
+        read();
+      });
+  };
+  return (
+    <li className="jp-mcp-call">
+      <div className="jp-mcp-row">
+        <strong className="jp-mcp-main">{client.title}</strong>
+        {client.state === 'connected' && (
+          <span className="jp-mcp-side">{trans.__('set up')}</span>
+        )}
+        {client.state === 'none' && (
+          <SmallButton
+            kind="accept"
+            label={trans.__('Set up %1', client.title)}
+            title={trans.__('Write the entry into %1', client.file)}
+            disabled={isBusy}
+            onClick={() => connect(false)}
+          >
+            {trans.__('Set up')}
+          </SmallButton>
+        )}
+        {client.state === 'other' && (
+          <SmallButton
+            label={trans.__('Replace the entry of %1', client.title)}
+            title={trans.__('Replace the entry in %1', client.file)}
+            disabled={isBusy}
+            onClick={() => connect(true)}
+          >
+            {trans.__('Replace')}
+          </SmallButton>
+        )}
+        <SmallButton
+          label={trans.__('Lines for %1', client.title)}
+          expanded={showsLines}
+          onClick={() => setShowsLines(!showsLines)}
+        >
+          {trans.__('Lines')}
+        </SmallButton>
+      </div>
+      {client.state === 'other' && (
+        <p className="jp-mcp-small">
+          {trans.__('Its settings start mcp-notebook from another environment, or have another server with this name.')}
+        </p>
+      )}
+      {client.problem && <p className="jp-mcp-small jp-mcp-error">{client.problem}</p>}
+      {showsLines && (
+        <div className="jp-mcp-small">
+          <p>{trans.__('Paste this into %1.', client.file)}</p>
+          <CopyBlock
+            text={client.text}
+            copy={trans.__('Copy the lines')}
+            onCopied={() => store.setNote(trans.__('The lines were copied.'))}
+          />
+          {client.steps.map(step => (
+            <p key={step}>{step}</p>
+          ))}
+        </div>
+      )}
+    </li>
+  );
+}
+
+function RemoteLines(props: IFoundProps): JSX.Element {
+  const { store, trans, found } = props;
+  const [name, setName] = React.useState(found.clients[0].name);
+  const url = URLExt.join(store.settings.baseUrl, 'mcp');
+  const line = `mcp-notebook install ${name} --url ${quote(url)} --token-file ${TOKEN_FILE}`;
+  const copied = () => store.setNote(trans.__('The line was copied.'));
+  const id = React.useId();
+  return (
+    <div className="jp-mcp-body">
+      <p>
+        {trans.__('The notebook runs on another computer than this page. Your assistant reaches it with three steps:')}
+      </p>
+      <ol className="jp-mcp-steps">
+        <li>
+          <Token {...props} />
+          {trans.__('Keep it on your own computer, in a file that only you can read, here %1.', TOKEN_FILE)}
+        </li>
+        <li>
+          {trans.__('Install mcp-notebook there, in a terminal:')}
+          <Copyable text="pip install mcp-notebook" copy={trans.__('Copy')} onCopied={copied} />
+        </li>
+        <li>
+          <label htmlFor={id}>{trans.__('Connect your assistant:')}</label>{' '}
+          <select
+            id={id}
+            className="jp-mod-styled"
+            value={name}
+            onChange={event => setName(event.target.value)}
+          >
+            {found.clients.map(client => (
+              <option key={client.name} value={client.name}>
+                {client.title}
+              </option>
+            ))}
+          </select>
+          <CopyBlock text={line} copy={trans.__('Copy the line')} onCopied={copied} />
+        </li>
+      </ol>
+    </div>
+  );
+}
+
+/** Say where the token is that lets an assistant in. */
+function Token({ store, trans, found }: IFoundProps): JSX.Element {
+  if (found.place === 'JupyterHub') {
+    const page = URLExt.join(PageConfig.getOption('hubPrefix') || '/hub/', 'token');
+    return (
+      <>
+        <a href={page} target="_blank" rel="noreferrer">
+          {trans.__('Make a token on the page of the JupyterHub.')}
+        </a>{' '}
+      </>
+    );
+  }
+  const token = PageConfig.getToken();
+  return (
+    <>
+      {trans.__('Take the token of this Jupyter server, which %1 in a terminal here shows.', 'jupyter server list')}{' '}
+      {token && (
+        <SmallButton
+          label={trans.__('Copy the token')}
+          onClick={() =>
+            void navigator.clipboard
+              .writeText(token)
+              .then(() => store.setNote(trans.__('The token was copied.')))
+          }
+        />
+      )}{' '}
+    </>
+  );
+}
+
+function quote(text: string): string {
+  return PLAIN.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+}

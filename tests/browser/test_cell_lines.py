@@ -1,0 +1,102 @@
+"""The line below a cell: which tools it declares, and that the extension is not loaded."""
+
+import json
+
+import pytest
+from lab_page import SOON, THEMES
+from looks import find_violations
+from playwright.sync_api import expect
+from side_panel import SidePanel
+
+pytestmark = pytest.mark.browser
+TOOLS = """%%mcp_tool --read-only
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+"""
+APPS = ("lab", "notebook")
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_a_cell_with_a_tool_says_so_with_its_calls_and_nothing_of_it_is_saved(
+    server, open_notebook, find_assistant, app
+):
+    notebook = open_notebook("quickstart.ipynb", app=app)
+    notebook.run("%load_ext mcp_notebook")
+    cell = notebook.add_cell(TOOLS)
+    notebook.run_cell(cell)
+    line = notebook.cells.nth(cell).locator(".jp-mcp-line")
+    expect(line).to_have_text("tool · 0 calls · read-only", timeout=SOON)
+    assistant = find_assistant(notebook.run("%mcp serve"))
+    notebook.save()
+    for _ in range(2):
+        assert assistant.call("add", a=1, b=2) == "3"
+    expect(line).to_have_text("tool · 2 calls · read-only", timeout=SOON)
+    is_dirty = "() => window.jupyterapp.shell.currentWidget.context.model.dirty"
+    assert not notebook.page.evaluate(is_dirty)
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"cell_line_{app}_{theme}", line)
+        assert find_violations(line) == []
+    panel = SidePanel(notebook)
+    button = line.get_by_role("button")
+    button.focus()
+    button.press("Enter")
+    expect(panel.place).to_be_visible(timeout=SOON)
+    notebook.save()
+    path = notebook.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    assert "jp-mcp" not in (server.folder / path).read_text(encoding="utf-8")
+    notebook.restart()
+    expect(line).to_have_count(0, timeout=SOON)
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_a_forgotten_load_ext_is_told_below_the_cell_and_made_up_for(open_notebook, app):
+    notebook = open_notebook("quickstart.ipynb", app=app)
+    cell = notebook.add_cell(TOOLS)
+    notebook.start_cell(cell)
+    line = notebook.cells.nth(cell).locator(".jp-mcp-line")
+    expect(line).to_contain_text("mcp_notebook is not loaded in this kernel.", timeout=SOON)
+    notebook.photograph(f"load_ext_forgotten_{app}", line)
+    assert find_violations(line) == []
+    line.get_by_role("button", name="Load it and run this cell").click()
+    expect(line).to_have_text("tool · 0 calls · read-only", timeout=SOON)
+    sources = notebook.page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets.map("
+        "cell => cell.model.sharedModel.getSource())"
+    )
+    # The notebook had such a cell, which was not run: no second one.
+    assert sum("%load_ext mcp_notebook" in source for source in sources) == 1
+
+
+def test_a_notebook_without_load_ext_gets_it_as_its_first_cell(server, open_notebook):
+    notebook = open_notebook("quickstart.ipynb")
+    notebook.page.evaluate(
+        "() => { const model = window.jupyterapp.shell.currentWidget.content.model.sharedModel;"
+        " model.deleteCellRange(0, model.cells.length); }"
+    )
+    cell = notebook.add_cell("%mcp status")
+    notebook.start_cell(cell)
+    notebook.page.get_by_role("button", name="Load it and run this cell").click(timeout=SOON)
+    first = notebook.cells.first
+    expect(first).to_contain_text("%load_ext mcp_notebook", timeout=SOON)
+    expect(notebook.cells.last.locator(".jp-Cell-outputArea")).not_to_contain_text("UsageError")
+
+
+def test_a_call_is_recorded_as_a_cell_with_its_result(server, open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    panel = SidePanel(notebook).open()
+    notebook.run("%load_ext mcp_notebook")
+    notebook.run(TOOLS)
+    assistant = find_assistant(notebook.run("%mcp serve"))
+    assert assistant.call("add", a=20, b=22) == "42"
+    panel.section("Last calls").get_by_role("button", name="add(").click()
+    panel.button("Record").click()
+    expect(notebook.page.locator(".jp-mod-active .jp-OutputArea")).to_have_text("42", timeout=SOON)
+    notebook.save()
+    path = notebook.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    cells = json.loads((server.folder / path).read_text(encoding="utf-8"))["cells"]
+    (recorded,) = [cell for cell in cells if "mcp_notebook" in cell["metadata"]]
+    assert "".join(recorded["source"]) == "add(\n    a=20,\n    b=22,\n)"
+    assert recorded["metadata"]["mcp_notebook"]["arguments"] == {"a": 20, "b": 22}
+    assert recorded["metadata"].get("trusted") is not True

@@ -1,0 +1,70 @@
+"""The side panel's Connect button: for a browser on the server's machine, and for one elsewhere."""
+
+import json
+
+import pytest
+from lab_page import SOON, THEMES
+from looks import find_violations
+from playwright.sync_api import expect
+from side_panel import SidePanel
+
+pytestmark = pytest.mark.browser
+BUTTON = "Connect an assistant"
+
+
+@pytest.fixture
+def cursor(server):
+    """Cursor's settings in the server's home folder."""
+    file = server.home / ".cursor" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"mcpServers": {}}', encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, cursor, app):
+    notebook = open_notebook("quickstart.ipynb", app=app)
+    panel = SidePanel(notebook).open()
+    button = panel.button(BUTTON)
+    expect(button).to_contain_class("jp-mcp-lit")
+    button.focus()
+    button.press("Enter")
+    panel.expect_text("Not found: Claude Code, ")
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"connect_{app}_{theme}", panel.place)
+        assert find_violations(panel.place) == []
+    panel.button("Lines for Cursor").click()
+    panel.expect_text('"mcpServers"')
+    panel.button("Set up Cursor").click()
+    panel.expect_text("Connected Cursor: the server 'notebook' is in")
+    panel.expect_text("set up")
+    entry = json.loads(cursor.read_text(encoding="utf-8"))["mcpServers"]["notebook"]
+    assert entry["args"][-1] == "stdio"
+
+
+def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context, cursor):
+    context.set_extra_http_headers({"X-Forwarded-For": "192.0.2.7"})
+    notebook = open_notebook("quickstart.ipynb")
+    panel = SidePanel(notebook).open()
+    panel.button(BUTTON).click()
+    panel.expect_text("pip install mcp-notebook")
+    panel.place.get_by_label("Connect your assistant").select_option("Codex CLI")
+    panel.expect_text("mcp-notebook install codex --url http://127.0.0.1:")
+    notebook.photograph("connect_elsewhere", panel.place)
+    assert find_violations(panel.place) == []
+    panel.button("Copy the line").click()
+    panel.expect_text("The line was copied.")
+    copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.endswith("/mcp --token-file notebook.token")
+    expect(panel.button("Set up Cursor")).to_have_count(0)
+    assert "notebook" not in cursor.read_text(encoding="utf-8")
+
+
+def test_the_button_is_lit_while_no_assistant_is_connected(server, open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    panel = SidePanel(notebook).open()
+    notebook.run_all()
+    expect(panel.button(BUTTON)).to_contain_class("jp-mcp-lit")
+    find_assistant(notebook.run("%mcp serve")).stay()
+    expect(panel.button(BUTTON)).not_to_contain_class("jp-mcp-lit", timeout=SOON)
