@@ -18,7 +18,7 @@
     │   ├── AmbiguousTool      several notebooks have a tool with that name
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
-    │   ├── ConsentDenied      nobody approved the call
+    │   ├── ConsentDenied      the call was not approved
     │   ├── NotConfirmed       the kernel has no approval of the call
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           the call exceeded its time limit
@@ -343,7 +343,7 @@ class UntrustedNotebook(NotebookError):
     """A notebook is not run because it is not trusted.
 
     Args:
-        message: For whoever started the command.
+        message: For the person who started the command.
         notebook: Name of the notebook, for clients.
     """
 

@@ -7,8 +7,8 @@ Face: `cli` imports `start` (``stdio`` and ``serve``) and the rooms that its oth
 notebooks cannot be linked.
 
 Threads: one event loop per process (`app` runs it with a task group per bridge). The exceptions are
-calls that may block for long, which run in worker threads: reading the folder of records, and
-encoding large resources.
+calls that may block for a long time, which run in worker threads: reading the folder of records,
+and encoding large resources.
 
 Rooms, from top to bottom: `jupyter` (the bridge behind a Jupyter Server), `transports` (bytes of
 clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (MCP's

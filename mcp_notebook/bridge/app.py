@@ -101,7 +101,7 @@ class Bridge:
     ) -> None:
         self._settings = settings
         self.ready = anyio.Event()
-        """Set when the first tools are known, or when none can be expected any more."""
+        """Set when the first tools are known, or when none can be expected."""
         self._can_list = anyio.Event()
         """Set when the first list can be answered, perhaps while headless kernels still start."""
         self._is_interrupted = False
@@ -178,7 +178,7 @@ class Bridge:
     async def _serve_headless(self, notebooks: Sequence[Path], early: "EarlyKernel | None") -> None:
         """Run notebooks and keep serving them.
 
-        If a notebook cannot be run at the start, the bridge ends: somebody is watching and can fix
+        If a notebook cannot be run at the start, the bridge ends: a person is watching and can fix
         it. If a notebook cannot be restarted later, the others are still served, and the bridge
         ends after the last of them.
 
@@ -307,7 +307,7 @@ class Bridge:
 
 
 def _open_spans(settings: Settings) -> "TracerProvider | None":
-    """Return what takes the spans of calls; None if they are not traced, or cannot be."""
+    """Return the exporter of calls' spans; None if tracing is off or unavailable."""
     if settings.tracing:
         try:
             return open_provider("mcp-notebook")
@@ -318,7 +318,7 @@ def _open_spans(settings: Settings) -> "TracerProvider | None":
 
 @contextmanager
 def unwrap_errors() -> Iterator[None]:
-    """Raise an error of ours by itself, without the groups that task groups wrap it in."""
+    """Unwrap our errors from the exception groups of task groups."""
     try:
         yield
     except BaseExceptionGroup as group:

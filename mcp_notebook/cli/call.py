@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _YES = frozenset({"y", "yes"})
 REASON = "The user stopped the call with `mcp-notebook call --stop`."
-"""What the client of a stopped call is told."""
+"""The reason that a stopped call is answered with."""
 
 app = typer.Typer(add_completion=False)
 

@@ -23,7 +23,7 @@ app = typer.Typer(add_completion=False)
 
 _NOTEBOOK = Path(__file__).with_name("demo.ipynb")
 _PACKAGES = ("jupyterlab", "matplotlib", "pandas", "vega_datasets")
-"""What the demo needs besides mcp-notebook itself."""
+"""The packages that the demo needs besides mcp-notebook."""
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook demo")

@@ -122,7 +122,7 @@ def _print_tools(kernels: "LinkedKernels") -> None:
 
 
 def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) -> dict[str, Any]:
-    """Return what `list_tools` prints as JSON, with MCP's names where MCP has one."""
+    """Return the JSON that `list_tools` prints, with MCP's names where they exist."""
     tools = [
         {
             "name": entry.name,

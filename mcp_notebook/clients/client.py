@@ -140,7 +140,7 @@ class Client:
     make_link: Callable[[str, Entry], str] | None = None
     """Returns a link that opens the client and adds an entry, given the server's name."""
     next_step: str
-    """What the user does after the entry was added, as a sentence."""
+    """The user's next step after the entry was added, as a sentence."""
 
     @property
     def is_pasted(self) -> bool:

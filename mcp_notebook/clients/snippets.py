@@ -37,7 +37,7 @@ class Snippet:
     link: str | None
     """A link that opens the client and adds the server; None if it has no such links."""
     steps: tuple[str, ...]
-    """What the user does next, as sentences."""
+    """The user's next steps, as sentences."""
 
 
 def render_snippet(
@@ -68,7 +68,7 @@ def render_snippet(
 
 
 def _list_obstacles(client: Client, file: Path) -> list[str]:
-    """Return what the user must consider before pasting into existing settings."""
+    """Return a warning about pasting into existing settings."""
     if not client.is_pasted:
         return []
     if file.exists():
@@ -85,7 +85,7 @@ def _list_obstacles(client: Client, file: Path) -> list[str]:
 
 
 def list_steps(client: Client, server: Server) -> tuple[str, ...]:
-    """Return what the user does after the entry was added, as sentences."""
+    """Return the user's next steps after the entry was added, as sentences."""
     steps = [client.next_step]
     if isinstance(server, Endpoint) and server.token_file is None:
         steps.insert(

@@ -1,6 +1,6 @@
 """The handshake with a kernel: connect, send `Hello`, wait for `Welcome`.
 
-Runs on the event loop of whoever connects: a bridge, a command, or a Jupyter server.
+Runs on the event loop of the connecting process: a bridge, a command, or a Jupyter server.
 """
 
 import asyncio

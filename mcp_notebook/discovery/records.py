@@ -56,7 +56,7 @@ class Process(Struct, frozen=True):
 
 
 class Record(Process, frozen=True):
-    """What bridges need to know about a live kernel."""
+    """The record of a live kernel, for bridges."""
 
     id: str
     """Unique for each load of the extension; also the stem of the file's name."""
@@ -88,7 +88,7 @@ class Record(Process, frozen=True):
 
 
 class BridgeRecord(Process, frozen=True):
-    """What notebooks need to know about the user's background bridge (``bridge.json``)."""
+    """The record of the user's background bridge (``bridge.json``), for notebooks."""
 
     version: str
     url: str
@@ -136,7 +136,7 @@ class IgnoredFiles:
         self._paths: frozenset[Path] = frozenset()
 
     def update(self, problems: dict[Path, str]) -> None:
-        """Take the files that a scan ignored, with the reasons, and log the new ones."""
+        """Store the files that a scan ignored, with the reasons, and log the new ones."""
         new = [path for path in problems if path not in self._paths]
         for path in new[:_MAX_REPORTS]:
             logger.warning("Ignoring %r, not a valid record: %s.", str(path), problems[path])

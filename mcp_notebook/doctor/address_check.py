@@ -103,7 +103,7 @@ async def _find_wrong_listener(
     bridge = read_bridge(settings.bridge_file)
     if bridge is not None and bridge.url != url:
         start = f"Your bridge is now at {bridge.url}: run {server.format_repair()}."
-    # Not over HTTP, so that a program that listens but never answers counts, too.
+    # Not over HTTP, so that a program that listens but never answers counts as well.
     if not await is_listening(host, port):
         return complain(f"Nothing answers at {url}: no bridge is running there.", start)
     is_foreign = not await asyncio.to_thread(is_own_port, host, port)

@@ -28,7 +28,7 @@ _MARKS: dict[State, str] = {"right": "✓", "noted": "-", "wrong": "✗"}
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What to check, as typed in a shell."""
+    """The target to check, as typed in a shell."""
 
     client: Client | None = None
     """None for the machine and all clients with an entry for mcp-notebook."""
@@ -128,7 +128,7 @@ async def _examine_known(
     for server in servers:
         title = f"{client.title}: the server {server.name!r} in {server.file}"
         if client.belongs_to_folder and examination.client is None:
-            # Somebody else may have written it: its command would run, or get the user's token.
+            # Another user may have written it: its command would run, or get the user's token.
             step = f"Read it first, then check it with `mcp-notebook doctor {client.name}`."
             findings = [note("It belongs to this folder, so it was not checked.", step)]
         else:

@@ -16,9 +16,9 @@ class Finding:
 
     state: State
     text: str
-    """What was found, as a sentence."""
+    """The finding, as a sentence."""
     next_step: str | None = None
-    """What the user can do, as a sentence; None if there is nothing to do or the text says it."""
+    """The next step, as a sentence; None if there is none, or if the text contains it."""
     tools: tuple[str, ...] | None = None
     """The tools that were listed; None if none were requested."""
 

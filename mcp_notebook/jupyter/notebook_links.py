@@ -94,7 +94,7 @@ class NotebookLinks:
         self._log = log
         self._watchers: set[Watcher] = set()
         self._links: dict[str, _NotebookLink] = {}
-        """By the Jupyter ids of their kernels."""
+        """The links, by the Jupyter ids of their kernels."""
         self._troubles: dict[str, _Trouble] = {}
         """Kernels without a link, by Jupyter id."""
         self._observed: dict[str, Any] = {}
@@ -188,7 +188,7 @@ class NotebookLinks:
             self._look_soon()
 
     def _look_soon(self) -> None:
-        """Read the records now, or once more if they are being read."""
+        """Read the records now, or again if they are being read."""
         if not self._watchers:
             return
         self._watch.is_due = True
@@ -297,7 +297,7 @@ class NotebookLinks:
                 self._tell(kernel, None)
         if trouble is not None:
             self._note_trouble(kernel, record, trouble, is_final=True)
-        self._look_soon()  # the extension may have been loaded anew
+        self._look_soon()  # the extension may have been reloaded
 
     def _note_trouble(self, kernel: str, record: Record, text: str, *, is_final: bool) -> None:
         """Show why a kernel has no link.
@@ -306,7 +306,7 @@ class NotebookLinks:
             kernel: Its Jupyter id.
             record: Its record.
             text: Why.
-            is_final: Whether to try again only when the extension has been loaded anew.
+            is_final: Whether to try again only when the extension has been reloaded.
         """
         self._log.warning("mcp-notebook's side panel: %s", text)
         state = {"name": record.name, "trouble": text}

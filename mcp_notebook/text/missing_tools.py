@@ -6,7 +6,7 @@ below its table, and ``%mcp status`` those that the kernel knows. The bridge exp
 client that calls a tool that recently went missing.
 
 ===============================  ==================================================================
-the tool was dropped             its variable was deleted or rebound, or cannot be declared any more
+the tool was dropped             its variable was deleted or rebound, or cannot become a tool
 the tool was removed             by its notebook, for no stated reason
 the tool was switched off        in the side panel, by the notebook's user
 the tool was renamed             by its author, or with its notebook
@@ -70,7 +70,7 @@ class MissingTool:
 
 @dataclass(frozen=True)
 class DroppedTool:
-    """What a kernel knows about a tool that it no longer has."""
+    """A tool that a kernel no longer has, and why."""
 
     reason: str
     """What happened, as a sentence."""
@@ -112,7 +112,7 @@ def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> Miss
 
 
 def describe_switched_off(tool: str) -> str:
-    """Return what the client of a call is told whose tool was switched off meanwhile."""
+    """Return the error for a call whose tool was switched off in the meantime."""
     return f"The tool {tool!r} was not called. {SWITCHED_OFF} {SWITCH_ON}"
 
 

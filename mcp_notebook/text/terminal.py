@@ -1,7 +1,7 @@
 """Prints text for people: from commands, in the user's cells, and in the log.
 
 Runs in every process. Much of the text is foreign (a tool's result, a file name, an error message)
-and may reach a terminal, at once or when somebody reads the log. Escape codes and other control
+and may reach a terminal, at once or when the log is read. Escape codes and other control
 characters are removed, so that it cannot move the cursor, set the clipboard or look like other
 text. Results for clients over MCP are not changed.
 """

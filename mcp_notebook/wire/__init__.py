@@ -61,10 +61,10 @@ log of calls. If the caller is not the user, it also names this guest: a kernel 
 each guest and of all guests together, so that the user always has a place.
 
 *Consent.* A tool with a ``revision`` runs only if the `Call` repeats it in ``confirmed``: the
-bridge has asked a person, who agreed to a call of the tool as it is now. The kernel refuses all
-other calls, including those of bridges that do not know about consent. If the client's user cannot
-be asked and the kernel's `Welcome` has ``consent`` set, the bridge may ask in the notebook with
-`AskConsent`. It gets one `Consent`, unless it sends `WithdrawConsent` first.
+bridge has asked a person, who agreed to a call of the tool in its present form. The kernel refuses
+all other calls, including those of bridges that do not know about consent. If the client's user
+cannot be asked and the kernel's `Welcome` has ``consent`` set, the bridge may ask in the notebook
+with `AskConsent`. It gets one `Consent`, unless it sends `WithdrawConsent` first.
 
 *Clients.* If the kernel's `Welcome` has ``clients`` set, the bridge reports its connected clients,
 and the tools that they see under other names, after the `Welcome` and after every change. The
@@ -79,7 +79,7 @@ ended for its client, at most two seconds later. Bridges send a `StopCall` only 
 changes another one with the parts that have changed, a few times a second at most. Progress is in
 it also if a call's client did not ask for any. A watcher can switch a tool off for all bridges and
 on again, answer the open questions of any bridge, and ask for a call's arguments and result; it
-stops calls with `StopCall`. `ShowPanel` asks it to open the side panel. While somebody watches,
+stops calls with `StopCall`. `ShowPanel` asks it to open the side panel. While a side panel is open,
 questions are not shown in the notebook's outputs. Bridges send these messages only if the kernel's
 `Welcome` has ``panel`` set.
 

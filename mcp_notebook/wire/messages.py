@@ -84,7 +84,7 @@ class Keep(Message, frozen=True):
     """"task": it becomes a task. "give_up": it becomes a task when the bridge cancels it or leaves;
     the same call (tool, arguments, owner) then gets its result instead of running again."""
     after: float = 0.0
-    """With "give_up", the least age of the call in seconds."""
+    """With "give_up", the minimum age of the call in seconds."""
 
 
 class Hello(Message, frozen=True, tag="hello"):
@@ -142,7 +142,7 @@ class Answer(Message, frozen=True, tag="answer"):
     """The answer to a question; ignored if the question is no longer open."""
 
     id: int
-    """Of the call."""
+    """The call's id."""
     question: int
     action: Literal["accept", "decline", "cancel"] = "cancel"
     content: dict[str, Any] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class AskConsent(Message, frozen=True, tag="ask_consent"):
     seconds: float
     """How long the bridge waits."""
     scope: str
-    """What "for this session" also allows, in words."""
+    """A description of the calls that "for this session" also allows."""
 
 
 class WithdrawConsent(Message, frozen=True, tag="withdraw_consent"):
@@ -247,7 +247,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     finds_arguments: bool = False
     """The kernel accepts a `Call` with ``arguments_at``."""
     consent: bool = False
-    """The kernel accepts `AskConsent`, and somebody may see its notebook."""
+    """The kernel accepts `AskConsent`, and a person may see its notebook."""
     clients: bool = False
     """The kernel accepts `Clients`."""
     stops_calls: bool = False
@@ -272,7 +272,7 @@ class Tools(Message, frozen=True, tag="tools"):
 
     tools: list[ToolInfo]
     missing: dict[str, DroppedTool] = field(default_factory=dict)
-    """As in `Welcome`."""
+    """See `Welcome.missing`."""
 
 
 class Consent(Message, frozen=True, tag="consent"):
@@ -306,14 +306,14 @@ class Ask(Message, frozen=True, tag="ask"):
     """A call's question to its client's user."""
 
     id: int
-    """Of the call."""
+    """The call's id."""
     question: int
     """Its number among the call's questions."""
     key: str
     """A name for it, unique among the call's open questions."""
     message: str
     form: dict[str, Any]
-    """What can be entered: MCP's restricted JSON Schema of an object."""
+    """The form's schema, in MCP's subset of JSON Schema."""
 
 
 class Withdraw(Message, frozen=True, tag="withdraw"):
@@ -398,19 +398,19 @@ class KeepCall(Message, frozen=True, tag="keep_call"):
     """Turn a running call into a task; ignored if it has ended."""
 
     id: int
-    """Of the call."""
+    """The call's id."""
     keep: Keep
 
 
 class LeaveCall(Message, frozen=True, tag="leave_call"):
-    """Tell the kernel that nobody waits for a call.
+    """Tell the kernel that no client waits for a call.
 
     The call becomes a task if its `keep` is "give_up" and it is old enough; otherwise it keeps
     running. If its result was sent a moment ago, it counts as unread: the same call gets it.
     """
 
     id: int
-    """Of the call."""
+    """The call's id."""
 
 
 class AskTask(Message, frozen=True, tag="ask_task"):
@@ -437,7 +437,7 @@ class AnswerTask(Message, frozen=True, tag="answer_task"):
     task: str
     owner: str
     answers: dict[str, TaskAnswer]
-    """By the questions' keys."""
+    """The answers, by the keys of the questions."""
 
 
 class CancelTask(Message, frozen=True, tag="cancel_task"):
@@ -464,7 +464,7 @@ class TaskQuestion(Message, frozen=True):
 
     message: str
     form: dict[str, Any]
-    """What can be entered: MCP's restricted JSON Schema of an object."""
+    """The form's schema, in MCP's subset of JSON Schema."""
 
 
 class TaskInfo(Message, frozen=True):
@@ -479,7 +479,7 @@ class TaskInfo(Message, frozen=True):
     version: int
     """Changes with each change of the task."""
     message: str | None = None
-    """What it is doing, or how it ended, in a few words."""
+    """A few words on its progress, or on how it ended."""
     ends: float | None = None
     """When it will be forgotten; None while it runs."""
     questions: dict[str, TaskQuestion] = field(default_factory=dict)
@@ -582,7 +582,7 @@ class OpenCall(Message, frozen=True):
     began: float | None = None
     """When its function started; None while it waits for its turn."""
     waits_for: str = ""
-    """What it waits for; empty while it runs."""
+    """The reason why it waits; empty while it runs."""
     is_stopping: bool = False
     """Whether it was asked to stop."""
     progress: float | None = None
@@ -604,7 +604,7 @@ class OpenQuestion(Message, frozen=True):
     ends: float
     """When the bridge stops waiting and denies the call."""
     scope: str
-    """What "session" allows besides the call, in words."""
+    """A description of the calls that "session" also allows."""
 
 
 class EndedCall(Message, frozen=True):
@@ -614,7 +614,7 @@ class EndedCall(Message, frozen=True):
     tool: str
     client: str
     call: str
-    """As in `OpenCall`."""
+    """See `OpenCall.call`."""
     at: float
     """When it was answered."""
     state: str
@@ -659,7 +659,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
     source: str = ""
     """Source of a cell that repeats the call."""
     arguments: str = ""
-    """As JSON, without secrets."""
+    """The arguments as JSON, without secrets."""
     result: str = ""
     """The texts of its result, or its error."""
     is_kept: bool = True

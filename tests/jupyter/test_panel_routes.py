@@ -384,4 +384,4 @@ async def test_what_cannot_be_done_is_a_conflict_that_says_why(kernel, page):
     assert "%load_ext mcp_notebook" in answer.json()["message"]
     answer = await act(page, kernel, action="switch", tool="100%", on=True)
     assert answer.status_code == 409
-    assert answer.json()["message"] == "There is no tool '100%' any more."
+    assert answer.json()["message"] == "The tool '100%' no longer exists."

@@ -15,5 +15,5 @@ Threads: everything runs on the bridge's event loop; tokens are read before it s
 
 A transport finds out who the caller is; `calls` and `lists` ask here what that caller may do. A
 tool that a caller may not call does not exist for that caller: it is neither listed nor suggested.
-The audit log is the business of `telemetry`.
+`telemetry` writes the audit log.
 """

@@ -1,4 +1,4 @@
-"""Who makes a request, and what that caller may call.
+"""The caller of a request, and the tools that it may call.
 
 Runs on the bridge's event loop; no I/O. The gate stores the caller of an HTTP request in its ASGI
 scope; over stdio, the whole process has one caller.
@@ -97,7 +97,7 @@ NOTHING = Permissions(tools=("",))
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who makes a request."""
+    """The caller of a request."""
 
     name: str
     """Identifies the caller in the log, in questions and for limits; callers cannot choose it.
@@ -110,7 +110,7 @@ class Caller:
     even among tokens that had the same name one after the other."""
 
     is_user: bool = False
-    """Whether it is the user: whoever has the endpoint's own token or started the bridge over
+    """Whether it is the user, who has the endpoint's own token or started the bridge over
     stdio. All other callers are guests."""
     may_read_metrics: bool = False
     """Whether it may read the metrics even if it may not call every tool."""
@@ -122,7 +122,7 @@ class Caller:
 
 
 OWNER = Caller(name="owner", is_user=True, may_read_metrics=True)
-"""Whoever has the endpoint's own token: the user."""
+"""The owner of the endpoint's own token: the user."""
 
 
 def _match(names: Iterable[str], patterns: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What one caller may take: how many of a thing at a time, and how many per minute.
+"""Limits per caller: how many things at a time, and how many per minute.
 
 Runs on the bridge's event loop; no I/O. A quarter of every limit is kept for the user: callers with
 a token of their own and those who come in by OAuth are guests, and all guests together cannot use
@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 
 def limit_guests(in_all: int) -> int:
-    """Return how many of a thing all guests together may have, of so many in all."""
+    """Return the share of a limit that all guests together may use."""
     return max(1, in_all - in_all // 4)
 
 
@@ -51,7 +51,7 @@ class Shares:
         self._total = 0
         self._guests = 0
         self._counts: dict[str, int] = {}
-        """By `Caller.owns`; only of callers that have any."""
+        """The number of each caller that has any, by `Caller.owns`."""
 
     def explain_lack(self, caller: Caller) -> str | None:
         """Return why a caller cannot have another one, as sentences; None if it can."""

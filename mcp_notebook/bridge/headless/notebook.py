@@ -106,7 +106,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id))
     if early is not None and early.launch.name == kernel_name:
         launch = early.launch
-    elif early is not None:  # the file has changed meanwhile
+    elif early is not None:  # the file has changed since
         await early.launch.end()
     try:
         async with run_kernel(launch, settings) as kernel:

@@ -116,7 +116,7 @@ def _look_up(notebook: NotebookNode) -> str | None:
         is_signed = _has_signature(database, notary.algorithm, digest)
     except sqlite3.Error as error:
         return f"Jupyter's signatures in {database} cannot be read: {error}"
-    return None if is_signed else "Jupyter has not signed it as it is now"
+    return None if is_signed else "Jupyter has not signed its present content"
 
 
 def _make_notary() -> NotebookNotary:

@@ -348,7 +348,7 @@ class ReplicaSet:
     async def _start_when_trusted(self, version: Version) -> _Generation | None:
         """Start the kernels of a version that was saved; None if they cannot be started.
 
-        A kernel that dies meanwhile or cannot be linked is started again several times, like a
+        A kernel that dies during this or cannot be linked is started again several times, like a
         served one: it may have been killed.
         """
         is_told, failures = False, 0

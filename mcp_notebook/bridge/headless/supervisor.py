@@ -127,7 +127,7 @@ class Supervisor:
         return f"{self._path.name}: a kernel of an earlier version {end}."
 
     def retire(self) -> None:
-        """Do not restart the kernel any more: it is being replaced."""
+        """Stop restarting the kernel, because it is being replaced."""
         self.is_retired = True
 
     async def _back_off(self, end: str) -> None:

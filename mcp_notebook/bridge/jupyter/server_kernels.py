@@ -36,7 +36,7 @@ class ServerKernels:
         return tuple(record for record in self._all or () if record.jupyter_id in (self._ids or ()))
 
     def take_line(self, line: str) -> None:
-        """Take a line of the server: the ids of all its kernels, as a JSON list."""
+        """Read a line of the server: the ids of all its kernels, as a JSON list."""
         self._ids = frozenset(json.loads(line))
         self._note_change()
 

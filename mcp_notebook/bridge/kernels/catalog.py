@@ -117,9 +117,9 @@ class _View:
     entries: tuple[CatalogEntry, ...] = ()
     """The tools in the list, in order."""
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    """By listed name, including tools whose kernel is away."""
+    """The tools by listed name, including those whose kernel is disconnected."""
     by_other_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    """By long names and full names."""
+    """The tools by long name and full name."""
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Bare names that several tools share, with the names to call instead."""
     listed_long: dict[tuple[str, str, str], str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class FormerTools:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tools: dict[str, _FormerTool] = {}
-        """By the name that clients knew, the oldest first."""
+        """The former tools by the name that clients knew, oldest first."""
 
     def __len__(self) -> int:
         return len(self._tools)

@@ -66,7 +66,7 @@ class KernelRequests:
         self._next_id = next_id
         self._send = send
         self._pending: dict[int, _Pending] = {}
-        """By request id."""
+        """The open requests, by id."""
         self.has_resources = False
         """Whether the kernel is connected and answers requests for resources."""
         self.has_tasks = False
@@ -81,7 +81,7 @@ class KernelRequests:
         self.can_ask_consent = welcome.consent
 
     def take(self, reply: Reply, attachments: list[bytes]) -> None:
-        """Take a reply from the kernel; ignored if nobody waits for it."""
+        """Take a reply from the kernel; ignored if its request is not open."""
         pending = self._pending.get(reply.id)
         if pending is not None and not pending.reply.done():
             pending.reply.set_result((reply, attachments))

@@ -181,7 +181,7 @@ class Link:
         self._tell(messages.Clients(clients=list(clients), names=self._told.names))
 
     def tell_names(self, names: Sequence[messages.ListedName]) -> None:
-        """Tell the kernel which of its tools clients see under other names now."""
+        """Tell the kernel which of its tools clients now see under other names."""
         self._tell(messages.Clients(clients=self._told.clients, names=list(names)))
 
     def _tell(self, message: messages.Clients) -> None:
@@ -195,7 +195,7 @@ class Link:
 
         A process's streams end a moment before the process, so it would still seem to be alive.
         """
-        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110 - it is no child
+        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110 - not a child
             await anyio.sleep(_DEATH_CHECK_INTERVAL)
 
     def start_call(  # noqa: PLR0913 - the fields of one message

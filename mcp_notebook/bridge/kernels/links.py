@@ -235,7 +235,7 @@ class Links:
         return await link.requests.read_resource(uri, most)
 
     async def _connect(self, record: Record) -> Link:
-        # Reads `link.record` late: the notebook may be renamed meanwhile.
+        # Reads `link.record` late: the notebook may have been renamed.
         link = Link(record, lambda message: self._set_tools(link.record, message))
         await link.connect()
         self._last_place += 1

@@ -42,7 +42,7 @@ _NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 @dataclass(eq=False)
 class _Replica:
     tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
-    """By their names in the kernel."""
+    """The tools, by their names in the kernel."""
     missing: Mapping[str, DroppedTool] = field(default_factory=dict)
     """The tools that it dropped in the last minutes, by name."""
     away: str | None = "Its kernel is being started."
@@ -64,7 +64,7 @@ class _Notebook:
     tools: Mapping[str, messages.ToolInfo] = field(default_factory=dict)
     """The listed tools, by name."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By tool name, the ids of the kernels whose declaration is the listed one."""
+    """The ids of the kernels whose declaration is the listed one, by tool name."""
 
 
 class Replicas:
@@ -78,7 +78,7 @@ class Replicas:
         self._catalog = catalog
         self._notebooks: dict[str, _Notebook] = {}
         self._notebook_of: dict[str, _Notebook] = {}
-        """By the ids of kernels."""
+        """The notebook of each kernel, by the kernel's id."""
         self._calls = 0
         self._pins = _Pins()
         self._forgetting: dict[str, asyncio.TimerHandle] = {}

@@ -162,8 +162,8 @@ class RunningCall:
     def cancel(self, reason: str) -> None:
         """Cancel the call unless it has ended or become a task that its client knows.
 
-        Does nothing the second time. If the call has ended, the kernel learns that nobody takes the
-        result.
+        Does nothing the second time. If the call has ended, the kernel is told that its result
+        is not needed.
         """
         if self._result.done():
             self.leave()
@@ -172,7 +172,7 @@ class RunningCall:
             self._send(messages.Cancel(id=self.id, reason=reason))
 
     def leave(self) -> None:
-        """Tell the kernel that nobody waits for the call any more, if it is kept; never stops it.
+        """Tell the kernel that the client no longer waits for a kept call; never stops it.
 
         If it has ended, the kernel keeps the unread result for the same call.
         """
@@ -212,7 +212,7 @@ class RunningCall:
             return
         if isinstance(outcome, KernelGone):
             self._result.set_exception(outcome)
-            self._result.exception()  # retrieved, or asyncio warns if nobody follows the call
+            self._result.exception()  # retrieved, or asyncio warns if the call is not followed
         else:
             self._result.set_result(outcome)
         self._news.set()

@@ -6,7 +6,7 @@ to the user is ever written to. Nothing here waits longer than `LOCK_TIMEOUT`, u
 
 Reading (`AuditReader`) runs in the process of the command that shows the log: from the oldest line
 to the newest, then new lines, across rotations. It changes nothing, takes no lock and never waits;
-bridges may write and rotate meanwhile.
+bridges may write and rotate at the same time.
 """
 
 import errno
@@ -410,7 +410,7 @@ class AuditReader:
             try:
                 descriptor = open_own(name_old_file(self._path, number), READ_FLAGS)
             except FileNotFoundError:
-                continue  # rotated meanwhile
+                continue  # another bridge rotated the file
             if os.fstat(descriptor).st_ino == inodes[number]:
                 return descriptor
             os.close(descriptor)

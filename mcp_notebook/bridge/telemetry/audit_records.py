@@ -67,7 +67,7 @@ class PlainSchemas:
 
     def __init__(self) -> None:
         self._schemas: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        """By `id`, which no other object can have while the schema is here."""
+        """The schemas by `id`, which is unique while the schema is kept here."""
 
     def has_secrets(self, schema: dict[str, Any]) -> bool:
         """Return whether a schema marks anything as a secret."""

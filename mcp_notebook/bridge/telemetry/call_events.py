@@ -49,7 +49,7 @@ class CallEnd:
     start: CallStart
     outcome: Outcome
     seconds: float
-    """From the start to the end, as the bridge measures it."""
+    """The duration of the call, as measured by the bridge."""
     queue_seconds: float | None = None
     """How long it waited for its turn in the kernel; None if the kernel is gone or too old to
     report it."""
@@ -81,9 +81,9 @@ class CallRefusal:
     notebook: str | None = None
     """The notebook's part of the tool's full name."""
     arguments: dict[str, Any] | bytes | None = None
-    """As in `CallStart`; None if no tool was found."""
+    """See `CallStart.arguments`; None if no tool was found."""
     input_schema: dict[str, Any] = field(default_factory=dict)
-    """As in `CallStart`."""
+    """See `CallStart.input_schema`."""
 
 
 class CallObserver(Protocol):
@@ -110,16 +110,16 @@ class CallObservers:
         self._observers = tuple(observers)
 
     def note_start(self, start: CallStart) -> None:
-        """Tell all of them of the start of a call."""
+        """Notify all observers of the start of a call."""
         for observer in self._observers:
             observer.note_start(start)
 
     def note_end(self, end: CallEnd) -> None:
-        """Tell all of them of the end of a call."""
+        """Notify all observers of the end of a call."""
         for observer in self._observers:
             observer.note_end(end)
 
     def note_refusal(self, refusal: CallRefusal) -> None:
-        """Tell all of them of a refused call."""
+        """Notify all observers of a refused call."""
         for observer in self._observers:
             observer.note_refusal(refusal)

@@ -23,7 +23,7 @@ _ERROR_TYPES = {
     "timed out": "timeout",
     "lost": "kernel_lost",
 }
-"""What OpenTelemetry's ``error.type`` is for each outcome that is an error."""
+"""OpenTelemetry's ``error.type`` for each outcome that is an error."""
 
 
 class CallTracer:

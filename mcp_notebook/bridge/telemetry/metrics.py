@@ -46,7 +46,7 @@ class ToolNumbers:
     outcomes: Counter[str] = field(default_factory=Counter)
     """Calls by outcome."""
     seconds: Histogram = field(default_factory=Histogram)
-    """From the start of a call to its end, as the bridge measures it."""
+    """The duration of a call, as measured by the bridge."""
     queue_seconds: Histogram = field(default_factory=Histogram)
     """How long its calls waited for their turn, if the kernel reports it."""
 

@@ -55,7 +55,7 @@ class Connections:
         self.refusals = refusals
         self._numbers = count()
         self._unauthenticated: OrderedDict[int, _Unauthenticated] = OrderedDict()
-        """By number, oldest first."""
+        """The connections without a token, by number, oldest first."""
         self._aborts: dict[int, asyncio.TimerHandle] = {}
         """The timers that abort connections which are closing, by number."""
         descriptors = _count_descriptors()
@@ -81,7 +81,7 @@ class Connections:
         if last is not None and last.owns == caller.owns:
             return None
         if last is None and number not in self._unauthenticated and number not in self._aborts:
-            return None  # the connection has ended meanwhile
+            return None  # the connection has ended
         lack = self._shares.explain_lack(caller)
         if lack is not None:
             return lack

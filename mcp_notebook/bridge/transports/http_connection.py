@@ -83,7 +83,7 @@ class ReaderState(StrEnum):
 
 
 class ParserEvent(StrEnum):
-    """What the parser has found, or that a request is refused."""
+    """An event of the parser, or the refusal of a request."""
 
     BEGIN = "begin"
     HEAD_ENDS = "head ends"
@@ -325,7 +325,7 @@ class HttpConnection(HttpToolsProtocol):
         self._advance(ParserEvent.BEGIN)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header field (step 2), or ignore a trailer."""
+        """Process a header field (step 2), or ignore a trailer."""
         if self._state is not ReaderState.HEAD:
             return  # ignore trailers
         if len(self.headers) >= MAX_HEADERS:
@@ -351,7 +351,7 @@ class HttpConnection(HttpToolsProtocol):
         self._advance(ParserEvent.HEAD_ENDS)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body (step 4)."""
+        """Process a part of the body (step 4)."""
         self._advance(ParserEvent.BODY_PART)
         super().on_body(body)
 

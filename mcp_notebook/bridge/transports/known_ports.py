@@ -1,9 +1,9 @@
 """The ports that clients were set up for, and the response when another user listens on one.
 
-Runs on the bridge's main thread before it serves anything. A client sends its token to whoever
-listens on its port, so a token is replaced when another user listens on a port that it was served
-on. Two of the user's files remember the ports: the port to use again (``port``), and the ports of
-each token (``ports``, with a hash of the token). `port_owner` finds out who owns a port.
+Runs on the bridge's main thread before it serves anything. A client sends its token to any program
+that listens on its port, so a token is replaced when another user listens on a port that it was
+served on. Two of the user's files remember the ports: the port to use again (``port``), and the
+ports of each token (``ports``, with a hash of the token). `port_owner` finds out who owns a port.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Finds out who uses a port: nobody, the user, another user, or only an outgoing connection.
+"""Finds out who uses a port: no program, the user, another user, or an outgoing connection.
 
 Runs on the bridge's main thread before it serves anything. Another user who listens on a port that
 clients were set up for gets their token; `known_ports` handles that case. A port can also be in use

@@ -144,7 +144,7 @@ def _are_pipes() -> bool:
 
 @asynccontextmanager
 async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
-    """Take stdin and stdout away from everybody else for the block."""
+    """Reserve stdin and stdout for the block: other code gets substitutes."""
     loop = asyncio.get_running_loop()
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -249,11 +249,11 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         self._max_bytes = max_bytes
         self._max_plain = min(max_bytes + len(b"\n"), LARGE - 1)
         self.plain: PlainStdio | None = None
-        """Answers plain messages, which nobody else sees; None: the SDK answers all of them."""
+        """Answers plain messages in place of the SDK; None: the SDK answers all messages."""
         self.caller: Caller = OWNER
-        """Who makes the requests."""
+        """The caller of all requests."""
         self.requests = OpenRequests()
-        """Where requests are noted that go on to the SDK."""
+        """The open requests that were passed on to the SDK."""
         self._needs_sdk = False
         self._is_decided = asyncio.Event()
         """Set when the SDK is needed, or will not be because the client has left."""
@@ -387,7 +387,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         await self.outgoing.send_line(ProtocolError(code, reason).write_answer(request_id))
 
     async def aclose(self) -> None:
-        """Do nothing: whoever opened stdin closes it."""
+        """Do nothing: stdin is closed where it was opened."""
 
     async def _read_line(self) -> bytes | None:
         """Return the next line, or None in place of one that is too long."""

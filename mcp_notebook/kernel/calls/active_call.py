@@ -72,11 +72,11 @@ class ActiveCall(Call):
     ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
     """Its place in the result cache; None: its result is not cached."""
     output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
-    """Of the tool that runs."""
+    """The output schema of the tool that runs."""
     is_started: bool = field(default=False, init=False)
     """Whether it was handed to its runner."""
     has_run: bool = field(default=False, init=False)
-    """Whether the tool's function started: the arguments were valid, and nobody had stopped it."""
+    """Whether the tool's function started: the arguments were valid, and no stop came first."""
     interrupt: Callable[[], object] | None = field(default=None, init=False, repr=False)
     """Asks its code to stop, from any thread; None while no code runs."""
     stop_request: StopRequest | None = field(default=None, init=False, repr=False)
@@ -202,7 +202,7 @@ class ActiveCall(Call):
         try:
             reply(result)
         except RuntimeError:
-            # The endpoint's loop is closed: the extension is being unloaded, nobody waits.
+            # The endpoint's loop is closed: the extension is being unloaded.
             logger.debug("nobody takes the result of %s", self.tool)
 
     # -- what its code sees ------------------------------------------------------------------------

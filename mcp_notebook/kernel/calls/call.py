@@ -77,7 +77,7 @@ class Call:
     tool: str
     """Name of the tool."""
     arguments: dict[str, Any] = field(default_factory=dict, repr=False)
-    """As the client gave them."""
+    """The arguments as the client sent them."""
     run: RunMode = "main"
     """Where it runs, or will."""
     arrived: float = field(default_factory=monotonic)
@@ -87,7 +87,7 @@ class Call:
     began: float | None = field(default=None, init=False)
     """When its function started; None if it has not."""
     waits_for: str = field(default="a free worker", init=False)
-    """What it waits for while it is waiting."""
+    """The reason for waiting, while it waits."""
     missing_capability: str | None = field(default=None, init=False)
     """The MCP capability that its client lacked."""
     task_id: str | None = field(default=None, init=False)

@@ -46,7 +46,7 @@ _OVERHEAD = 50
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedCall:
-    """A call as it was at one moment."""
+    """A snapshot of a call."""
 
     number: int
     """Its number in this kernel, from 1."""
@@ -61,7 +61,7 @@ class LoggedCall:
     function_schema: Mapping[str, Any] | None = field(default=None, repr=False)
     """`DeclaredTool.function_schema` at the time of the call."""
     arguments: Mapping[str, Any]
-    """As the client sent them, with `redaction.MASK` in place of secrets."""
+    """The arguments as the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
     """Whether all arguments are present; large ones are left out when the call has ended."""
     state: CallState

@@ -51,7 +51,7 @@ class Capture:
         self.secrets: tuple[str, ...] = ()
         """Texts to remove from everything that the call prints, logs and reports."""
         self.report = None if client.report is None else self._report
-        """Receives progress; None: nobody will ever want it."""
+        """Receives progress; None: it is never needed."""
         self._line = ""
         """The text printed after the last newline."""
         self.bars = ProgressBars(self.report or _ignore)
@@ -107,7 +107,7 @@ class Capture:
                 yield from group
 
     def write(self, text: str) -> None:
-        """Take printed text, within bounds: a tool may print forever."""
+        """Add printed text, within bounds: a tool may print forever."""
         if not text:
             return
         self._clear_if_due()
@@ -151,7 +151,7 @@ class Capture:
         return self._client.send_log is not None or self._log_level is not None
 
     def log(self, message: LogMessage, *, is_printed: bool = False) -> None:
-        """Take a log message.
+        """Add a log message.
 
         Args:
             message: Of any level.
@@ -173,7 +173,7 @@ class Capture:
         return any(item is figure for item in self._canvases)
 
     def show(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str | None) -> None:
-        """Take a display; it replaces an earlier one with the same id."""
+        """Add a display; it replaces an earlier one with the same id."""
         self._clear_if_due()
         displayed = Displayed(data, metadata)
         if display_id is not None and display_id in self._display_ids:
@@ -200,7 +200,7 @@ class Capture:
 
 
 def _ignore(_update: Update) -> None:
-    """Drop progress that nobody asked for."""
+    """Drop progress that was not requested."""
 
 
 def current_capture() -> Capture | None:

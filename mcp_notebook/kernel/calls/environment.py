@@ -245,7 +245,7 @@ def _refuse_exit(_capture: Capture) -> None:
 def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
     # Outside a cell it would wait on the process's real stdin.
     raise ToolError(
-        "The tool asked for input, but nobody is there to answer: a tool is called by an "
+        "The tool asked for input, but no person can answer: a tool is called by an "
         "assistant, not in a cell. Make what it asks for a parameter of the tool."
     )
 
@@ -355,7 +355,7 @@ class _LoggingPatcher:
         logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]
 
     def uninstall(self) -> None:
-        """Restore the original, unless somebody else has wrapped ours."""
+        """Restore the original, unless other code has wrapped ours."""
         if self._original is not None and logging.Logger.callHandlers is self._ours:
             logging.Logger.callHandlers = self._original  # type: ignore[method-assign, assignment]
         self._original = None

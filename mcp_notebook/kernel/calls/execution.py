@@ -81,7 +81,7 @@ class Execution:
             call: The call.
             gate: Interrupts the code; not entered yet.
             wait: Awaits a coroutine that returns the function's value, and returns the result; or
-                schedules that, and returns the task. The gate is closed meanwhile.
+                schedules that, and returns the task. Until then, the gate is closed.
 
         Returns:
             The call's result, or the value of `wait`.
@@ -171,7 +171,7 @@ class Execution:
         """Return the tool that a call runs, as currently declared.
 
         Raises:
-            CallError: The tool is gone, or nobody has approved the call.
+            CallError: The tool is gone, or the call was not approved.
         """
         tool = self._registry.get(call.tool)
         if tool is None:
@@ -210,7 +210,7 @@ def _raise_if_stopped(call: ActiveCall) -> None:
 
 
 def _close_coroutine(value: Any) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn about it."""
+    """Close a coroutine that will not be awaited, so that Python does not warn about it."""
     if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
         value.close()
 

@@ -4,7 +4,7 @@ Runs in the user's kernel: a gate is entered on the thread of its call, `interru
 any other. While a call runs on the main thread, SIGINT's handler is `InterruptGate`'s. A SIGINT
 then raises KeyboardInterrupt in the tool's code, whether the user pressed "Interrupt" or another
 thread asked for it with `InterruptGate.interrupt`. Before and after, the handler that was there
-stays in force, and no signal of ours is ever left pending for the user's next cell. `ThreadGate`
+stays in force, and none of our signals is ever left pending for the user's next cell. `ThreadGate`
 does the same for a call in its own thread, without signals. Coroutine calls are cancelled as tasks:
 a KeyboardInterrupt inside the idle event loop would end the kernel. For them, `InterruptWatch`
 receives the user's "Interrupt".

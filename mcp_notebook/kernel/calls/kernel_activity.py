@@ -69,7 +69,7 @@ class KernelActivity:
             self._announce()
         if vars(self._kernel).get("_publish_status") == self._publish_status:
             del self._kernel._publish_status  # noqa: SLF001
-            if self._kernel._publish_status != self._original:  # noqa: SLF001 - somebody's own
+            if self._kernel._publish_status != self._original:  # noqa: SLF001 - replaced by other code
                 self._kernel._publish_status = self._original  # noqa: SLF001
 
     # -- called by the invoker ---------------------------------------------------------------------
@@ -119,7 +119,7 @@ class KernelActivity:
         return self._is_kernel_busy or self._has_long_call
 
     def _announce(self) -> None:
-        """Publish the status, and again if it has changed meanwhile, so that the last is right."""
+        """Publish the status, and repeat that until it has not changed in the meantime."""
         try:
             while self._original is not None:
                 is_busy = self._is_busy

@@ -78,7 +78,7 @@ class CallConverter:
         """Display the figures that the call drew before it raised, and close them."""
         capture, figures = call.capture, open_figures()
         try:
-            if call.stop_request is None:  # otherwise nobody waits for them
+            if call.stop_request is None:  # otherwise they are not needed
                 unseen = [figure for figure in figures if not capture.has_canvas(figure)]
                 for data, metadata in self._converter.format_drawn_figures(unseen):
                     capture.show(data, metadata, None)

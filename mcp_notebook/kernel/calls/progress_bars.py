@@ -134,7 +134,7 @@ class ProgressBarPatcher:
         undos.append(_replace(module.tqdm, "__init__", __init__))
 
     def _patch_tqdm_notebook(self, module: Any, undos: list[Callable[[], None]]) -> None:
-        """Let a widget bar work without widgets, which nobody would see."""
+        """Let a widget bar work without widgets, which would be invisible."""
         self._patch_tqdm_notebook_start(module.tqdm_notebook, undos)
         original = module.tqdm_notebook.reset
 
@@ -261,7 +261,7 @@ def _report_rich(progress: Any, *, interval: float) -> None:
     now = time.monotonic()
     if now - getattr(progress, "_mcp_notebook_reported", 0.0) < interval:
         return
-    progress._mcp_notebook_reported = now  # noqa: SLF001 - an attribute of ours
+    progress._mcp_notebook_reported = now  # noqa: SLF001 - our attribute
     for task in progress.tasks:
         text = f"{task.description} {task.completed:g}"
         if task.total is not None:

@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, on any thread. The call's code is asked to stop. A call on the main
 thread is answered when its code has stopped, or after `STOP_LIMIT` if it does not react. Any other
-call is answered at once, because nobody waits behind it. `interrupts` interrupts the code.
+call is answered at once, because no other call waits for it. `interrupts` interrupts the code.
 """
 
 import logging
@@ -112,7 +112,7 @@ class Stopper:
             self._answer_unresponsive(call)
 
     def _answer_unresponsive(self, call: ActiveCall) -> None:
-        """Answer a call whose code does not react, and interrupt it once more."""
+        """Answer a call whose code does not react, and interrupt it again."""
         interrupt = call.interrupt
         if not call.has_ended and interrupt is not None:
             self.answer_early(call)

@@ -78,11 +78,11 @@ class DaskChannel:
 
 
 class Inbox:
-    """What all calls share about one Dask client; messages are added on the client's thread."""
+    """The state shared by all calls with one Dask client; the client's thread adds messages."""
 
     def __init__(self) -> None:
         self.topic = f"mcp-notebook-{uuid4().hex}"
-        """Of the events."""
+        """The topic of the events."""
         self.lock = threading.Lock()
         """Held by a call that changes Dask's settings."""
         self.last_question = 0.0
@@ -95,7 +95,7 @@ class Inbox:
         """Unread messages of the waiting calls, by their numbers."""
 
     def take(self, event: tuple[float, Any]) -> None:
-        """Take an event of the scheduler's."""
+        """Handle an event of the scheduler."""
         number, *message = event[1]
         messages = self.channels.get(number)
         if messages is not None:
@@ -181,7 +181,7 @@ class DaskFuture(Future[Any]):
         task.add_done_callback(self._end)
 
     def result(self, timeout: float | None = None) -> Any:
-        """Return what the task returned.
+        """Return the task's result.
 
         Raises:
             Exception: The task failed or was lost, or the client was closed.

@@ -55,7 +55,7 @@ class WaitingCall(OutputTaker, Protocol):
         """Answer it, because it has to stop, while its function still runs."""
 
     def tell(self, kind: str, *fields: Any) -> None:
-        """Take progress or a log message from the function's context."""
+        """Forward progress or a log message from the function's context."""
 
 
 def run_in_executor(

@@ -57,7 +57,7 @@ class Channel(Protocol):
         """Return the messages that have arrived since the last call."""
 
     def close(self) -> None:
-        """Stop receiving; the worker sees that nobody waits for it."""
+        """Stop receiving; the worker notices that the call has ended."""
 
 
 class OutputTaker(Protocol):
@@ -124,7 +124,7 @@ class Job:
         """The tool's."""
         self.__name__ = name  # dashboards of executors show it
         self.channel = channel
-        """From the worker to the call."""
+        """The channel from the worker to the call."""
         self._function = function
         self._arguments = arguments
         self._trace = dict(trace or {})

@@ -28,7 +28,7 @@ class Channel:
         """Send a message: its kind and its fields, all of them JSON values."""
 
     def is_withdrawn(self) -> bool:
-        """Return whether the call was answered, so that nobody waits for the function."""
+        """Return whether the call was answered, so that the function should stop."""
         return False
 
 
@@ -94,7 +94,7 @@ def open_channel(address: tuple[str, ...] | None) -> Channel:
 
 
 class WorkerCancelled(Exception):
-    """Nobody waits for the function."""
+    """The call has ended, so the function should stop."""
 
 
 class ProgressSender:
@@ -117,7 +117,7 @@ class ProgressSender:
 
 
 class RemoteContext(ReportingContext):
-    """What a parameter of type ``Context`` gets on a worker.
+    """The ``Context`` of a call on a worker.
 
     Args:
         tool: Name of the tool.
@@ -127,7 +127,7 @@ class RemoteContext(ReportingContext):
     """
 
     can_elicit = False
-    """Nobody can be asked from a worker."""
+    """A worker cannot ask the user."""
 
     def __init__(
         self,

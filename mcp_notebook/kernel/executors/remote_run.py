@@ -77,7 +77,7 @@ class SharedValue:
 
 
 class CallUnpickler(pickle.Unpickler):
-    """Unpickles a function and its arguments, with the worker's objects in place of ours.
+    """Unpickles a function and its arguments, replacing our objects by the worker's.
 
     Args:
         pickled_call: The function and its arguments.

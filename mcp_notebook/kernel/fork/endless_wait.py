@@ -95,5 +95,5 @@ def _has_both_ends(pid: int, descriptor: int) -> bool:
 def _list_open_files() -> Iterator[Path]:
     """Yield the files behind the descriptors of this process."""
     for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # closed meanwhile
+        with suppress(OSError):  # closed by another thread
             yield descriptor.readlink()

@@ -365,7 +365,7 @@ def detach_descriptors(connection: int) -> None:
     """Share no socket, pipe, terminal or file position with the kernel.
 
     A fork copies descriptors, not the files behind them: the copy would write to the kernel's
-    sockets, keep pipes open whose end somebody waits for, and move the kernel's position in files.
+    sockets, keep pipes open whose end is waited for, and move the kernel's position in files.
 
     Args:
         connection: The descriptor of the connection to the kernel, which is kept.

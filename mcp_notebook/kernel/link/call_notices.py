@@ -73,7 +73,7 @@ class ProgressNotices:
 
     @property
     def reported(self) -> Update | None:
-        """What the tool has reported until now; None if it has not."""
+        """The progress that the tool has reported so far, if any."""
         return self._newest if self.is_used else None
 
     def start(self, call: Call, describe: Callable[[Call], str]) -> None:
@@ -88,12 +88,12 @@ class ProgressNotices:
         self._call = None
 
     def report(self, update: Update) -> None:
-        """Take progress from any thread; a field that is None keeps its value."""
+        """Update the progress, from any thread; a field that is None keeps its value."""
         self.is_used = True
         self._newest = _join(self._newest, update)
         if not self._is_scheduled:
             self._is_scheduled = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._take_first, self._newest)
 
     def flush(self) -> None:
@@ -148,11 +148,11 @@ class ShownProgress:
 
     def __init__(self, note_change: Callable[[], None]) -> None:
         self.reported: Update | None = None
-        """What the tool has reported until now; None if it has not."""
+        """The progress that the tool has reported so far, if any."""
         self._note_change = note_change
 
     def report(self, update: Update) -> None:
-        """Take progress from any thread; a field that is None keeps its value."""
+        """Update the progress, from any thread; a field that is None keeps its value."""
         self.reported = _join(self.reported or Update(), update)
         self._note_change()
 
@@ -204,7 +204,7 @@ class LogNotices:
         """Whether a message was taken."""
 
     def take(self, entry: LogMessage) -> None:
-        """Take a message from any thread."""
+        """Add a message; from any thread."""
         # No lock: the code of the call may be interrupted anywhere in here.
         number = LEVELS[entry.level]
         if number < self._least:
@@ -245,7 +245,7 @@ class LogNotices:
         )
 
     def _hand_over(self, function: Callable[..., object], *arguments: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _schedule_write(self) -> None:

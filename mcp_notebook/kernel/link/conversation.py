@@ -165,7 +165,7 @@ class Conversation:
         changes: Sends changed tools to all bridges.
         watchers: The side panels that show the notebook.
         tasks: Holds the calls that outlive the conversation.
-        prompts: Asks in the notebook whether calls may run; None if nobody sees the notebook.
+        prompts: Asks in the notebook whether calls may run; None if no person sees the notebook.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
@@ -202,7 +202,7 @@ class Conversation:
 
     @property
     def progress(self) -> dict[int, Update]:
-        """What open calls have reported of their progress, by their numbers in the log."""
+        """The reported progress of open calls, by their numbers in the log."""
         return {
             open_call.call.number: open_call.shown.reported
             for open_call in tuple(self._open.values())
@@ -529,7 +529,7 @@ class ConsentQuestions:
     """The open questions of one conversation.
 
     Args:
-        prompts: Shows them; None if nobody sees the notebook.
+        prompts: Shows them; None if no person sees the notebook.
         send: Sends the bridge a message; on the endpoint's thread.
     """
 

@@ -59,10 +59,10 @@ class Endpoint:
 
     Args:
         calls: Runs the calls.
-        tools: Returns the tools as they are now, and why others are missing; called on the
+        tools: Returns the present tools, and why others are missing; called on the
             endpoint's thread.
         reader: Lists and reads resources.
-        prompts: Asks in the notebook whether calls may run; None if nobody sees it.
+        prompts: Asks in the notebook whether calls may run; None if no person sees the notebook.
         tasks: Has the calls that outlive their bridges.
         path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
         tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
@@ -86,7 +86,7 @@ class Endpoint:
         self._path = path
         self._prompts = prompts
         self.view: NotebookView | None = None
-        """What those see who show the notebook to people; for bridges to come. None: nothing."""
+        """The notebook's state for side panels on later connections; None: no side panels."""
         self._watchers: Watchers | None = None
         self.on_clients: Callable[[], None] = lambda: None
         """Called on the endpoint's thread when `clients` or `listed_names` has changed; for bridges
@@ -164,7 +164,7 @@ class Endpoint:
                 self._changes.announce(self._loop)
 
     def note_change(self) -> None:
-        """Tell those who watch the notebook soon what there is to see now; any thread."""
+        """Update the notebook's side panels soon; from any thread."""
         if self._watchers is not None:
             self._watchers.note_change()
 

@@ -20,7 +20,7 @@ class FrameSender:
     """Sends frames to one bridge; made and closed on the endpoint's thread.
 
     Args:
-        transport: The connection; nobody else writes to it.
+        transport: The connection; only this object writes to it.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:

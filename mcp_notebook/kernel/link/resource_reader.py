@@ -90,7 +90,7 @@ class ResourceReader:
                     self._readers -= 1
                     return
                 request, reply = self._waiting.popleft()
-            with suppress(RuntimeError):  # the endpoint's loop is closed: nobody listens
+            with suppress(RuntimeError):  # the endpoint's loop is closed
                 reply(*self._answer(request))
 
     def _answer(self, request: messages.ReadResource) -> tuple[messages.Contents, Sequence[bytes]]:

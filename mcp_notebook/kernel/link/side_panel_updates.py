@@ -153,7 +153,7 @@ class Watchers:
                 self.add(send, is_behind)
             case messages.SwitchTool():
                 text = self._view.switch_tool(message.tool, on=message.on)
-                _answer(send, message.id, text, f"There is no tool {message.tool!r} any more.")
+                _answer(send, message.id, text, f"The tool {message.tool!r} no longer exists.")
             case messages.AnswerConsent():
                 try:
                     text = self._view.answer_question(message.number, message.decision)

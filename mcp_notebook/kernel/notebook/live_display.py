@@ -13,7 +13,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 _TOPIC = b"display_data"
-"""As in ipykernel's own displays."""
+"""The topic of ipykernel's own displays."""
 
 
 class LiveDisplay:
@@ -29,7 +29,7 @@ class LiveDisplay:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self.id = f"mcp-notebook-{secrets.token_hex(8)}"
-        """With this id, IPython's `display` can show it as a part of the running cell."""
+        """The display id, with which IPython's `display` can show it in the running cell."""
 
     def show(self, data: Mapping[str, str]) -> None:
         """Show a MIME bundle below the running cell, or the cell that ran last."""

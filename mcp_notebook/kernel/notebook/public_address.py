@@ -47,7 +47,7 @@ class PublicAddress:
     """The public address of this notebook's Jupyter Server, as far as the kernel knows it."""
 
     place: Literal["Binder", "JupyterHub"]
-    """What the server runs on."""
+    """The platform that the server runs on."""
     origin: str | None
     """Scheme and host; None if only the browser knows them."""
     path: str

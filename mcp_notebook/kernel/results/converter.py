@@ -5,7 +5,7 @@ displayed, in order, and then its value, which becomes content by the rules of `
 output schema, the value also becomes structured content. JSON text in the content then has the same
 data: null for NaN, a model under its aliases.
 
-Whatever the value's own code raises, the client gets a sentence and the kernel goes on.
+Whatever the value's own code raises, the client gets a sentence and the kernel continues.
 """
 
 import json
@@ -217,7 +217,7 @@ class Converter:
 
     @staticmethod
     def is_async(value: Any) -> bool:
-        """Tell whether a returned value must be passed to `await_value`."""
+        """Return whether a returned value must be passed to `await_value`."""
         return type(value) not in PLAIN_TYPES and (is_awaitable(value) or is_async_generator(value))
 
     async def await_value(self, value: Any, output: OutputSchema | None = None) -> Any:

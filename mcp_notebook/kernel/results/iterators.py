@@ -21,17 +21,17 @@ _LAZY = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 
 
 def is_iterator(value: Any) -> bool:
-    """Tell whether to collect a value's items; not for every iterator, since a file is one."""
+    """Return whether to collect a value's items; not for every iterator, since a file is one."""
     return isinstance(value, _LAZY)
 
 
 def is_result(value: Any) -> bool:
-    """Tell whether a value is a SQLAlchemy result, whose rows can be fetched only once."""
+    """Return whether a value is a SQLAlchemy result, whose rows can be fetched only once."""
     return is_instance(value, "sqlalchemy.engine.result.ResultInternal")
 
 
 def is_awaitable(value: Any) -> bool:
-    """Tell whether a value is awaitable, even if its class cannot be read."""
+    """Return whether a value is awaitable, even if its class cannot be read."""
     try:
         return inspect.isawaitable(value)
     except Exception:  # noqa: BLE001 - the value's own code
@@ -39,7 +39,7 @@ def is_awaitable(value: Any) -> bool:
 
 
 def is_async_generator(value: Any) -> bool:
-    """Tell whether to collect a value's items with `collect_async_items`."""
+    """Return whether to collect a value's items with `collect_async_items`."""
     return issubclass(type(value), types.AsyncGeneratorType)
 
 

@@ -30,7 +30,7 @@ _MAX_SEARCHED = 2_000
 
 
 def is_library_loader(data: Mapping[str, Any]) -> bool:
-    """Tell whether a display only prepares the page for later ones.
+    """Return whether a display only prepares the page for later ones.
 
     Args:
         data: MIME types and values.

@@ -59,7 +59,7 @@ def render_parts(list_parts: Callable[[Any], Iterable[Any]]) -> Render:
 
 
 def read_buffer(value: Any) -> list[Any]:
-    """Return what was written to a ``BytesIO`` or ``StringIO``, from its beginning."""
+    """Return the whole content of a ``BytesIO`` or ``StringIO``."""
     return [value.getvalue()]
 
 
@@ -124,7 +124,7 @@ def list_windowed(value: Any) -> list[Any]:
 
 
 def is_of_statsmodels(value: Any) -> bool:
-    """Tell whether `summarize_fit` says more about an object than its repr."""
+    """Return whether `summarize_fit` says more about an object than its repr."""
     # Results answer through `__getattribute__`; their classes do not have these methods.
     methods = (getattr(value, name, None) for name in ("summary", "summary_frame"))
     paths = (*_SUMMARIES, _DECOMPOSITION, _MODEL)
@@ -236,7 +236,7 @@ def draw_lets_plot(renderer: ValueRenderer, value: Any, _position: Position) -> 
 
 
 def is_table_of_holoviews(value: Any) -> bool:
-    """Tell whether an element of holoviews shows only its data."""
+    """Return whether an element of holoviews shows only its data."""
     # Nearly all elements are subclasses of Dataset.
     is_bare = type(value) is getattr(sys.modules.get("holoviews"), "Dataset", None)
     paths = ("holoviews.Table", "holoviews.ItemTable")

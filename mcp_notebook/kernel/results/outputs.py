@@ -1,4 +1,4 @@
-"""What a call prints and displays, and its content blocks.
+"""The output of a call: printed text, displays, and its content blocks.
 
 Runs in the user's kernel, on the thread of the call. `calls.capture` collects the outputs, and
 `converter` puts their blocks before those of the returned value.

@@ -25,7 +25,7 @@ _BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set
 
 
 def shows_itself(value: Any) -> bool:
-    """Tell whether the class of an object defines how it is displayed."""
+    """Return whether the class of an object defines how it is displayed."""
     kind = type(value)
     return kind not in _BUILT_IN and any(
         callable(getattr(kind, name, None)) for name in (*RICH_METHODS, _DISPLAYS_ITSELF)
@@ -33,12 +33,12 @@ def shows_itself(value: Any) -> bool:
 
 
 def displays_itself(value: Any) -> bool:
-    """Tell whether an object displays itself when formatted, and returns nothing."""
+    """Return whether an object displays itself when formatted, and returns nothing."""
     return callable(getattr(type(value), _DISPLAYS_ITSELF, None))
 
 
 def may_show_picture_or_markdown(value: Any) -> bool:
-    """Tell whether a table may have a method that shows it as something else.
+    """Return whether a table may have a method that shows it as something else.
 
     IPython would look up each method on the object, for which pandas searches its columns. Looking
     at the class and the instance's attributes is cheaper.
@@ -100,7 +100,7 @@ def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, A
 
 
 def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
-    """Tell whether a formatter is registered that says more of an object than plain text.
+    """Return whether a formatter is registered that says more of an object than plain text.
 
     Args:
         format_: IPython's ``shell.display_formatter.format``.
@@ -133,7 +133,7 @@ def _has_formatter(formatter: Any, value: Any, keys: set[Any] | None) -> bool:
 
 
 def _list_keys(value: Any) -> set[Any] | None:
-    """Return all by which a value may be registered; None: nobody knows but the formatter."""
+    """Return all keys under which a value may be registered; None: only the formatter knows."""
     try:
         classes = value.__class__.__mro__
         names = [(getattr(kind, "__module__", None), kind.__name__) for kind in classes]

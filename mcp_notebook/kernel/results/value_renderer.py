@@ -68,7 +68,7 @@ class Position:
     """Where a value is within the value that a tool returned."""
 
     root: Any
-    """What the tool returned."""
+    """The value that the tool returned."""
     depth: int = 0
     """Number of collections around the value."""
     conversions: tuple[Conversion, ...] = ()
@@ -132,7 +132,7 @@ class RichItems:
         self._is_rich = is_rich
 
     def are_present(self, most: int = MAX_COLLECTED) -> bool:
-        """Tell whether one of the first items is rich."""
+        """Return whether one of the first items is rich."""
         collection = self._collection
         if isinstance(collection, Mapping):
             return any(self.include(collection[key]) for key in islice(collection, most))
@@ -141,7 +141,7 @@ class RichItems:
         return False
 
     def include(self, item: Any) -> bool:
-        """Tell whether an item is rich."""
+        """Return whether an item is rich."""
         if self._is_custom(item):
             return True
         if item is None or type(item) in PLAIN_TYPES:
@@ -166,7 +166,7 @@ class RichItems:
 
 
 def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
-    """Tell whether a value alone is more than text and data.
+    """Return whether a value alone is more than text and data.
 
     Args:
         value: Anything; not rich if its own code fails.
@@ -190,7 +190,7 @@ def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What rendering needs, the same for all values of a notebook."""
+    """The context of rendering: the same for all values of a notebook."""
 
     format: Format
     files: Files
@@ -428,7 +428,7 @@ class ValueRenderer:
         return [self._make_json_piece(value, position)]
 
     def _is_data(self, value: Any, position: Position) -> bool:
-        """Tell whether a value is the one in the structured content."""
+        """Return whether a value is the one in the structured content."""
         return self._data is not MISSING and value is position.root
 
     def _make_json_piece(self, value: Any, position: Position) -> Piece:

@@ -87,7 +87,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_data(value: Any) -> bool:
-    """Tell whether a later rule would read a value as data."""
+    """Return whether a later rule would read a value as data."""
     is_collection = isinstance(value, (list, tuple))
     return is_collection or is_jsonable(value) or is_instance(value, "numpy.ndarray")
 
@@ -362,4 +362,4 @@ RULES: tuple[Rule, ...] = (
         render=_render_object,
     ),
 )
-"""What a value becomes; the first matching row applies."""
+"""The rules for rendering values; the first matching row applies."""

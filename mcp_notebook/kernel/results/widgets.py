@@ -26,14 +26,14 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def is_widget(value: Any) -> bool:
-    """Tell whether a value is a widget that shows something."""
+    """Return whether a value is a widget that shows something."""
     # Progress bars are reported as progress.
     is_bar = type(value).__module__.startswith("tqdm.")
     return is_instance(value, "ipywidgets.DOMWidget") and not is_bar
 
 
 def is_of_panel(value: Any) -> bool:
-    """Tell whether a value is a layout, pane, widget or template of panel."""
+    """Return whether a value is a layout, pane, widget or template of panel."""
     return is_instance(value, "panel.viewable.Viewable") or is_instance(value, _TEMPLATE)
 
 

@@ -171,7 +171,7 @@ class _Deadline:
         self.drawing_count = 0
 
     def is_here(self) -> bool:
-        """Tell whether it is in force on this thread; contexts are copied to other threads."""
+        """Return whether it is in force on this thread; contexts are copied to other threads."""
         return self._thread == threading.get_ident() and not self._is_over
 
     def run(self, function: Callable[[Any], _Result], value: Any) -> _Result:

@@ -26,7 +26,7 @@ def find_imported(name: str) -> Any:
 
 
 def is_instance(value: Any, path: str) -> bool:
-    """Tell whether a value is an instance of a library's class, without importing the library.
+    """Return whether a value is an instance of a library's class, without importing the library.
 
     Args:
         value: Anything.

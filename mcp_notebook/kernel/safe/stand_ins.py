@@ -42,7 +42,7 @@ def list_fields(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def is_record(value: Any) -> bool:
-    """Tell whether `list_fields` returns a value's fields, without reading them."""
+    """Return whether `list_fields` returns a value's fields, without reading them."""
     return _list_names(value) is not None
 
 
@@ -85,7 +85,7 @@ def find_reader(value: Any) -> Reader | None:
 
 
 def has_stand_in(value: Any) -> bool:
-    """Tell whether to prefer an object's stand-in to its own display."""
+    """Return whether to prefer an object's stand-in to its own display."""
     return find_reader(value) not in (None, _read_display)
 
 
@@ -111,7 +111,7 @@ def format_object(value: Any) -> str:
 
 
 def prints_itself(array: Any) -> bool:
-    """Tell whether a subclass of numpy's array has its own text, such as one with a unit."""
+    """Return whether a subclass of numpy's array has its own text, such as one with a unit."""
     for parent in get_mro(type(array)):
         if parent.__module__.partition(".")[0] == "numpy":
             return False
@@ -121,7 +121,7 @@ def prints_itself(array: Any) -> bool:
 
 
 def holds_rows(value: Any) -> bool:
-    """Tell whether a value is a list of only database rows."""
+    """Return whether a value is a list of only database rows."""
     is_list = isinstance(value, list) and len(value) > 0
     return is_list and all(find_reader(row) in _ROW_READERS for row in value)
 

@@ -32,25 +32,25 @@ _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value marks a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
+    """Return whether a value marks a missing one: ``pd.NA``, ``pd.NaT``, ``np.ma.masked``."""
     # Most elements of a long list are of these types and need no lookup.
     return type(value) not in _BUILT_IN and any(is_instance(value, path) for path in _MISSING)
 
 
 def is_pandas_text(value: Any) -> bool:
-    """Tell whether a pandas value is best written as text: a ``Period`` or an ``Interval``."""
+    """Return whether a pandas value is best written as text: a ``Period`` or an ``Interval``."""
     return is_instance(value, "pandas.Period") or is_instance(value, "pandas.Interval")
 
 
 def is_plain_table(value: Any) -> bool:
-    """Tell whether a value is a table without an index."""
+    """Return whether a value is a table without an index."""
     paths = ("polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch", _RELATION)
     is_structured = is_instance(value, "numpy.ndarray") and value.ndim == 1 and value.dtype.names
     return bool(is_structured) or any(is_instance(value, path) for path in paths)
 
 
 def is_plain_series(value: Any) -> bool:
-    """Tell whether a value is a series without an index."""
+    """Return whether a value is a series without an index."""
     paths = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
     return any(is_instance(value, path) for path in (*paths, *_PANDAS_ARRAYS))
 

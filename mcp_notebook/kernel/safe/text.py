@@ -52,7 +52,7 @@ def clean_text(text: str) -> str:
 
 
 def _is_clean(text: str) -> bool:
-    """Tell whether a text needs no replacements, in a tenth of the time of a search."""
+    """Return whether a text needs no replacements, in a tenth of the time of a search."""
     for start in range(0, len(text), _SLICE):
         try:
             data = text[start : start + _SLICE].encode()
@@ -80,7 +80,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether a text is more than white space, which model APIs refuse as a block."""
+    """Return whether a text is more than white space, which model APIs refuse as a block."""
     # Not `strip`, which copies. `str.` since a subclass may answer anything.
     return str.__len__(text) > 0 and not str.isspace(text)
 
@@ -253,7 +253,7 @@ def find_member(kind: type, name: str) -> Any:
 
 
 def is_written(kind: type, name: str) -> bool:
-    """Tell whether a class's ``__repr__`` or ``__str__`` is hand-written, or its IPython repr.
+    """Return whether a class's ``__repr__`` or ``__str__`` is hand-written, or its IPython repr.
 
     The generic ones of `object`, built-in classes, dataclasses, attrs and pydantic list internals,
     and say less.
@@ -275,7 +275,7 @@ def _is_generated(owner: type, method: Any) -> bool:
 
 
 def str_says_more(value: Any, text: str) -> bool:
-    """Tell whether an object has a hand-written ``__str__`` that says more than its repr.
+    """Return whether an object has a hand-written ``__str__`` that says more than its repr.
 
     Args:
         value: The object.

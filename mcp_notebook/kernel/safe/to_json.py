@@ -143,7 +143,7 @@ class TooDeep(ValueError):
 
 
 def is_jsonable(value: Any) -> bool:
-    """Tell whether a value has a JSON form besides its repr."""
+    """Return whether a value has a JSON form besides its repr."""
     return (
         value is None
         or isinstance(value, _JSONABLE)
@@ -513,7 +513,7 @@ def _convert_integer(value: int) -> int | str:
 
 
 def _is_array_or_table(value: Any) -> bool:
-    """Tell whether a value has elements that its repr may leave out."""
+    """Return whether a value has elements that its repr may leave out."""
     paths = ("numpy.ndarray", "pandas.DataFrame", "pandas.Series")
     return (
         any(is_instance(value, path) for path in paths)

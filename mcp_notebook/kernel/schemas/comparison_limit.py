@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, on the thread of the call. A union of recursive types (the nodes of an
 expression) tries each member at each level of a value: the time doubles with every level, so that
-forty nested brackets would take years. pydantic holds the GIL meanwhile, and nothing could stop it.
+forty nested brackets would take years. pydantic holds the GIL throughout, so nothing could stop it.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -18,7 +18,7 @@ _NAMED = (*NAMED, *DEFINITIONS)
 
 
 def find_schema_problem(schema: Any) -> str | None:
-    """Return what makes a schema invalid, as the end of a sentence; None if it is valid."""
+    """Return why a schema is invalid, as the end of a sentence; None if it is valid."""
     return _find_problem(schema, schema)
 
 

@@ -328,4 +328,4 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     enum.EnumMeta: _encode_enumeration,
     _MODEL_META: _encode_model,
 }
-"""By exact type: a subclass may override anything."""
+"""Encoders by exact type: a subclass may override anything."""

@@ -94,7 +94,7 @@ def join_lines(lines: Sequence[str], others: int = 0) -> str:
 
 
 def find_many_unknown(arguments: Mapping[str, Any], schema: Schema) -> str | None:
-    """Return what is wrong with arguments that have a great many unknown names, else None.
+    """Return a message about arguments with a great many unknown names, else None.
 
     A validator would take time for each of them.
 
@@ -232,14 +232,14 @@ def get_part(arguments: Any, path: Sequence[int | str]) -> Any:
 
 
 def _explain_secret(problem: ErrorDetails, part: Schema, root: Schema) -> str:
-    """Return what is allowed for a secret, without any message of the author's validators."""
+    """Describe the values allowed for a secret, without messages of the author's validators."""
     is_allowed_text = is_allowed(problem["input"], part, root) and "contentEncoding" not in part
     is_silent = problem["type"] not in _SCHEMA_ERRORS or is_allowed_text
     return "a validator refuses it" if is_silent else f"allowed: {describe_schema(part, root)}"
 
 
 def _explain_reason(problem: ErrorDetails, part: Part, root: Schema) -> str:
-    """Return what is allowed, or pydantic's reason if the schema does not explain the refusal."""
+    """Describe the allowed values, or return pydantic's reason if the schema does not give one."""
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     is_known = problem["type"] in _SCHEMA_ERRORS or "<class '" in message
     value = problem["input"]

@@ -23,7 +23,9 @@ from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import content_blocks, frames, messages
 
 _CANCELLED = "The client cancelled the task."
-_LEFT = "The client no longer waits for this call, which goes on: the same call again finds it."
+_LEFT = (
+    "The client no longer waits for this call, which continues: repeat the call to get its result."
+)
 _UNKNOWN = "The call has ended, and its result was forgotten. Call the tool again."
 
 

@@ -108,7 +108,7 @@ class TaskStore:
         return tuple(self._tasks.values())
 
     def end(self, task: Task, result: Result) -> None:
-        """Take the result of a task's call; the task is dropped after its time."""
+        """Store the result of a task's call; the task is dropped after its time."""
         self._end(task, result, self._ttl)
 
     def _end(self, task: Task, result: Result, seconds: float) -> None:
@@ -172,7 +172,7 @@ class _KeptCall:
     make_task: Callable[[], Task | None]
     """Makes it a task; returns None if its client has just received the result."""
     declaration: object
-    """Of its tool at its arrival."""
+    """The declaration of its tool when the call arrived."""
     is_taken: bool = False
     """Whether the result was sent to a client, which has not given it back."""
 

@@ -133,7 +133,7 @@ class Client:
     """The client of a call: what it wants to receive, and what its user has agreed to."""
 
     report: Callable[[Update], None] | None = None
-    """Receives progress; None: nobody will ever want it."""
+    """Receives progress; None: it is never needed."""
     sees_progress: Callable[[], bool] = lambda: True
     """Returns whether anybody sees now what `report` receives."""
     send_log: Callable[[LogMessage], None] | None = None
@@ -167,10 +167,10 @@ class Context(ReportingContext):
 
     Args:
         tool: Name of the tool.
-        report: Receives progress; None: nobody wants it.
+        report: Receives progress; None: it is not needed.
         sees_progress: Returns whether anybody sees now what `report` receives.
         send_log: Receives log messages; None: the client does not want them.
-        stopped: Returns why the call should stop, None if it should go on.
+        stopped: Returns why the call should stop, None if it should continue.
         elicitations: Passes on the tool's questions; None: the client cannot ask its user.
         trace: The trace that the call belongs to.
     """
@@ -198,7 +198,7 @@ class Context(ReportingContext):
 
     @property
     def wants_progress(self) -> bool:
-        """Whether somebody sees progress: the client asked for it, or a side panel is open."""
+        """Whether progress is shown: the client asked for it, or a side panel is open."""
         return super().wants_progress and self._sees_progress()
 
     @property

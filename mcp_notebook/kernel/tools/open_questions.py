@@ -167,7 +167,7 @@ class Elicitations:
             question = Elicitation(number, name, message, schema)
             self._open[number] = question, future
         self._ask(question)
-        if self._closed is not None:  # meanwhile
+        if self._closed is not None:  # in the meantime
             self.close(self._closed)
         return number, future
 

@@ -61,7 +61,7 @@ def test_a_notebook_is_trusted_when_it_is_signed_and_until_it_changes(home, data
     sign(path, data)
     assert reason(path) is None
     path.write_text(path.read_text().replace("1 + 1", "1 + 2"), encoding="utf-8")
-    assert reason(path) == "Jupyter has not signed it as it is now"
+    assert reason(path) == "Jupyter has not signed its present content"
 
 
 def test_code_without_outputs_is_not_trusted_by_itself_as_it_is_for_jupyter(home, data):
@@ -70,7 +70,7 @@ def test_code_without_outputs_is_not_trusted_by_itself_as_it_is_for_jupyter(home
     with closing(notary.store):
         assert notary.check_cells(nbformat.read(path, nbformat.NO_CONVERT))
         notary.sign(nbformat.v4.new_notebook())
-    assert reason(path) == "Jupyter has not signed it as it is now"
+    assert reason(path) == "Jupyter has not signed its present content"
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_what_says_of_itself_that_it_is_trusted_is_not(home, data):
     notebook.metadata["signature"] = "sha256:" + "0" * 64
     notebook.cells[0].metadata["trusted"] = True
     path.write_text(nbformat.v4.nbjson.json.dumps(notebook), encoding="utf-8")
-    assert reason(path) == "Jupyter has not signed it as it is now"
+    assert reason(path) == "Jupyter has not signed its present content"
 
 
 def test_a_notebook_that_jupyter_cannot_sign_is_told_as_such(home, data):

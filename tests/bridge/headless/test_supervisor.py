@@ -345,7 +345,7 @@ async def test_a_notebook_that_changed_is_said_to_be_not_trusted_when_it_is_run_
         notebook(folder, "1 + 1", TOOLS)
         await here.gone("leave", status=0)
         await here.catalog.wait_for(*NAMES)
-    assert f"{path} is not trusted (Jupyter has not signed it as it is now)" in (
+    assert f"{path} is not trusted (Jupyter has not signed its present content)" in (
         capsys.readouterr().err
     )
 

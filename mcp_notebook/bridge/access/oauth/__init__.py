@@ -7,5 +7,5 @@ worker threads.
 
 OAuth is off unless a file turns it on (`configuration`). Users log in at an issuer
 (`signed_tokens`) or at a JupyterHub (`hub_tokens`), never here: this room issues nothing and stores
-nothing. The endpoint's own tokens are the business of `access`.
+nothing. `access` checks the endpoint's own tokens.
 """

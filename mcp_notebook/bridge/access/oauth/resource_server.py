@@ -122,7 +122,7 @@ def _make_name(issuer: str, subject: str) -> str:
 
 @dataclass(frozen=True)
 class OAuth:
-    """What OAuth adds to the HTTP endpoint."""
+    """The parts that OAuth adds to the HTTP endpoint."""
 
     authenticator: AccessTokens
     """Finds the callers of access tokens, for the gate."""
@@ -146,7 +146,7 @@ def _check_library() -> None:
 
 
 def activate_oauth(path: Path, url: str) -> OAuth:
-    """Return what an OAuth file configures.
+    """Return the parts that an OAuth file configures.
 
     Args:
         path: The file.

@@ -76,7 +76,7 @@ class ToolCall:
 
     @property
     def caller(self) -> Caller:
-        """Who calls."""
+        """The caller."""
         return self.request.caller
 
     @property

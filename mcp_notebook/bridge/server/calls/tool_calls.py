@@ -96,7 +96,7 @@ class ToolCalls:
         """Returns the notebooks that have left lately, latest first; called in a thread."""
         self._questions = ToolQuestions()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        """By connection."""
+        """The log level of each client, by connection."""
 
     def close(self) -> None:
         """Cancel the calls that wait for an answer of their client."""

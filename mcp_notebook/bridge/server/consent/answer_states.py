@@ -30,7 +30,7 @@ class AskedState:
     """The content of a question's state."""
 
     tool: str
-    """Identifies the tool as it was when the question was asked."""
+    """Identifies the tool in its form when the question was asked."""
     is_expired: bool
     """Whether the answer comes too late."""
 
@@ -57,7 +57,7 @@ class AnswerStates:
 
         Args:
             request: Identifies the request: see `calls.gates.identify_request`.
-            tool: Identifies the tool as it is.
+            tool: Identifies the tool in its present form.
             lifetime: Seconds until the state expires.
         """
         self._last += 1

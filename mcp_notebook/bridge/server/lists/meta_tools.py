@@ -207,7 +207,7 @@ async def answer(
     Args:
         name: One of `NAMES`, or that of `READER`.
         arguments: From the client's request; if large, as JSON.
-        tools: The tools as they are now.
+        tools: The present tools.
         caller: Who asks.
         no_tools: The text in place of an empty list.
 

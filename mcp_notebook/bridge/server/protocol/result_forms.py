@@ -40,7 +40,7 @@ def make_call_result(
     Args:
         result: The result.
         protocol_version: The client's.
-        takes_structured: Whether the client gets structured content at all.
+        takes_structured: Whether the client gets structured content.
     """
     structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
     forms = make_block_forms(result, protocol_version, structured)
@@ -60,7 +60,7 @@ def choose_structured(result: Result, protocol_version: str, *, takes_structured
     Args:
         result: The result.
         protocol_version: The client's.
-        takes_structured: Whether the client gets structured content at all.
+        takes_structured: Whether the client gets structured content.
     """
     if not takes_structured or not has_feature(protocol_version, "outputSchema"):
         return None

@@ -1,9 +1,9 @@
 """MCP's extension ``io.modelcontextprotocol/tasks``: calls that outlive client and bridge.
 
 Runs on the bridge's event loop. The tasks live in the kernel. If the client supports tasks, a call
-becomes one at once if its tool says so, or after it has run for a while. The client then gets the
-task's id, by which it can poll, answer and cancel the task, through this bridge or a later one. For
-the specification, see https://github.com/modelcontextprotocol/ext-tasks (2026-07-28).
+becomes one at once if its tool requests that, or after it has run for a while. The client then gets
+the task's id, by which it can poll, answer and cancel the task, through this bridge or a later one.
+The specification is https://github.com/modelcontextprotocol/ext-tasks (2026-07-28).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_DECLARED = (
 
 @dataclass(frozen=True)
 class TaskPolicy:
-    """Which calls outlive their clients, besides those whose tools say so."""
+    """Which calls outlive their clients, besides those whose tools request it."""
 
     after: float
     """Seconds after which a call that still runs becomes a task, if its client can follow one."""
@@ -70,7 +70,7 @@ class TaskPolicy:
 
 
 NO_TASKS = TaskPolicy(math.inf, keeps_all=False)
-"""Only calls whose tools say so."""
+"""Only calls whose tools request it."""
 
 
 class Tasks:

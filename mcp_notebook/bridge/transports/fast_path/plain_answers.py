@@ -225,7 +225,7 @@ def write_error(request_id: int | str | None, error: ProtocolError) -> Answer:
 
 
 def _make_other_form(version: str, result: types.InputRequiredResult | TaskForm) -> dict[str, Any]:
-    """Return what a client of 2026-07-28 gets instead of a result: a question, or a task."""
+    """Return the answer of 2026-07-28 that replaces a result: a question, or a task."""
     if isinstance(result, dict):
         form = dict(result)
     else:
@@ -286,7 +286,7 @@ class PlainChannel:
         return self._session is not None
 
     async def ask(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        """Have the client show its user a form; the SDK awaits what that does.
+        """Have the client show its user a form, through the SDK.
 
         Raises:
             ProtocolError: The client cannot be asked, or answers with an error.

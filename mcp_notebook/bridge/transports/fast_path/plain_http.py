@@ -136,7 +136,7 @@ class PlainHttp:
         request: ClientRequest,
         exchange: HttpExchange,
     ) -> Answer:
-        """Return the answer; meanwhile the session is kept, and can end the request."""
+        """Return the answer; until then the session is kept, and can end the request."""
         if session is None:
             return await self._answers.find(plain, request)
         with (

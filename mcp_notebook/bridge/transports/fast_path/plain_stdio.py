@@ -1,4 +1,4 @@
-"""Answers the plain messages of a stdio client; all others go on to the SDK.
+"""Answers the plain messages of a stdio client; all others are passed on to the SDK.
 
 Runs on the bridge's event loop, where lines come in. Most clients send nothing but plain messages,
 and the SDK is not even loaded for them. When another message comes, the SDK has to know what it has
@@ -100,7 +100,7 @@ class PlainStdio:
         self._is_modern: bool | None = None
         """Whether the client is of 2026-07-28 or later; None before its first request."""
         self._uses_sdk = False
-        """Whether the SDK has got a message of the client."""
+        """Whether the SDK has received a message of the client."""
         self._first: PlainRequest | None = None
         """The client's first request if it was answered here."""
         self._session: ClientSession | None = None
@@ -114,7 +114,7 @@ class PlainStdio:
         """Those whose answer is being written."""
 
     def note_message(self, message: jsonrpc.JSONRPCMessage) -> None:
-        """Note a message that goes on to the SDK.
+        """Note a message that is passed on to the SDK.
 
         The first request decides about the era. A cancellation is passed on here, because the next
         plain request would overtake it on its way through the SDK.

@@ -24,7 +24,7 @@ READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"
 ASKS = "asks before each call"
 _PLACES = {"thread": "runs in a thread", "fork": "runs in a copy of the kernel"}
-"""By `ToolOptions.run`; not shown for tools on the main thread."""
+"""Texts for `ToolOptions.run`; tools on the main thread show none."""
 _TASKS = {True: "each call is a task", "only": "each call is a task, for clients that support them"}
 _HINTS = {
     ("readOnlyHint", True): READ_ONLY,

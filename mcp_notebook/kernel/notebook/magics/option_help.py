@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 92
 _PREFIX = (
-    "Only for `%mcp_tool obj`: what the names of the object's tools begin with, in place of the "
-    "prefix in `@mcp_tools(prefix=...)`."
+    "Only for `%mcp_tool obj`: the prefix of the names of the object's tools, instead of the "
+    "one in `@mcp_tools(prefix=...)`."
 )
 
 

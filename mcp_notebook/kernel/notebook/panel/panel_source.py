@@ -1,6 +1,6 @@
 """Reads the live panel's state from the notebook's tools, its log of calls and its bridges.
 
-Runs on any thread; read-only. The notebook may change meanwhile: each value is consistent by
+Runs on any thread; read-only. The notebook may change during this: each value is consistent by
 itself, and the next update brings the rest. A call's result becomes a thumbnail: a line of text and
 a picture of a few kilobytes. PIL is never imported for that; if the notebook has not loaded it,
 only small pictures are shown.

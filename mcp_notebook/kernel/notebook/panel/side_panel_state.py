@@ -1,8 +1,8 @@
-"""What the side panel of JupyterLab and Notebook 7 shows of a notebook, and what it may change.
+"""The state of a notebook in the side panel of JupyterLab and Notebook 7, and its actions.
 
 Runs on the endpoint's thread, but for `SidePanel.describe_call`, which comes on one of its workers.
-Nothing here waits for the main thread: the panel goes on while a cell or a call holds that. Who is
-told, and when, is the business of `kernel.link.side_panel_updates`.
+Nothing here waits for the main thread: it works while a cell or a call blocks that.
+`kernel.link.side_panel_updates` decides when to send the state, and to whom.
 """
 
 import json
@@ -52,7 +52,7 @@ class SidePanel:
 
     Args:
         source: The parts of the notebook.
-        prompts: Its open questions; None if nobody can be asked.
+        prompts: Its open questions; None if no person can be asked.
     """
 
     def __init__(self, source: PanelSource, prompts: ConsentPrompts | None) -> None:
@@ -148,13 +148,13 @@ class SidePanel:
         return self._prompts.decide(number, decision)
 
     def switch_tool(self, name: str, *, on: bool) -> str | None:
-        """Take a tool from clients or give it back, and return a sentence; None: no such tool."""
+        """Hide a tool from clients or show it again, and return a sentence; None: no such tool."""
         if not self._source.registry.switch(name, on=on):
             return None
         return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
 
     def set_watched(self, *, is_watched: bool) -> None:
-        """Hear that somebody watches now, or nobody any more."""
+        """Note whether a side panel is open."""
         if self._prompts is not None:
             self._prompts.set_watched(is_watched=is_watched)
 
@@ -185,7 +185,7 @@ class SidePanel:
             tool=call.tool,
             client=_make_line(describe_program(call.client.program)),
             call=describe_call(call.tool, call.shown_arguments, MAX_CALL),
-            # Rounded, so that the same call is told once.
+            # Rounded, so that an unchanged call compares equal.
             came=round(call.arrived + offset, 1),
             began=None if call.began is None else round(call.began + offset, 1),
             waits_for=waits_for,

@@ -29,7 +29,7 @@ _MAX_DEPTH = 50
 """Levels of a value that is written as Python, whose parser stops at 200 brackets."""
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _EXPANDED = re.compile(r"[!${}]")
-"""What IPython's expansion of a magic's line looks for (`InteractiveShell.var_expand`)."""
+"""The characters that IPython expands in a magic's line (`InteractiveShell.var_expand`)."""
 _NEVER_RAN = "The tool did not run."
 _SECRETS = "# Secrets are not recorded: put yours here."
 _TABLE = re.compile(r"^\|[ :|-]+\|$", re.MULTILINE)
@@ -41,14 +41,14 @@ Cell: TypeAlias = dict[str, Any]
 
 
 class RecordedCall(BaseModel):
-    """What the metadata of a cell say of its call."""
+    """The call in a cell's metadata."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     tool: str
     """The tool's name in its notebook."""
     arguments: dict[str, Any]
-    """As the client sent them, with `redaction.MASK` in place of secrets."""
+    """The arguments as the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
     """Whether all arguments are there."""
     client: str
@@ -96,7 +96,7 @@ def make_call_cell(
 
     Args:
         call: The call.
-        result: What its client got.
+        result: The result that its client got.
         cell_id: Of the cell; unique in its notebook.
         function_schema: As for `format_call`.
     """
@@ -122,8 +122,8 @@ def format_call(
 ) -> str:
     """Return the code that makes a call in the notebook of its tool.
 
-    Name and arguments are somebody else's text, and none of it becomes code. What is returned is
-    ASCII and one call whose arguments are literals, or a comment if no tool can have that name.
+    Name and arguments are untrusted text that must not become code. The returned code is ASCII: one
+    call whose arguments are literals, or a comment if no tool can have that name.
 
     It is a call of the function where a cell can make it with the values as they are, else a line
     of ``%mcp call``, which converts them as for a client. NaN and the infinities have no literal in
@@ -182,7 +182,7 @@ def _show_name(name: str) -> str:
 
 
 def holds_secret(value: Any) -> bool:
-    """Tell whether a secret was left out of a recorded argument, at any depth."""
+    """Return whether a secret was left out of a recorded argument, at any depth."""
     return MASK in json.dumps(value)
 
 
@@ -216,11 +216,11 @@ def _format_value(value: Any) -> str:
 
 
 def _escape_text(text: re.Match[str]) -> str:
-    """Return a text in JSON without what IPython would expand.
+    """Escape the characters in a JSON text that IPython would expand.
 
-    `%mcp` has its lines not expanded; this is for those who read or run the line elsewhere. What is
-    left are the braces of objects. IPython evaluates what is between the outer ones, which is no
-    expression: it begins with a text and a colon.
+    `%mcp` turns this expansion off; the escapes are for other ways to run the line. The braces of
+    objects remain: IPython evaluates the text between the outer ones, which is not a valid
+    expression, because it begins with a string and a colon.
     """
     return _EXPANDED.sub(lambda match: f"\\u{ord(match[0]):04x}", text[0])
 
@@ -236,12 +236,12 @@ def _needs_conversion(schema: Any) -> bool:
 
 
 def make_outputs(result: Result, state: str = "failed") -> list[dict[str, Any]]:
-    """Return what a client got as the outputs of a cell.
+    """Return the result that a client got as the outputs of a cell.
 
     Links to originals have no address here: it ends with the kernel.
 
     Args:
-        result: What the client got.
+        result: The result that the client got.
         state: How the call ended, for an error.
     """
     if result.is_error:

@@ -2,7 +2,7 @@
 
 Runs in the user's kernel. Calls are queued on any thread; one thread of the recorder writes the
 file. It writes a complete new file each time and renames it, so that neither a kill nor a full disk
-leaves half a notebook. Calls that end meanwhile are written together the next time.
+leaves half a notebook. Calls that end during a write are written together next time.
 """
 
 import json
@@ -176,7 +176,7 @@ class CallRecorder:
                 self._read_cells()
                 self._identity = None  # the first write rewrites it in our format
                 return
-            # Never overwrite a file: it may be somebody's notebook.
+            # Never overwrite a file: it may be a notebook of the user.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_HEAD + encode(_make_title(notebook)) + self._tail)
@@ -299,7 +299,8 @@ def _make_title(notebook: str) -> Cell:
     of = f" of {notebook}" if notebook else ""
     text = (
         f"# Calls{of}\n\nRecorded by mcp-notebook: each cell is a call of a tool by an assistant, "
-        "with what the assistant got. In the kernel of the tools, the cells make the calls again."
+        "with the result that the assistant got. In the kernel of the tools, the cells make the "
+        "calls again."
     )
     return {"cell_type": "markdown", "id": _make_id(), "metadata": {}, "source": text}
 

@@ -106,7 +106,7 @@ def _count_bytes(block: ContentBlock) -> int:
 
 
 def _limit_count(pieces: list[Piece], keep: OriginalSink) -> tuple[list[Piece], list[ContentBlock]]:
-    """Of too many pieces, leave out the middle, and link to the texts in it."""
+    """Limit the number of pieces: leave out the middle, and link to the texts in it."""
     if len(pieces) <= MAX_BLOCKS:
         return pieces, []
     half = MAX_BLOCKS // 2

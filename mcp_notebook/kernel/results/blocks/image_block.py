@@ -64,7 +64,7 @@ def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
 def fit_image_count(
     pieces: Sequence[Piece], most: int, keep: OriginalSink
 ) -> tuple[list[Piece], list[Text]]:
-    """Of too many pictures, keep the first ones and the last one (the tool's value).
+    """Limit the number of pictures: keep the first ones and the last one (the tool's value).
 
     Returns:
         The pieces, with links in place of the omitted pictures; and a note on these.

@@ -90,7 +90,7 @@ def encode_image(
 
 
 def looks_black(image: Any) -> bool:
-    """Tell whether a picture in a file has data, but would look all black.
+    """Return whether a picture in a file has data, but would look all black.
 
     Checks grey pictures only: decoding every colour picture takes too long.
     """

@@ -65,7 +65,7 @@ _GREY, _COLOUR = 2, 3
 
 
 def is_image(data: bytes) -> bool:
-    """Tell whether bytes without a declared type are certainly an encoded image."""
+    """Return whether bytes without a declared type are certainly an encoded image."""
     if data.startswith(b"BM"):
         return len(data) == int.from_bytes(data[2:6], "little")
     return detect_image_type(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
@@ -295,7 +295,7 @@ def _explain_unknown_format(data: bytes) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether `convert_array` may accept a value."""
+    """Return whether `convert_array` may accept a value."""
     return callable(getattr(type(value), "__array__", None))
 
 

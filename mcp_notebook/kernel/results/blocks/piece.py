@@ -34,7 +34,7 @@ class Piece:
     is_partial: bool = False
     """The text is only a part: its original is kept even if the text is not cut."""
     whole: str = ""
-    """What the text is a part of, in words, unless the text is all there is to cut."""
+    """A name for the whole that the text is a part of; empty if the text is the whole."""
     is_raw: bool = False
     """The text is not cleaned yet; what is sent or kept will be."""
     repeats_data: bool = False
@@ -90,7 +90,7 @@ def join_texts(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _is_plain_text(piece: Piece) -> bool:
-    """Tell whether a piece is only its text."""
+    """Return whether a piece is only its text."""
     block = piece.block
     return (
         isinstance(block, Text)

@@ -42,12 +42,12 @@ class _TextSize:
     has_links: bool
 
     def needs_link(self, share: int) -> bool:
-        """Tell whether less than the whole is sent and nothing else links to the whole."""
+        """Return whether less than the whole is sent and nothing else links to the whole."""
         return not self.has_links and (self.is_partial or self.length > share)
 
 
 def is_short_text(piece: Piece, chars: int) -> bool:
-    """Tell whether a piece is a whole text that `truncate_texts` leaves unchanged.
+    """Return whether a piece is a whole text that `truncate_texts` leaves unchanged.
 
     Args:
         piece: The only piece of a result.

@@ -67,7 +67,7 @@ class _Reader:
 
 
 def is_data_file(info: FileInfo) -> bool:
-    """Tell whether a file's extension is that of a table or an array."""
+    """Return whether a file's extension is that of a table or an array."""
     return info.path.suffix.lower() in READERS
 
 
@@ -196,7 +196,7 @@ def _count_rows(text: str, delimiter: str) -> int:
 
 
 def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
-    """Tell whether a field may be a code such as 007, which a number would change.
+    """Return whether a field may be a code such as 007, which a number would change.
 
     Reading each column as text would take several times as long as the table.
     """
@@ -255,7 +255,7 @@ def _read_polars_lines(polars: Any, file: BinaryIO, _info: FileInfo) -> Any:
 
 
 def _has_long_integer(value: Any) -> bool:
-    """Tell whether a JSON value contains an integer that a float would round."""
+    """Return whether a JSON value contains an integer that a float would round."""
     if isinstance(value, (list, dict)):
         return any(map(_has_long_integer, value.values() if isinstance(value, dict) else value))
     return isinstance(value, int) and abs(value) >= _LARGEST_EXACT
@@ -316,7 +316,7 @@ def _read_exactly(pandas: Any, read: Callable[..., Any], file: BinaryIO) -> Any:
 
 
 def _is_rounded(pandas: Any, column: Any, exact: Any) -> bool:
-    """Tell whether pandas would turn integers into floats: beside nulls or within lists."""
+    """Return whether pandas would turn integers into floats: beside nulls or within lists."""
     from pyarrow import types  # noqa: PLC0415 - as above
 
     kind = getattr(exact.dtype, "pyarrow_dtype", None)

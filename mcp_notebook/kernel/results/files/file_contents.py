@@ -261,7 +261,7 @@ def _remove_mark(encoding: str, file: BinaryIO) -> str:
 
 
 def _detect_legacy_encoding(beginning: bytes) -> str | None:
-    """Tell whether bytes are text in a legacy encoding, as spreadsheets write it."""
+    """Return whether bytes are text in a legacy encoding, as spreadsheets write it."""
     controls = sum(byte in _CONTROL_BYTES for byte in beginning)
     ascii_bytes = sum(byte < 0x80 for byte in beginning)  # noqa: PLR2004 - the end of ASCII
     if controls or ascii_bytes < len(beginning) / 2:

@@ -38,7 +38,7 @@ RenderData: TypeAlias = Callable[[Any], list[Piece]]
 
 
 def is_path(value: Any) -> bool:
-    """Tell whether a value is a path of this system; strings are not."""
+    """Return whether a value is a path of this system; strings are not."""
     if isinstance(value, PurePath):
         return isinstance(value, Path)
     return isinstance(value, os.PathLike)

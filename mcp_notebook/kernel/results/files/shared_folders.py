@@ -334,7 +334,7 @@ def _identify(paths: Sequence[Path]) -> set[tuple[int, int]]:
 
 
 def _is_hidden(status: os.stat_result) -> bool:
-    """Tell whether macOS or Windows hides a file, such as ``~/Library``."""
+    """Return whether macOS or Windows hides a file, such as ``~/Library``."""
     flags: int = getattr(status, "st_flags", 0)
     attributes: int = getattr(status, "st_file_attributes", 0)
     return bool(flags & stat.UF_HIDDEN or attributes & stat.FILE_ATTRIBUTE_HIDDEN)

@@ -201,7 +201,7 @@ def _to_markdown(markup: str) -> str:
 
 
 def _is_hidden(tag: Tag) -> bool:
-    """Tell whether a tag is only visible with a style sheet, and has a text fallback."""
+    """Return whether a tag is only visible with a style sheet, and has a text fallback."""
     return (
         tag.name == "input"
         or tag.has_attr("hidden")

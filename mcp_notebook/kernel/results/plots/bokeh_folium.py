@@ -52,7 +52,7 @@ def find_bokeh_documents(script: str) -> Any:
 
 
 def shows_nothing(documents: Any) -> bool:
-    """Tell whether bokeh documents only connect a page to the kernel, like panel's first."""
+    """Return whether bokeh documents only connect a page to the kernel, like panel's first."""
     return all(model["name"].rpartition(".")[2] in _UNSEEN for model in iterate_models(documents))
 
 

@@ -111,7 +111,7 @@ def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
 
 
 def is_plot_object(value: Any) -> bool:
-    """Tell whether an object is of a class that `find_plot_in_object` knows."""
+    """Return whether an object is of a class that `find_plot_in_object` knows."""
     return any(is_instance(value, path) for path in _TYPES)
 
 

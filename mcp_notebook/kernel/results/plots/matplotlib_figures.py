@@ -37,7 +37,7 @@ _NO_FIGURE = object()
 
 
 def has_content(figure: Any) -> bool:
-    """Tell whether a figure has more than empty axes."""
+    """Return whether a figure has more than empty axes."""
     try:
         return any(
             axes.has_data() or axes.get_title() or axes.texts for axes in figure.axes
@@ -47,19 +47,19 @@ def has_content(figure: Any) -> bool:
 
 
 def can_draw(value: Any) -> bool:
-    """Tell whether `draw_figure` draws a value: a figure, its canvas or an animation."""
+    """Return whether `draw_figure` draws a value: a figure, its canvas or an animation."""
     return _is_figure(value) or is_canvas(value) or is_animation(value)
 
 
 def is_canvas(value: Any) -> bool:
-    """Tell whether a value is a figure's canvas, which ipympl shows as a widget."""
+    """Return whether a value is a figure's canvas, which ipympl shows as a widget."""
     return is_instance(value, "matplotlib.backend_bases.FigureCanvasBase")
 
 
 def find_canvas_figures(value: Any) -> list[Any]:
     """Return the figures that a value shows as widgets: a canvas, or boxes with canvases."""
     parts, figures = [value], []
-    for part in parts:  # grows meanwhile
+    for part in parts:  # grows during the loop
         if is_canvas(part):
             figures.append(part.figure)
         elif is_instance(part, "ipywidgets.Box") and len(parts) < _MAX_WIDGETS:
@@ -68,7 +68,7 @@ def find_canvas_figures(value: Any) -> list[Any]:
 
 
 def is_animation(value: Any) -> bool:
-    """Tell whether a value is a matplotlib animation."""
+    """Return whether a value is a matplotlib animation."""
     return is_instance(value, "matplotlib.animation.Animation")
 
 
@@ -171,7 +171,7 @@ def _find_figure_in_dict(value: dict[Any, Any]) -> list[Any] | None:
 
 
 def has_figure(value: Any, figure: Any) -> bool:
-    """Tell whether a tool's value is the figure, or contains it."""
+    """Return whether a tool's value is the figure, or contains it."""
     value = value.content if isinstance(value, Result) else value
     parts = value.values() if isinstance(value, Mapping) else [value]
     flat = [leaf for part in parts for leaf in (part, *_flatten_once(part))]

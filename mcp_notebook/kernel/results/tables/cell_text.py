@@ -152,7 +152,7 @@ def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
 
 
 def looks_missing(text: str) -> bool:
-    """Tell whether a reader would take a text for a missing value."""
+    """Return whether a reader would take a text for a missing value."""
     return len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING
 
 
@@ -195,7 +195,7 @@ def format_cell(value: Any) -> str:
 
 
 def has_cut_cells(texts: Iterable[str]) -> bool:
-    """Tell whether a text of a column shows only a part of its value."""
+    """Return whether a text of a column shows only a part of its value."""
     return any(text.endswith("]") and _CUT.search(text) is not None for text in texts)
 
 
@@ -277,7 +277,7 @@ def _format_float(value: float, *, precision: int) -> str:
 
 
 def _has_own_format() -> bool:
-    """Tell whether the user set how pandas shows floats."""
+    """Return whether the user set how pandas shows floats."""
     get_option = getattr(find_imported("pandas"), "get_option", None)
     return get_option is not None and (
         get_option("display.precision") != _PRECISION

@@ -190,7 +190,7 @@ def _convert_and_check(arrow: Any, parquet: Any, to_array: Callable[..., Any], d
 
 
 def _is_safe_for_arrow(data: Any) -> bool:
-    """Tell whether a column is safe for Arrow: a list that contains itself crashes the process."""
+    """Return whether a column is safe for Arrow: self-containing lists crash the process."""
     if type(data) is not list and str(getattr(data, "dtype", "")) != "object":
         return True
     return all(_is_shallow(value, MAX_NESTED) for value in data)

@@ -39,7 +39,7 @@ _WITH_NULL = ("polars", "pyarrow")
 
 
 def is_narwhals_table(value: Any) -> bool:
-    """Tell whether a value is a table or series of one of these libraries."""
+    """Return whether a value is a table or series of one of these libraries."""
     return any(is_instance(value, path) for path in (*_TABLES, *_SERIES))
 
 

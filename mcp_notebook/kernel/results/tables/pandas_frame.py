@@ -343,7 +343,7 @@ def _apply_format(format_: Any, value: Any) -> Any:
 
 
 def _only_counts_rows(index: Any) -> bool:
-    """Tell whether an index is the default one, which says nothing about the rows."""
+    """Return whether an index is the default one, which says nothing about the rows."""
     is_range = is_instance(index, "pandas.RangeIndex")
     return is_range and index.start == 0 and index.step == 1 and index.name is None
 

@@ -68,7 +68,7 @@ class TableLines:
 
     header: list[str]
     rows: list[str]
-    """Of a long table, half from its head and half from its tail."""
+    """The rows; for a long table, half from its head and half from its tail."""
     gap: str
     """The line in place of the rows between head and tail."""
 
@@ -120,7 +120,7 @@ LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLi
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table of a known library."""
+    """Return whether a value is a table of a known library."""
     return any(is_instance(value, path) for path in _TABLES) or is_narwhals_table(value)
 
 
@@ -217,7 +217,7 @@ class _Preview:
     notes: list[str]
     names: list[str]
     rows: list[tuple[str, ...]]
-    """Of a long table, half from its head and half from its tail."""
+    """The rows; for a long table, half from its head and half from its tail."""
     height: int
     """Rows of the table."""
     misses_columns: bool

@@ -66,7 +66,7 @@ class AuthorSchema:
     description: str
     """The docstring of the function."""
     input_schema: dict[str, Any]
-    """As the author wrote it."""
+    """The input schema as the author wrote it."""
     injected: tuple[str, ...]
     """Parameters of the function that get the `Context`."""
     hidden: tuple[str, ...]

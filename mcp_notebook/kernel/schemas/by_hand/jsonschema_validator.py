@@ -5,7 +5,7 @@ threads share them. Loaded late, since jsonschema is slow to import.
 
 No text that a client sends can keep a validator busy forever: patterns run on pydantic's regex
 engine, in time linear in the text's length. Python's engine may take years for forty characters,
-and holds the GIL meanwhile. Only the formats in `FORMATS` are checked, whatever is installed.
+and holds the GIL throughout. Only the formats in `FORMATS` are checked, whatever is installed.
 """
 
 import functools

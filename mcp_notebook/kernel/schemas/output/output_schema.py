@@ -85,7 +85,7 @@ class OutputSchema:
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
     """The return annotation; None if the author wrote the schema."""
     _exact_type: type[int | float] | None = field(default=None, repr=False, compare=False)
-    """As `ReturnType.exact_type`."""
+    """See `ReturnType.exact_type`."""
 
     def convert(self, value: Any, max_chars: int) -> Any:
         """Return a result's structured content.

@@ -302,12 +302,12 @@ def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_notebook(namespace: dict[str, Any]) -> bool:
-    """Tell whether these are the variables of the notebook."""
+    """Return whether these are the variables of the notebook."""
     return namespace.get("__name__") == "__main__"
 
 
 def is_notebook_code(function: Callable[..., Any]) -> bool:
-    """Tell whether a callable was defined in the notebook."""
+    """Return whether a callable was defined in the notebook."""
     return is_notebook(find_namespace(_unwrap(function)))
 
 
@@ -322,7 +322,7 @@ def is_library_code(function: Callable[..., Any]) -> bool:
 
 
 def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:
-    """Tell whether a hint is one of these types, also if optional or annotated."""
+    """Return whether a hint is one of these types, also if optional or annotated."""
     if get_origin(hint) is Annotated:
         return _is_injected(get_args(hint)[0], hidden_types)
     if get_origin(hint) in (Union, types.UnionType):
@@ -352,7 +352,7 @@ class Binding:
     rest: str | None = None
     """The name of ``*args``, if it has one."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Of those parameters that have one."""
+    """The defaults, by parameter."""
 
     def bind(
         self, function: Callable[..., Any], arguments: dict[str, Any]
@@ -435,7 +435,7 @@ class Handler:
     """The parameters of a function whose input schema the author wrote by hand."""
 
     description: str
-    """As `FunctionSchema.description`."""
+    """See `FunctionSchema.description`."""
     injected: tuple[str, ...]
     """Parameters that get the `Context`."""
     hidden: tuple[str, ...]

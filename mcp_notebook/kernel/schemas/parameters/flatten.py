@@ -35,7 +35,7 @@ class FlatModel:
 
     @property
     def names(self) -> set[str]:
-        """What clients pass."""
+        """The names that clients pass."""
         return set(self.schema["properties"])
 
 
@@ -114,7 +114,7 @@ def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> N
 
 
 def _is_model(annotation: Any) -> bool:
-    """Tell whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
+    """Return whether a type hint is a type with fields: a model, a dataclass, a TypedDict."""
     kind = _unwrap(annotation)
     kind = get_origin(kind) or kind
     return (

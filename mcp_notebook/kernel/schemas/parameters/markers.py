@@ -90,7 +90,7 @@ def is_hidden(hint: Any) -> bool:
 
 
 def find_header_problem(schema: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the ``x-mcp-header`` keywords of a schema; None if nothing is.
+    """Return the problem with the ``x-mcp-header`` keywords of a schema, if any.
 
     HTTP clients drop a tool with an invalid one. The MCP SDK has such a function too, but the
     kernel does not load the SDK.

@@ -51,7 +51,7 @@ class Parameter:
     annotation: Any
     """For pydantic, with its description."""
     default: Any = NO_DEFAULT
-    """As the author wrote it; `NO_DEFAULT` also if it is a sentinel for "not given"."""
+    """The author's default; `NO_DEFAULT` also if it is a sentinel for "not given"."""
     optional: bool = False
     """Whether clients may leave it out; the default may also be in the annotation's ``Field``."""
 
@@ -105,7 +105,7 @@ class ArgumentSchema:
     """Takes only arguments of exactly the declared types, many times faster; None if some types
     need more than a comparison."""
     notes: tuple[str, ...] = ()
-    """What the author should know."""
+    """Hints for the author."""
 
 
 def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
@@ -167,7 +167,7 @@ def _make_core_schema(annotation: Any) -> Any:
     except PydanticSchemaGenerationError:
         if not typing_extensions.is_typeddict(annotation):
             raise
-        # pydantic then names a class that it does not know, in place of failing.
+        # pydantic then names an unknown class instead of failing.
         annotation.__pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
         schema = offer_data_types(TypeAdapter(annotation).core_schema)
         refuse_foreign_types(schema)

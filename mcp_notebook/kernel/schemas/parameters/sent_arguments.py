@@ -69,7 +69,7 @@ def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> di
 
 
 def misses_container(error: Any) -> bool:
-    """Tell whether an error of `jsonschema` is of a value that could be a list or an object."""
+    """Return whether an error of `jsonschema` is of a value that could be a list or an object."""
     return any(map(_wants_container, [error, *(error.context or ())]))
 
 

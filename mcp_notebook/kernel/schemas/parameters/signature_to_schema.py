@@ -224,7 +224,7 @@ class _Signature:
     """A function's signature and docstring, before a schema is built from them."""
 
     name: str
-    """What messages call the function."""
+    """The function's name in messages."""
     docstring: str | None
     parameters: Sequence[HintedParameter]
     fixed: Sequence[str]

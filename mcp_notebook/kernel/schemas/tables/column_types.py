@@ -57,7 +57,7 @@ _ZONE_REASONS = {
     False: "no time zone is allowed, '2024-12-31T23:59:00'",
     None: "some values of this column have a time zone and some have none",
 }
-"""By whether the dtype needs a time zone; None: without a dtype."""
+"""Messages by whether the dtype needs a time zone; None: without a dtype."""
 
 
 @dataclass(frozen=True)

@@ -356,7 +356,7 @@ def _explain_failure(
 
 
 def _explain_arrow(value: Any, values_before: Sequence[Any], dtype: Any) -> str:
-    """Return what pyarrow allows in a column, since its own messages are about its classes."""
+    """Describe the values that pyarrow allows in a column; its own messages name its classes."""
     if dtype is not None:
         return f"it is not a value of this column's dtype, {dtype}"
     types = {name_json_type(other) for other in values_before if other is not None}

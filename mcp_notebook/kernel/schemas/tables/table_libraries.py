@@ -340,4 +340,4 @@ _BUILDERS: Mapping[tuple[str, str], Callable[[Any], TableLibrary]] = {
     ("polars", "Series"): partial(_use_polars, is_table=False),
     ("pyarrow", "Table"): _use_pyarrow,
 }
-"""By library and class; each takes the library's module."""
+"""Functions by library and class; each takes the library's module."""
