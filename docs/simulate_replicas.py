@@ -105,7 +105,7 @@ def find_limit(measured: Measured) -> int:
 def describe_limit(measured: Measured) -> str:
     """Return what the page says of it."""
     return (
-        f"One bridge passes on about {round(measured.limit, -2):,.0f} calls per second, as many "
+        f"One bridge forwards about {round(measured.limit, -2):,.0f} calls per second, as many "
         f"as about {round(find_limit(measured), -1)} kernels run here"
     )
 
