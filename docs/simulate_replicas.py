@@ -98,7 +98,7 @@ def percentile(waits: Sequence[float], part: float) -> float:
 
 
 def find_limit(measured: Measured) -> int:
-    """Return how many kernels, so busy, take as many calls as one bridge passes on."""
+    """Return how many kernels, so busy, take as many calls as one bridge forwards."""
     return int(measured.limit * measured.mean / LOAD)
 
 
@@ -154,7 +154,7 @@ def write_limit(measured: Measured, page: Path) -> None:
     """Write what is said of the limit into the page."""
     text = page.read_text(encoding="utf-8")
     text, count = re.subn(
-        r"One bridge passes on .* kernels run here", describe_limit(measured), text
+        r"One bridge forwards .* kernels run here", describe_limit(measured), text
     )
     assert count == 1
     page.write_text(text, encoding="utf-8", newline="\n")
