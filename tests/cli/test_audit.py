@@ -170,7 +170,7 @@ def test_what_is_missing_is_shown(settings, show):
     assert "7 calls could not be written" in line
 
 
-def test_what_is_no_log_is_an_error_that_says_so(home):
+def test_a_file_other_than_a_log_is_an_error_that_says_so(home):
     (home / ".mcp-notebook").mkdir()
     os.mkfifo(home / ".mcp-notebook" / "audit.jsonl")
     with bridge(home, "audit") as running:

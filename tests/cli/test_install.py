@@ -156,7 +156,7 @@ def test_uninstall_needs_a_client(home):
 @pytest.mark.parametrize(
     ("address", "said"), [("not an address", "is not an address"), ("ftp://hub/lab", "http://")]
 )
-def test_what_is_no_address_of_a_server_is_not_written(home, address, said):
+def test_an_invalid_address_of_a_server_is_not_written(home, address, said):
     answer = run("install", "cursor", "--url", address)
     assert isinstance(answer.exception, RemoteError)
     assert said in str(answer.exception)

@@ -346,7 +346,7 @@ def test_somebody_who_types_stdio_is_told_who_it_is_for(home):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
-def test_a_reader_that_has_gone_is_no_error(sales):
+def test_a_reader_that_has_disconnected_is_not_an_error(sales):
     reader, writer = os.pipe()
     os.close(reader)
     with subprocess.Popen(

@@ -79,7 +79,7 @@ def test_programs_get_one_object_with_the_values_as_json():
     assert settings["home"]["value"] == str(Path.home() / ".mcp-notebook")
 
 
-def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant():
+def test_an_unknown_setting_is_named_with_the_one_that_was_meant():
     answer = show(LIMIT="strict", ZZZ_ZZZ="1")
     assert (
         "The variable MCP_NOTEBOOK_LIMIT is set, but no setting has this name. "
@@ -101,7 +101,7 @@ def test_a_wrong_option_is_refused_as_by_serve():
     assert "No such option: --hots" in answer.stderr
 
 
-def test_a_word_that_is_no_option_is_refused():
+def test_an_unknown_option_is_refused():
     answer = show("cursor")
     assert answer.exit_code == 2
     assert "takes no notebook (cursor)" in " ".join(answer.output.split())

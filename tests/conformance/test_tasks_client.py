@@ -85,7 +85,7 @@ def said(process, limit=TIMEOUT):
 
 
 @pytest.mark.conformance
-def test_a_short_call_is_no_task_and_a_long_one_is(start):
+def test_a_long_call_becomes_a_task_and_a_short_one_does_not(start):
     task, result = said(start("call", "short", "{}"))
     assert task == {"task": None}
     assert result["result"]["content"][0]["text"] == "short"

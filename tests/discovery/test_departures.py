@@ -45,7 +45,7 @@ def test_a_departure_that_cannot_be_written_harms_nobody(tmp_path):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: write_private(path, "{}")])
-def test_what_is_no_departure_is_ignored(tmp_path, make):
+def test_an_invalid_departure_is_ignored(tmp_path, make):
     make(tmp_path / f"bad{departures._SUFFIX}")
     write_departure(tmp_path, make_departure())
     assert [departure.name for departure in list_departures(tmp_path)] == ["sales"]

@@ -101,7 +101,7 @@ def test_the_record_and_socket_of_a_dead_process_are_pruned(home, gone):
     assert not own.exists()
 
 
-def test_pruning_never_deletes_what_is_no_socket(tmp_path, gone):
+def test_pruning_deletes_only_sockets(tmp_path, gone):
     thesis = tmp_path / "gone.sock"
     thesis.write_text("years of work")
     assert discovery.list_live_records(gone(thesis).parent) == ()
@@ -232,7 +232,9 @@ def good(home):
 
 
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
-def test_whatever_is_no_record_is_left_alone_and_named_once_in_the_log(home, good, make, caplog):
+def test_other_files_than_records_are_left_alone_and_named_once_in_the_log(
+    home, good, make, caplog
+):
     path = home / "bad.json"
     make(path)
     ignored = IgnoredFiles()
@@ -289,7 +291,7 @@ def test_many_bad_files_do_not_flood_the_log(home, good, caplog):
     assert "Ignoring 80 more files that are not valid records." in caplog.text
 
 
-def test_a_folder_that_is_none_holds_no_records_and_says_so(tmp_path, caplog):
+def test_a_file_in_place_of_the_folder_holds_no_records_and_is_logged(tmp_path, caplog):
     (tmp_path / "kernels").touch()
     assert discovery.list_live_records(tmp_path / "kernels", IgnoredFiles()) == ()
     assert "Not a directory" in caplog.text

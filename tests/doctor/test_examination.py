@@ -306,7 +306,7 @@ def test_settings_that_are_not_valid_are_named_and_left_alone(user):
     assert file.read_text() == "{"
 
 
-def test_settings_that_nothing_here_can_read_are_no_problem(user, monkeypatch):
+def test_settings_in_an_unknown_format_are_not_a_problem(user, monkeypatch):
     (user / ".config/goose").mkdir(parents=True)
     (user / ".config/goose/config.yaml").write_text("extensions: {}\n")
     monkeypatch.setitem(sys.modules, "yaml", None)
@@ -435,7 +435,7 @@ def test_certificates_that_cannot_be_read_are_named_by_their_variable(user, tmp_
     assert "Check the variables SSL_CERT_FILE and SSL_CERT_DIR." in said
 
 
-def test_what_is_no_address_is_named(user):
+def test_an_invalid_address_is_named(user):
     install("cursor", "--http")
     edit(user, url="not an address")
     assert "'not an address' is not an address." in check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)

@@ -114,7 +114,7 @@ async def test_the_limits_in_force_are_said(home):
     assert await said(**file) == f"The limits in {file['MCP_NOTEBOOK_LIMITS']}: max_calls = 7."
 
 
-async def test_a_variable_that_is_no_setting_is_named(settings, monkeypatch):
+async def test_an_unknown_setting_is_named(settings, monkeypatch):
     monkeypatch.setenv("MCP_NOTEBOOK_HOEM", "/x")
     finding = await find(settings, "MCP_NOTEBOOK_HOEM")
     assert finding.next_step == "Did you mean MCP_NOTEBOOK_HOME?"

@@ -239,7 +239,7 @@ async def test_a_notice_cancels_a_call_over_http_in_the_handshake_era(kernel, se
 
 
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_text_that_is_no_utf8_arrives_mended(kernel, connect, era, transport):
+async def test_invalid_utf8_is_repaired(kernel, connect, era, transport):
     async with connect(era, transport) as client:
         await client.list_tools()
         text = text_of(await client.call_tool("odd", {}))

@@ -200,7 +200,7 @@ async def test_the_keywords_of_the_decorator_arrive(url, era):
     }
 
 
-async def test_a_tool_of_which_nothing_is_said_says_nothing(url, era):
+async def test_a_tool_without_metadata_has_none_in_the_list(url, era):
     tool = (await tools(url, era))["numpy_style"]
     assert (tool.title, tool.icons, tool.annotations, tool.meta) == (None, None, None, None)
 

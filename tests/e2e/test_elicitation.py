@@ -275,9 +275,7 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel,
 
 
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_what_the_user_said_to_one_question_is_no_answer_to_another(
-    kernel, connect, era, transport
-):
+async def test_the_answer_to_one_question_does_not_answer_another(kernel, connect, era, transport):
     async def late():
         await anyio.to_thread.run_sync(kernel.ok, f"{WAS_ASKED}\n{UNTIL_TAKEN_BACK}")
         return {}

@@ -182,7 +182,7 @@ async def test_what_the_sdk_has_missed_does_not_count_as_a_request(kernel):
             assert ("Too many requests" in answer) == (number == 3), answer
 
 
-async def test_a_client_hears_of_new_tools_before_and_after_the_sdk_takes_over(kernel):
+async def test_a_client_is_notified_of_new_tools_before_and_after_the_sdk_takes_over(kernel):
     sides = both_sides([record_of(kernel)], kernel.home, with_http=False)
     async with sides as (_, short), serve_pipes(short) as pipes:
         client = Client(pipes)

@@ -376,7 +376,7 @@ async def test_an_unknown_task_is_one_sentence(stdio_client):
 # -- news of tasks ---------------------------------------------------------------------------------
 
 
-def test_a_client_hears_of_changes_of_its_tasks_without_asking(training):
+def test_a_client_is_notified_of_changes_of_its_tasks_without_polling(training):
     kernel = training
     with _raw_bridge(kernel.home) as (send, receive):
         send("tools/call", name="train", arguments={"epochs": 3})

@@ -372,7 +372,7 @@ async def test_the_stream_wants_a_login_and_refuses_pages_of_other_origins(serve
         {"action": "run", "code": "1"},
     ],
 )
-async def test_what_is_no_action_is_refused(kernel, page, action):
+async def test_an_invalid_action_is_refused(kernel, page, action):
     answer = await act(page, kernel, **action)
     assert answer.status_code == 400
     assert answer.json()["message"].startswith("This is not an action of the side panel")

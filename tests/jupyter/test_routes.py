@@ -196,7 +196,7 @@ def test_no_name_of_a_notebook_leads_to_another_path_of_the_bridge(server, path)
     "value", [b"\xe9", b"\xc3\xa9", b"\xff\xfe", b"a\tb", b"\x7f", b"", b"x" * 9_000]
 )
 @pytest.mark.parametrize("name", [b"Mcp-Name", b"Mcp-Method", b"MCP-Protocol-Version", b"mcp-x"])
-def test_headers_of_any_bytes_are_no_reason_to_fail(server, name, value):
+def test_headers_may_contain_any_bytes(server, name, value):
     headers = [(b"Authorization", f"token {TOKEN}".encode()), (name, value)]
     with httpx2.Client(trust_env=False, timeout=TIMEOUT) as client:
         answer = client.post(f"{server.url}mcp", json=LIST, headers=headers)
@@ -353,7 +353,7 @@ def test_a_call_that_has_ended_is_a_conflict_that_says_so(page, link):
     ("kernel", "call"),
     [("--help", 1), ("", 1), (None, 1), ("a1; rm", 1), ("a1", "1"), ("a1", True), ("a1", 0)],
 )
-def test_what_is_no_call_is_refused(page, kernel, call):
+def test_an_invalid_call_is_refused(page, kernel, call):
     answer = _stop(page, kernel, call)
     assert answer.status_code == 400
     assert answer.json()["message"].startswith("Name the call to stop")

@@ -65,7 +65,7 @@ def test_a_file_of_another_user_is_not_read(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX files")
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
-def test_what_is_no_file_is_neither_read_nor_left_open(tmp_path, make):
+def test_only_regular_files_are_read_and_nothing_is_left_open(tmp_path, make):
     make(tmp_path / "a")
     before = psutil.Process().num_fds()
     with pytest.raises(OSError, match="not a regular file"):

@@ -38,7 +38,7 @@ def test_a_content_block_that_cannot_be_read_is_a_frame_error(block):
         content_blocks.unpack_result(messages.Returned(id=1, content=[block]), [b"one"])
 
 
-def test_a_result_with_something_that_is_no_content_block_is_refused():
+def test_a_result_with_an_invalid_content_block_is_refused():
     with pytest.raises(TypeError, match="'str'"):
         content_blocks.pack_result(1, Result(["hello"]))
 
@@ -73,6 +73,6 @@ def test_any_content_of_a_resource_arrives(data):
     assert content_blocks.unpack_resource(read, got) == Resource("notebook://k/1/a", data, "x/y")
 
 
-def test_a_content_without_its_attachment_is_no_content():
+def test_a_content_block_without_its_attachment_is_invalid():
     with pytest.raises(FrameError, match="0 attachments"):
         content_blocks.unpack_resource(messages.Contents(id=1), [])

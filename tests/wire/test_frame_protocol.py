@@ -91,7 +91,7 @@ def test_a_stream_that_ends_within_a_frame_ends_as_any_other():
 
 @pytest.mark.parametrize("bad", [frame_header(b"{}"), frame_header(b""), b"\xff\xff\xff\xff"])
 @pytest.mark.parametrize("first", [0, 2])
-def test_what_is_no_frame_ends_the_stream_after_the_frames_before_it(bad, first):
+def test_an_invalid_frame_ends_the_stream_after_the_frames_before_it(bad, first):
     arrivals, ends = receive([join_frame(FIRST) + bad + join_frame(SECOND)], first=first)
     assert arrivals == [(FIRST, [])]
     assert [type(end) for end in ends] == [FrameError]

@@ -61,7 +61,7 @@ def test_garbage_is_a_frame_error_or_the_end_of_the_stream(garbage):
         b"[" * 100_000,
     ],
 )
-def test_a_header_that_is_no_message_is_a_frame_error(body):
+def test_a_header_that_is_not_a_message_is_a_frame_error(body):
     with pytest.raises(FrameError):
         read_all([frame_header(body)])
 

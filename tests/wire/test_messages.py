@@ -50,7 +50,7 @@ def test_no_string_in_any_message_fails_to_be_sent(text, value, keyed):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_progress_that_is_no_number_does_not_end_the_link(value):
+def test_progress_other_than_a_number_does_not_end_the_link(value):
     read = send(messages.Progress(id=1, progress=value, total=value))
     assert read == messages.Progress(id=1)
 

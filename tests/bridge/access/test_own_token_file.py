@@ -55,7 +55,7 @@ def test_a_folder_that_the_user_names_keeps_its_mode(home):
     assert _mode(home) == 0o755
 
 
-def test_what_is_no_token_file_is_left_as_it_is(home):
+def test_a_file_other_than_a_token_file_is_left_unchanged(home):
     other = home / "notes.txt"
     other.write_text("no token")
     for path in (home, other):
@@ -238,7 +238,7 @@ def test_a_pipe_of_the_shell_that_nobody_writes_is_not_waited_for_for_ever(home,
 
 @POSIX
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
-def test_a_device_is_no_token_file(home, path):
+def test_a_device_is_not_a_token_file(home, path):
     with pytest.raises(SettingsError, match="it is not a regular file"):
         read_token(Settings(home=home / "state", token_file=Path(path)))
 

@@ -87,7 +87,7 @@ def test_the_list_is_the_same_object_until_something_changes(catalog):
     assert [entry.name for entry in tools.list_entries(who)] == ["sales_top", "drop", "say", "sum"]
 
 
-def test_only_so_many_lists_are_kept(catalog, monkeypatch):
+def test_kept_lists_are_limited(catalog, monkeypatch):
     monkeypatch.setattr(permitted_tools, "MAX_LISTS", 2)
     tools = PermittedTools(catalog)
     lists = [tools.list_entries(caller(tools=(pattern,))) for pattern in ("a*", "d*", "s*")]

@@ -118,7 +118,7 @@ def test_what_is_refused_does_not_count():
     assert {limits.take(user("a")).seconds for _ in range(1_000)} == {1}
 
 
-def test_only_so_many_callers_are_remembered_and_those_with_an_empty_bucket_last(monkeypatch):
+def test_remembered_callers_are_limited_and_those_with_an_empty_bucket_go_last(monkeypatch):
     monkeypatch.setattr(caller_limits, "MAX_CALLERS", 3)
     clock = Clock()
     limits = limit(clock, per_caller=2)

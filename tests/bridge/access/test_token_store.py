@@ -139,7 +139,7 @@ def test_when_a_token_was_last_used_is_known_until_it_is_replaced(store):
     assert store.find_last_use(ci) is None
 
 
-def test_a_use_that_cannot_be_noted_is_no_error(store):
+def test_a_use_that_cannot_be_noted_is_not_an_error(store):
     store.add("ci", EVERYTHING)
     (ci,) = store.read()
     (store.path.parent / "token-uses").write_text("")

@@ -82,7 +82,7 @@ def test_a_token_is_taken_out_of_the_address():
         ("binder:rain", "binder:OWNER/REPO@REF"),
     ],
 )
-def test_what_is_no_address_is_told_with_the_next_step(text, reason):
+def test_an_invalid_address_is_an_error_with_the_next_step(text, reason):
     with pytest.raises(RemoteError, match=reason) as told:
         read_address(text)
     assert "geheim" not in str(told.value)

@@ -51,7 +51,7 @@ def test_a_token_in_the_address_is_used_with_a_warning_and_never_shown(home, rem
         assert TOKEN not in running.said
 
 
-def test_what_is_no_message_is_answered_and_the_rest_goes_on(home, remote):
+def test_an_invalid_message_is_answered_and_the_connection_continues(home, remote):
     with connect(home, remote.url, "--token-file", "env:SALES_TOKEN") as running:
         running.send(json.dumps(INITIALIZE).encode())
         running.message()

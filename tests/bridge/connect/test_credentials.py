@@ -81,7 +81,7 @@ def test_without_a_source_there_is_none():
 
 
 @pytest.mark.parametrize("text", ["", " \n", "two words", "gehäim", "a\x00b"])
-def test_what_is_no_token_is_refused_without_being_told(tmp_path, text):
+def test_an_invalid_token_is_refused_without_being_shown(tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(TokenError, match="token") as told:

@@ -144,7 +144,7 @@ async def test_a_server_without_tls_is_not_spoken_to_with_it():
         assert "should begin with http://" in text
 
 
-async def test_a_file_of_certificates_that_is_none_is_named(tmp_path, monkeypatch):
+async def test_an_invalid_file_of_certificates_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
     assert "Check the variables SSL_CERT_FILE" in await explain("https://localhost:1/mcp")
 

@@ -54,7 +54,7 @@ def test_a_message_is_read_as_far_as_needed():
         (b'{"id":1,"method":2}', "not a JSON-RPC"),
     ],
 )
-def test_a_line_that_is_no_message_says_why(line, reason):
+def test_the_error_for_an_invalid_line_gives_the_reason(line, reason):
     with pytest.raises(InvalidMessage, match=reason):
         read_line(line, MOST)
 
@@ -67,7 +67,7 @@ def test_what_a_server_sends_on_several_lines_becomes_one():
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"message":"x"}', b"[" * 100_000])
-def test_what_is_no_message_of_mcp_is_none(body):
+def test_an_invalid_message_is_none(body):
     assert read_body(body) is None
 
 

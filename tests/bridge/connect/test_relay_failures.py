@@ -155,7 +155,7 @@ async def test_a_subscription_that_the_server_does_not_take_is_answered(talk):
     assert answer == error
 
 
-async def test_a_cancel_of_what_nobody_knows_is_no_reason_to_say_anything(talk):
+async def test_a_cancel_of_an_unknown_request_is_ignored(talk):
     cancel = {"method": "notifications/cancelled", "params": {"requestId": [9]}}
     other = {"method": "notifications/cancelled", "params": {"requestId": 9, "_meta": META}}
     ok = (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')

@@ -74,7 +74,7 @@ async def test_what_has_to_be_read_with_care_starts_no_kernel(home, settings, fi
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\ud800", None])
-async def test_a_file_that_is_no_notebook_starts_no_kernel(home, settings, text):
+async def test_a_file_that_is_not_a_notebook_starts_no_kernel(home, settings, text):
     path = home / "sums.ipynb"
     if text is not None:
         path.write_bytes(text.encode(errors="surrogatepass"))

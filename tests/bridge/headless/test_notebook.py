@@ -237,7 +237,7 @@ async def test_a_folder_is_answered_with_a_notebook_in_it(folder, settings):
      '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}',
      '{"nbformat": "four", "cells": []}', '{"name": "a package", "version": "1.0"}'],
 )  # fmt: skip
-async def test_a_file_that_is_no_notebook_is_told_so_in_one_line(folder, settings, text):
+async def test_a_file_that_is_not_a_notebook_is_an_error_of_one_line(folder, settings, text):
     path = folder / "wrong.ipynb"
     path.write_text(text, encoding="utf-8")
     said = await _refused(path, settings)
@@ -245,7 +245,7 @@ async def test_a_file_that_is_no_notebook_is_told_so_in_one_line(folder, setting
     assert "\n" not in said
 
 
-async def test_bytes_that_are_no_text_are_no_notebook(folder, settings):
+async def test_binary_data_is_not_a_notebook(folder, settings):
     (folder / "wrong.ipynb").write_bytes(b"\x89PNG\r\n\xff\xfe")
     assert "is not a Jupyter notebook" in await _refused(folder / "wrong.ipynb", settings)
 

@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path, capsys, content):
     assert "3 times" in said(tmp_path, capsys, tmp_path / "a.ipynb")
 
 
-def test_a_home_that_cannot_be_written_is_no_reason_to_fail(tmp_path, capsys):
+def test_a_home_that_cannot_be_written_is_ignored(tmp_path, capsys):
     home = tmp_path / "file"
     home.write_text("")
     assert said(home, capsys, tmp_path / "a.ipynb", times=4) == ""

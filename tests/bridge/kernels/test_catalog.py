@@ -48,7 +48,7 @@ def test_tools_of_a_higher_priority_come_first_over_all_kernels():
 
 
 @pytest.mark.parametrize("priority", [10**400, -(10**400), math.inf, math.nan])
-def test_a_priority_that_is_no_number_to_compare_counts_as_none(priority):
+def test_a_priority_that_cannot_be_compared_counts_as_none(priority):
     catalog = Catalog()
     odd = messages.ToolInfo(name="odd", input_schema={}, meta={meta_keys.PRIORITY: priority})
     catalog.set_kernel("1", notebook="a", tools=[*tools("first"), odd, *tools("last")])

@@ -389,7 +389,7 @@ async def test_a_kernel_that_was_killed_is_told_as_dead_though_its_process_ends_
         ("notebook://k", "it does not exist"),
     ],
 )
-async def test_what_is_no_kernels_uri_is_unknown(uri, reason):
+async def test_a_uri_of_no_kernel_is_unknown(uri, reason):
     async with Links(Catalog(), on_change=int) as links:
         with pytest.raises(UnknownResource, match=reason):
             await links.read_resource(uri)

@@ -290,7 +290,7 @@ def test_kernels_that_do_not_serve_change_nothing_that_clients_see():
     assert here.call("top") == "new"
 
 
-def test_a_kernel_that_is_no_replica_is_as_it_would_be_without_any():
+def test_an_ordinary_kernel_is_not_affected_by_replicas():
     here = Served()
     assert here.offer("1", tool("top", revision="a"))
     entry = here.catalog.find("top")

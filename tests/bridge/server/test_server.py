@@ -138,7 +138,9 @@ async def test_a_structured_object_is_served_in_each_era(sales, era):
     assert result.meta["com.example/a"] == 1
 
 
-async def test_what_is_no_object_is_left_out_where_the_era_does_not_know_it(sales, era):
+async def test_structured_content_other_than_objects_is_left_out_where_the_era_does_not_know_it(
+    sales, era
+):
     async with asked(sales, era) as client:
         result = await client.call_tool("structured", {"kind": "list"})
     assert result.structured_content == (None if era == "legacy" else [1, 2])

@@ -76,7 +76,7 @@ def test_after_half_a_line_of_a_killed_bridge_the_next_one_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link", "dangling link", "device"])
-def test_what_is_no_file_of_the_user_is_refused_at_once(tmp_path, kind):
+def test_only_regular_files_are_accepted_and_nothing_is_waited_for(tmp_path, kind):
     file = _file(tmp_path)
     match kind:
         case "fifo":

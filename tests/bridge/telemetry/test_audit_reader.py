@@ -98,7 +98,7 @@ def test_a_file_without_line_breaks_takes_no_memory(file, reader):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link"])
-def test_what_is_no_file_is_refused_and_not_waited_for(file, reader, kind):
+def test_only_regular_files_are_accepted_and_nothing_is_waited_for(file, reader, kind):
     if kind == "fifo":
         os.mkfifo(file.path)
     else:

@@ -197,7 +197,7 @@ def test_every_call_has_a_line_whatever_its_arguments_and_schema_are(arguments, 
 
 
 @pytest.mark.parametrize("value", [10**5000, float("inf")], ids=["digits", "infinity"])
-def test_arguments_that_no_json_can_have_are_no_reason_to_leave_a_call_out(value):
+def test_a_call_is_recorded_even_if_its_arguments_are_not_valid_json(value):
     line = encode(describe_start(start_of(arguments={"a": value}), "full"))
     assert b"Infinity" not in line
     assert json.loads(line)["arguments_problem"] == "ValueError"

@@ -79,7 +79,7 @@ def test_a_journal_stays_small_while_calls_come_and_go_without_a_pause(log, monk
     journal.close()
 
 
-def test_half_a_line_and_what_is_no_journal_are_passed_over(log):
+def test_an_incomplete_line_and_other_files_than_journals_are_skipped(log):
     name = f"{log.name}.running-"
     log.with_name(f"{name}1").write_bytes(_line(1) + b'[]\n"a-7"\n{"id":7}\n\xff\n{"id":"a-')
     log.with_name(f"{name}2").symlink_to(f"{name}1")

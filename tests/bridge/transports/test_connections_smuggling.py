@@ -111,7 +111,7 @@ def test_another_version_of_http_is_refused(url, version):
     assert statuses == [b"505"]
 
 
-def test_the_body_of_a_request_for_another_protocol_is_no_request(url):
+def test_the_body_of_a_request_for_another_protocol_is_not_a_request(url):
     """Sent apart from its head, it was one."""
     head = _head(b"Connection: Upgrade", b"Upgrade: h2c", b"Content-Length: %d" % len(HIDDEN))
     statuses, _ = _exchange(url, head, HIDDEN)
@@ -119,7 +119,7 @@ def test_the_body_of_a_request_for_another_protocol_is_no_request(url):
 
 
 @pytest.mark.parametrize("trailer", ["Origin: http://evil.example", "Host: evil.example", "a: b"])
-def test_a_trailer_is_no_header(url, trailer):
+def test_a_trailer_is_not_a_header(url, trailer):
     whole = _head(CHUNKED) + CHUNKS[:-2] + f"{trailer}\r\n\r\n".encode()
     statuses, _ = _exchange(url, whole + HIDDEN)  # which ends the connection
     assert statuses == [b"200"]

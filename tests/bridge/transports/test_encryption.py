@@ -155,7 +155,7 @@ def test_the_file_that_cannot_be_read_is_the_one_that_is_named(tmp_path, missing
     assert str(caught.value).startswith(f"The file {files[missing]} cannot be read: No such file")
 
 
-def test_a_certificate_that_is_none_is_refused_without_the_words_of_openssl(tmp_path):
+def test_an_invalid_certificate_is_refused_without_the_words_of_openssl(tmp_path):
     path = tmp_path / "cert.pem"
     path.write_text("not a PEM file")
     with pytest.raises(SettingsError) as caught:

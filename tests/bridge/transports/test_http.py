@@ -64,7 +64,7 @@ def test_a_request_that_does_not_fit_gets_its_status_and_a_json_rpc_error(
 
 
 @pytest.mark.parametrize("padding", [" ", "\t", " \t "])
-def test_space_around_the_value_of_a_header_is_no_part_of_it(served, padding):
+def test_space_around_the_value_of_a_header_is_not_part_of_it(served, padding):
     method, version = "server/discover", "2026-07-28"
     meta = {
         "io.modelcontextprotocol/protocolVersion": version,
@@ -83,7 +83,7 @@ def test_space_around_the_value_of_a_header_is_no_part_of_it(served, padding):
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
-def test_a_body_that_is_said_to_be_no_json_is_refused(served, kind):
+def test_a_body_with_a_content_type_other_than_json_is_refused(served, kind):
     """A web page may send these without asking first: they must do nothing."""
     assert ask(served.url, headers={"Content-Type": kind}).status == 400
 
@@ -102,7 +102,7 @@ def test_a_body_that_is_said_to_be_no_json_is_refused(served, kind):
     ],
     ids=["empty", "half", "no UTF-8", "lone surrogate", "deep", "null", "batch", "no session"],
 )
-def test_a_body_that_is_no_message_gets_400_and_a_json_rpc_error(served, body, code):
+def test_a_body_that_is_not_a_message_gets_400_and_a_json_rpc_error(served, body, code):
     answer = ask(served.url, body=body)
     assert answer.status == 400
     assert answer.error["code"] == code
@@ -143,7 +143,7 @@ def _head(length):
     ).encode()
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_request_is_no_news(served):
+def test_a_client_that_leaves_in_the_middle_of_a_request_is_not_logged(served):
     """What the bridge has said is looked at when it ends."""
     parts = urlsplit(served.url)
     for _ in range(3):
@@ -153,7 +153,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_is_no_news(served):
 
 
 @pytest.mark.parametrize("request_line", [b"hello\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\n\r\n"])
-def test_what_is_no_http_is_refused(served, request_line):
+def test_other_protocols_than_http_are_refused(served, request_line):
     parts = urlsplit(served.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=60) as client:
         client.sendall(request_line)

@@ -40,7 +40,7 @@ def _choose(settings, token=TOKEN, port=8791, usual=8791):
 
 
 @pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])
-def test_what_is_no_port_is_not_remembered(settings, content):
+def test_an_invalid_port_is_not_remembered(settings, content):
     write_private(settings.home / "port", content)
     assert read_last_port(settings) is None
 

@@ -48,9 +48,7 @@ def test_a_listener_is_found_at_whatever_address_takes_the_connection(
 
 
 @pytest.mark.parametrize("has_list", [True, False])
-def test_the_local_end_of_a_connection_is_no_listener_unless_there_is_one_too(
-    monkeypatch, has_list
-):
+def test_the_local_end_of_a_connection_is_not_a_listener_unless_one_exists(monkeypatch, has_list):
     if not has_list:
         monkeypatch.setattr(port_owner, "_SOCKETS", ("/absent",))
     with hold_local_port() as port:

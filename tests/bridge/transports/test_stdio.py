@@ -113,9 +113,7 @@ def _answers(running, line, count):
         ),
     ],
 )
-def test_a_line_that_is_no_message_is_answered_with_an_error_and_its_id(
-    shared, line, code, answered
-):
+def test_an_invalid_line_is_answered_with_an_error_and_its_id(shared, line, code, answered):
     (answer,) = _answers(shared, line, 1)
     assert answer["error"]["code"] == code
     assert answer["id"] == answered
@@ -172,7 +170,7 @@ def test_a_carriage_return_belongs_to_the_line_end(shared):
 
 
 @pytest.mark.parametrize("given", [b"", b"\n \n", b'{"jsonrpc": "2.0"'])
-def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
+def test_a_client_that_leaves_before_its_first_request_is_not_an_error(home, given):
     with bridge(home, "stdio", stdin=subprocess.PIPE) as running:
         running.process.stdin.write(given)
         running.process.stdin.close()
@@ -181,7 +179,7 @@ def test_a_client_that_leaves_before_its_first_request_is_no_error(home, given):
 
 
 @pytest.mark.parametrize("first", ["stdin", "stdout"])
-def test_a_client_that_ends_and_takes_both_pipes_with_it_is_no_error(home, first):
+def test_a_client_that_ends_and_closes_both_pipes_is_not_an_error(home, first):
     with unread_bridge(home) as process:
         process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
         process.stdin.flush()
@@ -211,7 +209,7 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
-def test_what_a_library_writes_to_the_descriptor_of_stdout_is_no_protocol(home):
+def test_output_of_a_library_to_the_descriptor_of_stdout_stays_out_of_the_protocol(home):
     """Nor does a child that reads stdin get what the client sends."""
     reader, writer = os.pipe()
     arguments = ["stdio", str(reader)]

@@ -55,7 +55,7 @@ def test_no_other_answer_is_held_back(replies):
     assert replies == [RESULT]
 
 
-def test_nobody_there_to_take_the_answer_is_no_error():
+def test_an_answer_after_the_loop_has_closed_is_not_an_error():
     def reply(_result):
         raise RuntimeError("the loop is closed")
 

@@ -274,7 +274,7 @@ def test_whatever_a_task_of_a_tool_raises_the_kernel_lives_on(kernel, link, tool
     assert kernel.ok("await asyncio.sleep(0); print('well')").stdout == "well\n"
 
 
-def test_a_task_that_never_began_is_no_cause_of_a_warning(kernel, link):
+def test_a_task_that_never_began_causes_no_warning(kernel, link):
     assert text_of(link.call("never_begun")) == "True"
     assert kernel.ok("import gc; gc.collect(); None").text.strip() == ""
 

@@ -407,7 +407,7 @@ def patient(kernel):
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_cancel_is_no_signal_that_would_end_the_kernel(kernel, link):
+def test_a_cancel_does_not_send_a_signal_that_would_end_the_kernel(kernel, link):
     call = link.start("handler", progress=True, seconds=0.3)
     wait_for_report(link)
     link.send(messages.Cancel(id=call))

@@ -106,7 +106,7 @@ def test_code_that_does_not_react_is_said_to_be_stopping(kernel, link):
     kernel.ok("go.set()")
 
 
-def test_a_call_that_does_not_run_is_no_call(kernel, link):
+def test_a_call_that_does_not_run_is_not_counted_as_a_call(kernel, link):
     assert stop(kernel, 10_000).tool is None
     assert text_of(link.call("quick")) == "there"
 

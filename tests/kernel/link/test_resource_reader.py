@@ -82,7 +82,7 @@ def test_whatever_a_making_raises_is_a_sentence_and_readers_go_on(reads, error):
     assert reads.of(lambda: "still")[0].error is None
 
 
-def test_what_is_no_content_is_named(reads):
+def test_invalid_content_is_named(reads):
     assert "neither str nor bytes" in reads.of(lambda: 5)[0].error
 
 

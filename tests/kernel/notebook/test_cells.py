@@ -145,7 +145,7 @@ def test_the_first_string_or_comment_is_the_description(shell, body, description
     assert tool(shell, f"f(a: int)\n{body}").__doc__ == description
 
 
-def test_a_string_that_is_the_description_is_no_result(shell):
+def test_a_string_that_is_the_description_is_not_a_result(shell):
     assert tool(shell, "f()\n'Rain.'\nx = 1")() is None
 
 

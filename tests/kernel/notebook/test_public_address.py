@@ -90,7 +90,7 @@ def test_a_shell_takes_the_line_as_it_stands_whatever_the_server_is_called():
     assert shlex.split(line)[4] == "https://HOST/user/a b;touch x$(id)/mcp"
 
 
-def test_hostile_variables_are_no_markup():
+def test_hostile_variables_do_not_become_markup():
     env = HUB | {"JUPYTERHUB_PUBLIC_URL": "https://<script>/", "JPY_MCP_PATH": "/'><b>/mcp"}
     html = build_address_card(find_public_address(env))["text/html"]
     assert "<script>/" not in html

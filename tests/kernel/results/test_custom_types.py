@@ -193,7 +193,7 @@ async def coroutine(value):
         (int, Callable(), "cannot be a coroutine function"),
     ],
 )
-def test_what_can_be_no_converter_is_refused(custom_types, kind, function, said):
+def test_an_invalid_converter_is_refused(custom_types, kind, function, said):
     with pytest.raises(DefinitionError) as caught:
         custom_types.set(kind, function)
     assert said in str(caught.value)

@@ -129,7 +129,7 @@ def test_an_icon_within_html_is_less_than_the_text(budget):
     assert only_text(blocks_of(data, budget)) == "3 workers"
 
 
-def test_a_table_in_latex_is_no_formula(budget):
+def test_a_table_in_latex_is_not_a_formula(budget):
     latex = "\\begin{tabular}{ll} a & b \\end{tabular}"
     data = {"text/latex": latex, "text/plain": "a  b", "text/html": "<p>a b</p>"}
     assert only_text(blocks_of(data, budget)) == "a  b"

@@ -43,7 +43,7 @@ def test_a_result_whose_meta_cannot_be_sent_is_a_failure(converter, meta, proble
     assert problem in only_text(result)
 
 
-def test_data_of_which_no_part_is_small_enough_is_refused():
+def test_data_without_a_part_that_is_small_enough_is_refused():
     with pytest.raises(InvalidResult):
         make_structured(Result(structured={"x" * 100: 1}), None, 50)
 

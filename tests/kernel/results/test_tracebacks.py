@@ -144,7 +144,7 @@ def test_notes_of_an_exception_are_kept():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
-def test_what_is_no_ordinary_exception_is_named(error):
+def test_an_unusual_exception_is_named(error):
     assert describe_exception(error).startswith(type(error).__name__)
 
 

@@ -184,7 +184,7 @@ def test_the_items_of_a_generator_that_were_taken_can_be_read_and_the_others_are
 
 
 @pytest.mark.parametrize("part", [part for part in PARTS if part != "alone"])
-def test_bytes_that_are_no_text_can_be_read_as_base64(part):
+def test_binary_data_can_be_read_as_base64(part):
     data = b"\xff" + str(numbers(6_000)).encode()
     texts = list(read_all(PARTS[part](data), 25_000))
     assert any(b64encode(data).decode() in text for text in texts), texts[0][:500]

@@ -277,7 +277,7 @@ def test_plain_values_start_no_thread(where, converter, monkeypatch):
     where(convert)
 
 
-def test_without_threads_there_is_no_bound(monkeypatch, converter):
+def test_without_threads_the_time_is_not_bounded(monkeypatch, converter):
     def refuse(_self):
         raise RuntimeError("can't start new thread")
 

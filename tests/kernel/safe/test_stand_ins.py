@@ -110,7 +110,7 @@ def test_a_record_is_its_fields(value, data):
     assert to_structured(value, 100) == data
 
 
-def test_a_class_is_no_record():
+def test_a_class_is_not_a_record():
     for kind in (Open, Fields, Slotted):
         assert not is_record(kind)
 

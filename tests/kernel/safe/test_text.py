@@ -162,7 +162,7 @@ def test_an_error_is_described_on_one_line_whatever_its_message_does():
     assert describe_error(Broken()) == "Broken (whose message cannot be read)"
 
 
-def test_the_interrupt_that_stops_a_call_is_no_failed_repr():
+def test_the_interrupt_that_stops_a_call_is_not_a_failed_repr():
     class Stops:
         def __repr__(self):
             raise KeyboardInterrupt

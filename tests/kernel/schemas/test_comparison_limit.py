@@ -100,7 +100,7 @@ def test_a_few_levels_are_taken_and_told_as_ever():
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(30_000, marks=pytest.mark.slow)])
-def test_many_values_and_long_chains_are_no_deep_ones(count):
+def test_many_values_and_long_chains_do_not_count_as_deep(count):
     many = [nest(2, {"name": "x"})] * count
     assert len(schema_of(list[Expression]).validate({"value": many})["value"]) == count
     chain = None

@@ -37,7 +37,7 @@ class Inner(BaseModel):
     ],
     ids=str,
 )
-def test_a_hint_that_adds_what_is_no_schema_is_refused_at_definition(hint, said):
+def test_a_hint_that_adds_an_invalid_schema_is_refused_at_definition(hint, said):
     def tool(x):
         """Do."""
 
@@ -48,7 +48,7 @@ def test_a_hint_that_adds_what_is_no_schema_is_refused_at_definition(hint, said)
     assert said in str(refused.value)
 
 
-def test_a_return_type_that_is_no_schema_is_left_out_or_refused_if_asked_for():
+def test_a_return_type_without_a_schema_is_left_out_or_refused_if_asked_for():
     def tool():
         """Do."""
 

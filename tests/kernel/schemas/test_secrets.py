@@ -154,7 +154,7 @@ def test_a_default_that_is_or_holds_a_secret_is_not_published(hint, default, tmp
     assert schema.validate({})["value"] is default
 
 
-def test_the_default_of_a_parameter_called_default_is_no_keyword():
+def test_the_default_of_a_parameter_called_default_is_not_a_keyword():
     def take(default: SecretStr, items: Login): ...
 
     assert list(read_function_schema(take).input_schema["properties"]) == ["default", "items"]

@@ -284,7 +284,7 @@ def test_a_value_whose_repr_fails_is_shown_all_the_same():
     assert len(format_value("x" * 500)) <= MAX_SHOWN
 
 
-def test_arguments_that_are_no_object_are_refused():
+def test_arguments_must_be_an_object():
     odd: Any = [1]
     with pytest.raises(InvalidArguments, match=r"^arguments: got \[1\] \(array\)"):
         read_function_schema(rain).validate(odd)

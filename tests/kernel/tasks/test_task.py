@@ -90,7 +90,7 @@ def test_no_key_ever_stands_for_two_questions_whatever_the_tool_calls_them(task)
     }
 
 
-def test_whoever_watches_hears_of_each_change_until_he_does_no_more(task):
+def test_a_watcher_is_notified_of_each_change_until_it_stops(task):
     versions = []
 
     def note():

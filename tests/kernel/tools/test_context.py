@@ -27,7 +27,7 @@ def test_progress_is_reported_with_what_is_known(context, said):
 
 
 @pytest.mark.parametrize("done", ["1", None, True, 1j])
-def test_progress_that_is_no_number_is_refused(context, said, done):
+def test_progress_must_be_a_number(context, said, done):
     with pytest.raises(TypeError, match="done must be a number"):
         context.progress(done)
     assert said == []
@@ -95,7 +95,7 @@ def test_clients_do_not_see_the_parameter():
     assert schema.injected == ("ctx", "other")
 
 
-def test_cancelled_is_no_error_that_tools_use():
+def test_cancelled_is_not_an_error_that_tools_use():
     assert not issubclass(Cancelled, ToolError)
 
 

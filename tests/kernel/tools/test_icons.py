@@ -159,7 +159,7 @@ def test_an_address_is_passed_as_it_is(address):
         (Icon("https://e.org/a", mime_type=5), "MIME type 5"),
     ],
 )
-def test_what_is_no_icon_is_refused_in_one_sentence(src, said):
+def test_an_invalid_icon_is_refused_in_one_sentence(src, said):
     assert said in refusal(src)
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_icon_is_refused_in_one_sentence(src, said):
         (b"\x89PNG\r\n\x1a\n" + b"x" * 100_000, "100,008 bytes"),
     ],
 )
-def test_a_file_that_is_no_icon_is_refused_and_says_why(tmp_path, data, said):
+def test_a_file_that_is_not_an_icon_is_refused_with_the_reason(tmp_path, data, said):
     path = tmp_path / "a.png"
     path.write_bytes(data)
     message = refusal(path)

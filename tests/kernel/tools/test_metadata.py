@@ -147,7 +147,7 @@ def test_an_example_is_written_as_a_client_would_send_it():
         ([[Angry()]], "not a dict of arguments"),
     ],
 )
-def test_an_example_that_is_none_is_refused_with_its_number_and_the_reason(examples, said):
+def test_an_invalid_example_is_refused_with_its_number_and_the_reason(examples, said):
     assert said in refusal(examples=examples)
 
 
@@ -222,7 +222,7 @@ def test_a_priority_is_any_finite_number(priority):
 @pytest.mark.parametrize(
     "priority", [math.nan, math.inf, "high", None, True, 10**400, 1j, Decimal(1), Angry()]
 )
-def test_a_priority_that_is_no_finite_number_is_refused(priority):
+def test_a_priority_must_be_a_finite_number(priority):
     assert "`priority` must be a number" in refusal(priority=priority)
 
 
@@ -275,7 +275,7 @@ def test_a_key_that_mcp_does_not_allow_is_refused(key, said):
         ({"com.example/a": 10**5000}, "cannot be written as JSON"),
     ],
 )
-def test_meta_that_is_no_json_is_refused(meta, said):
+def test_meta_must_be_json(meta, said):
     assert said in refusal(meta=meta)
 
 

@@ -60,7 +60,7 @@ def test_an_answer_comes_back_as_a_value():
     assert user.waits == [True, False] * 3
 
 
-def test_an_answer_is_no_condition():
+def test_an_answer_cannot_be_a_condition():
     for answer in (Accepted(data=False), NotAccepted("decline")):
         with pytest.raises(TypeError, match="neither true nor false"):
             bool(answer)
@@ -166,7 +166,7 @@ def test_two_open_questions_have_two_keys():
     asyncio.run(ask())
 
 
-def test_a_call_has_only_so_many_open_questions():
+def test_the_open_questions_of_a_call_are_limited():
     elicitations = User().elicitations
     for _ in range(MAX_OPEN):
         elicitations.ask("Sure?", {}, None)

@@ -102,7 +102,7 @@ def test_a_system_without_fork_is_told_what_to_write(monkeypatch):
         ("of_somebody", "pool.submit(work, x).result()"),
     ],
 )
-def test_what_is_no_executor_is_refused_with_how_to_use_it_all_the_same(package, example):
+def test_other_objects_than_executors_are_refused_with_how_to_use_them(package, example):
     kind = type("Pool", (), {"__module__": package})
     with pytest.raises(DefinitionError, match="run='thread'") as refused:
         check_options(ToolOptions(executor=kind()), "tool")

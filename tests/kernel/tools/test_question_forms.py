@@ -206,7 +206,7 @@ def test_what_has_no_form_is_refused_in_one_sentence(kind, why):
 
 
 @pytest.mark.parametrize(("kind", "default"), [(int, "x"), (["a"], "b"), (Point, 1), (bool, 1)])
-def test_a_default_that_is_none_is_refused(kind, default):
+def test_an_invalid_default_is_refused(kind, default):
     with pytest.raises(ValueError, match="elicit: "):
         make_form(kind, default)
 
@@ -228,7 +228,7 @@ def test_an_answer_that_does_not_fit_says_where(kind, entered, why):
         make_form(kind).read(entered)
 
 
-def test_a_validator_of_the_authors_that_fails_is_no_crash():
+def test_a_failing_validator_of_the_author_does_not_crash():
     class Odd(BaseModel):
         x: int
 

@@ -49,7 +49,7 @@ async def test_other_tokens_are_none(api, token):
 
 
 @pytest.mark.parametrize("token", ["broken", "redirected"])
-async def test_what_is_no_hub_is_not_believed(api, token):
+async def test_a_server_other_than_the_hub_is_not_believed(api, token):
     with pytest.raises(IssuerUnreachable, match="hub/api"):
         await HubTokens(api).verify_token(token)
 

@@ -154,7 +154,7 @@ async def test_a_good_token_is_checked_once_until_it_expires(issuer, authenticat
     assert callers[2] is not callers[3]
 
 
-async def test_only_so_many_tokens_are_remembered(issuer, authenticator, monkeypatch):
+async def test_remembered_tokens_are_limited(issuer, authenticator, monkeypatch):
     monkeypatch.setattr(resource_server, "MAX_TOKENS", 2)
     access = authenticator()
     for number in range(5):
@@ -162,9 +162,7 @@ async def test_only_so_many_tokens_are_remembered(issuer, authenticator, monkeyp
     assert len(access._callers) == 2
 
 
-async def test_an_issuer_that_cannot_be_asked_is_no_reason_to_get_another_token(
-    issuer, authenticator
-):
+async def test_an_issuer_that_cannot_be_asked_does_not_suggest_another_token(issuer, authenticator):
     refusal = await authenticator("http://127.0.0.1:9/").authenticate(
         issuer.make_token(aud=RESOURCE, scope="all")
     )

@@ -212,7 +212,7 @@ async def test_a_token_is_checked_again_once_the_keys_are_old_however_long_it_li
 
 
 @pytest.mark.parametrize("exp", [float("inf"), float("nan"), "soon", [1], True, -(10**18)])
-async def test_a_time_that_is_none_is_refused(issuer, tokens, exp):
+async def test_an_invalid_time_is_refused(issuer, tokens, exp):
     assert await tokens.verify_token(issuer.make_token(aud=RESOURCE, exp=exp)) is None
 
 

@@ -150,7 +150,7 @@ async def test_the_end_says_how_long_the_call_waited_for_its_turn_and_ran(sums, 
     assert 0 < end.run_seconds <= end.seconds - end.queue_seconds
 
 
-async def test_a_call_that_is_stopped_is_no_error(sums, era):
+async def test_a_stopped_call_is_not_an_error(sums, era):
     notes = Notes()
     async with asked(sums, era, observers=[notes]) as (client, _), anyio.create_task_group() as t:
         await client.call_tool("hurry", {})

@@ -269,7 +269,7 @@ async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
     assert len(parked) == 0
 
 
-async def test_only_so_many_calls_are_parked_and_a_close_cancels_them(call, sent):
+async def test_parked_calls_are_limited_and_a_close_cancels_them(call, sent):
     parked = ParkedCalls()
     for number in range(tool_questions.MAX_PARKED):
         parked.park(

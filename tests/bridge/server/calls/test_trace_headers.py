@@ -76,13 +76,13 @@ def test_the_trace_is_read_from_meta_and_else_from_http(meta, headers, expected)
         PARENT[:36] + "0" * 16 + "-01",
     ],
 )
-def test_what_is_no_traceparent_is_ignored_with_its_tracestate(value):
+def test_an_invalid_traceparent_is_ignored_with_its_tracestate(value):
     assert read_trace_headers(request({"traceparent": value, "tracestate": "a=b"})) == {}
 
 
 @pytest.mark.parametrize("name", ["tracestate", "baggage"])
 @pytest.mark.parametrize("value", ["a=b\r\nHost: elsewhere", "a=\u00fc", "a=\0", "", "x" * 8193])
-def test_what_is_no_header_is_left_out(name, value):
+def test_an_invalid_header_is_left_out(name, value):
     assert read_trace_headers(request({"traceparent": PARENT, name: value})) == {
         "traceparent": PARENT
     }

@@ -228,7 +228,7 @@ async def test_a_tool_that_is_changed_while_its_user_is_asked_does_not_run_unask
         assert await has_run(kernel, 8)
 
 
-async def test_a_question_about_a_tool_that_has_changed_since_is_no_consent(kernel, era):
+async def test_consent_is_void_if_the_tool_has_changed_since_the_question(kernel, era):
     """At 2026-07-28 the question is put again; before, the call is refused."""
 
     async def redefine():
@@ -349,7 +349,7 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
     ("limit", "whose"),
     [("MAX_OPEN", "all callers together can"), ("MAX_CALLER_OPEN", "one caller can")],
 )
-async def test_only_so_many_questions_are_open_at_a_time(kernel, monkeypatch, limit, whose):
+async def test_open_questions_are_limited(kernel, monkeypatch, limit, whose):
     monkeypatch.setattr(ask_consent, limit, 1)
     seen = []
 

@@ -140,7 +140,7 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
         tasks.cancel_scope.cancel()
 
 
-async def test_a_caller_hears_only_of_changes_of_the_tools_that_it_sees():
+async def test_a_caller_is_notified_only_of_changes_of_the_tools_that_it_sees():
     lists = {"ann": (), "owner": ()}
     notices = change_notices.ChangeNotices(lambda caller: lists[caller.name], OWNER)
     ann = Caller(name="ann", permissions=Permissions(tools=("sales.*",)))

@@ -68,7 +68,7 @@ async def test_a_burst_of_results_is_one_notice_and_the_next_burst_another(heard
         assert heard.notices.statistics().current_buffer_used == 0
 
 
-async def test_a_caller_hears_only_of_resources_that_it_sees(heard):
+async def test_a_caller_is_notified_only_of_resources_that_it_sees(heard):
     notices = ResourceNotices(heard)
     async with running(notices):
         with anyio.fail_after(LIMIT):
@@ -96,7 +96,7 @@ async def test_after_a_notice_the_next_one_keeps_its_distance(heard, monkeypatch
         assert waited.cancelled_caught
 
 
-async def test_a_result_without_resources_of_a_kernel_is_no_change(heard):
+async def test_a_result_without_resources_of_a_kernel_changes_nothing(heard):
     notices = ResourceNotices(heard)
     async with running(notices):
         notices.note_result(OWNER, Result([Text("whole")]))

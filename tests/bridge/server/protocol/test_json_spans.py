@@ -83,7 +83,7 @@ def test_the_members_of_named_members_are_found_with_them():
         b"{" + b'"' * 2**20,
     ],
 )
-def test_what_is_no_object_is_refused(text):
+def test_only_objects_are_accepted(text):
     with pytest.raises(NotJson):
         find(text)
 

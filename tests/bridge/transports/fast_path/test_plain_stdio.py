@@ -207,7 +207,7 @@ async def test_a_call_that_its_client_cancels_is_not_answered(home, era):
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-async def test_a_kernel_hears_of_a_cancelled_call_before_the_next_call(home, era):
+async def test_a_kernel_receives_a_cancel_before_the_next_call(home, era):
     async with client_of(home, era) as (client, kernel):
         assert client.ask(call(7))
         await called(kernel)

@@ -282,7 +282,7 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "vbscript:x", " javascript:alert(1)"])
-def test_an_icon_is_no_script(address):
+def test_an_icon_runs_no_script(address):
     with pytest.raises(DefinitionError):
         make_tool(rain, ToolOptions(icons=[address]))
 

@@ -229,7 +229,7 @@ def test_a_class_of_tools_follows_its_cell(kernel):
     assert tools_of(kernel) == {}
 
 
-def test_marked_methods_are_no_tools_until_there_is_an_object(kernel):
+def test_marked_methods_become_tools_only_with_an_object(kernel):
     kernel.ok(COUNTER.format("").replace("@mcp_tools", ""))
     assert tools_of(kernel) == {}
     assert "`%mcp_tool counter`" in kernel.run("%mcp_tool Counter").error

@@ -195,7 +195,7 @@ def test_a_decorator_without_its_import_gets_the_line_to_run(kernel):
     assert "Run `from mcp_notebook import mcp_tool` first." in output.stderr
 
 
-def test_stopping_what_is_not_served_is_no_error(kernel):
+def test_stopping_a_notebook_that_is_not_served_is_not_an_error(kernel):
     assert kernel.ok("%mcp serve --stop").stdout == "Nothing was being served over HTTP.\n"
 
 

@@ -70,7 +70,7 @@ def test_a_call_gets_what_was_entered_and_leaves_out_what_was_not(form):
     }
 
 
-def test_what_is_no_json_is_sent_as_text_for_the_tool_to_refuse(form):
+def test_invalid_json_is_sent_as_text_for_the_tool_to_refuse(form):
     fields, press = form
     fields["year"].value = "soon"
     assert press()["year"] == "soon"

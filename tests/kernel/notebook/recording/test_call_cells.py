@@ -95,7 +95,7 @@ def test_structured_content_alone_is_shown():
     assert json.loads(output["data"]["text/plain"]) == {"a": 1}
 
 
-def test_cells_that_are_no_calls_are_passed_over():
+def test_cells_that_are_not_calls_are_skipped():
     cells = [
         nbformat.v4.new_markdown_cell("# Title", metadata={KEY: {"tool": "rain"}}),
         nbformat.v4.new_code_cell("1 + 1"),
@@ -201,7 +201,7 @@ def test_code_is_python_where_it_can_be(arguments, code):
 
 
 @pytest.mark.parametrize("value", ["x" * 200, {"a": ["x" * 200]}, "'\"" * 100, 10**100])
-def test_a_call_that_is_only_shown_is_no_code_where_it_is_cut(value):
+def test_a_call_that_is_only_shown_is_not_code_where_it_is_cut(value):
     text = describe_call("rain", {"city": value}, 60)
     assert len(text) <= 60
     assert text.startswith("rain(city=")

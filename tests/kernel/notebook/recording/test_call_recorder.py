@@ -126,7 +126,7 @@ def test_a_cell_converts_what_the_client_sent_where_the_function_gets_something_
     assert read(path).cells[1].source == '%mcp call rain {"day": "2015-01-02"}'
 
 
-def test_nothing_is_added_to_a_notebook_that_is_no_recording(path):
+def test_nothing_is_added_to_a_notebook_that_is_not_a_recording(path):
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": {"name": "ir", "display_name": "R"}}
     )

@@ -71,7 +71,7 @@ def test_of_a_type_that_is_not_known_the_author_is_believed():
 
 
 @pytest.mark.parametrize("data", [b"RIFF", b"", b"not a sound"])
-def test_bytes_that_are_no_sound_are_a_sentence(data):
+def test_invalid_bytes_of_a_sound_become_a_sentence(data):
     text = only_text(Audio(data))
     assert "are not audio in a known format: give WAV, MP3, Ogg, FLAC or M4A" in text
 
@@ -151,7 +151,7 @@ def test_samples_that_are_too_loud_are_made_quieter_and_it_is_said():
         (Audio("a.mp3"), "takes no file name: return a `Path`"),
     ],
 )
-def test_what_is_no_sound_is_a_sentence(block, said):
+def test_an_invalid_sound_becomes_a_sentence(block, said):
     assert said in only_text(block)
 
 

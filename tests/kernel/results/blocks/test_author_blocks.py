@@ -8,7 +8,7 @@ from contents import only_text
 from mcp_notebook.content import Image, Text
 
 
-def test_an_image_whose_bytes_are_no_picture_becomes_a_sentence(converter):
+def test_an_image_with_invalid_bytes_becomes_a_sentence(converter):
     text = only_text(converter.make_result(Image(b"nope"), ()))
     assert text == (
         "[4 bytes beginning with 6e 6f 70 65 are not a picture: give PNG, JPEG, WebP or GIF.]"

@@ -34,7 +34,7 @@ def test_a_small_document_is_embedded_as_it_is(block):
     assert made(block)[0] == [block]
 
 
-def test_bytes_of_which_nothing_is_said_have_a_type_by_their_name():
+def test_bytes_without_a_type_get_one_by_their_name():
     assert made(Resource("x://a/b.zip", b"\xff"))[0] == [
         Resource("x://a/b.zip", b"\xff", "application/zip")
     ]
@@ -78,7 +78,7 @@ def test_of_a_large_text_that_cannot_be_kept_the_ends_are_shown():
         ("http://", "notebook:///http%3A//"),
     ],
 )
-def test_what_is_no_uri_becomes_one_of_the_notebooks(given_, kept):
+def test_an_invalid_uri_becomes_one_of_the_notebook(given_, kept):
     assert made(Resource(given_, "text"))[0][0].uri == kept
     assert made(ResourceLink(given_, "name"))[0][0].uri == kept
 

@@ -48,7 +48,7 @@ def test_a_picture_of_another_format_becomes_png():
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture at all", b"\x89PNG\r\n\x1a\nbroken", b"RIFF"])
-def test_bytes_that_are_no_picture_are_refused_with_a_sentence(data):
+def test_invalid_bytes_of_a_picture_are_refused_with_a_sentence(data):
     with pytest.raises(ValueError, match=r"not a picture|cannot be read"):
         fit_image(data, BUDGET)
 

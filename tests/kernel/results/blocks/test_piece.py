@@ -30,7 +30,7 @@ def test_plain_neighbours_are_joined_and_a_table_is_ended_by_an_empty_line():
     assert texts == ["a\n|b|\n|-|\n\nc", "", "d"]
 
 
-def test_a_text_of_which_more_is_known_is_joined_with_none():
+def test_a_text_with_attributes_is_not_joined():
     special = [
         Piece(Text("a", audience="user")),
         Piece(Text("a", brief="b")),

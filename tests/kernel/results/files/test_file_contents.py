@@ -204,7 +204,7 @@ def test_a_notebooks_file_is_its_cells_and_what_they_showed(folder, convert):
 
 
 @pytest.mark.parametrize("source", ["", "{}", "[1]", '{"cells": [3]}', "no JSON", "[" * 100_000])
-def test_a_notebook_that_is_none_is_its_text(folder, to_text, source):
+def test_an_invalid_notebook_is_shown_as_text(folder, to_text, source):
     text = to_text(write_file(folder / "a.ipynb", source), max_result_chars=200_000)
     assert text == (source or "[The file " + str(folder / "a.ipynb") + " is empty.]")
 

@@ -217,7 +217,7 @@ def test_folders_missing_files_and_odd_names_are_sentences(folder, to_text):
     assert "is a link to itself" in to_text(Path("loop"))
 
 
-def test_names_that_are_no_unicode_do_no_harm(folder, convert):
+def test_names_that_are_not_unicode_do_no_harm(folder, convert):
     odd = write_file(folder / os.fsdecode(b"\xff.bin"), bytes(3_000))
     [block] = convert(odd)
     assert block.uri.endswith("/%FF.bin")

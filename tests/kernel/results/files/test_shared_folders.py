@@ -217,7 +217,7 @@ def test_folders_that_cannot_be_listed_can_lie_above(folder, to_text):
 # -- what is said, and where -----------------------------------------------------------------------
 
 
-def test_a_client_hears_only_that_a_file_is_not_shared(folder, secret, to_text):
+def test_a_client_is_told_only_that_a_file_is_not_shared(folder, secret, to_text):
     (folder / "link.txt").symlink_to(secret)
     (folder / "self").symlink_to("/proc/self")
     names = [str(secret), "link.txt", ".env", "../none", "self/environ"]

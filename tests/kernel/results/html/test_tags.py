@@ -51,7 +51,7 @@ def test_a_tag_has_its_attributes(markup, tags):
     "markup",
     ["<!-- <a> --><a>", "<script>'<a>'</script ><a>", "<style type=x><a></style><a>", "1 < 2 <a>"],
 )
-def test_what_is_no_markup_has_no_tags(markup):
+def test_plain_text_has_no_tags(markup):
     assert tags_of(markup) == [("a", {})]
 
 

@@ -108,7 +108,7 @@ def test_a_map_says_where_it_is_and_what_is_on_it(converter, read_original):
     assert "L.map(" in read_original(link)
 
 
-def test_what_is_no_number_in_a_map_is_left_out():
+def test_a_value_other_than_a_number_in_a_map_is_left_out():
     page = "L.map(x, {center: [1-1, 2], zoom: 3}) L.marker([1, .-]) L.circle([-1.5e0, 2.])"
     found = find_plot_in_display({"text/html": page})
     assert json.loads(found.summarize(1_000)) == {

@@ -163,7 +163,7 @@ def test_a_link_for_the_reader_does_no_harm(by_vl_convert):
         ("<svg>" + " " * svg.MAX_DRAWN + "</svg>", "more than 5,000,000 characters"),
     ],
 )
-def test_what_is_no_harmless_svg_is_not_drawn(source, message):
+def test_only_harmless_svg_is_drawn(source, message):
     with pytest.raises(NotDrawn, match=message):
         svg.draw_svg(source, 1_000, ProcessRenderer())
 

@@ -127,7 +127,7 @@ def test_markdown_quotes_as_json_what_it_would_lose():
     assert [json.loads(cell) for cell in (*found[:4], found[5])] == [*cells[:4], '"x"']
 
 
-def test_one_column_with_missing_values_is_no_csv_where_rows_would_be_empty():
+def test_one_column_with_missing_values_is_not_csv_where_rows_would_be_empty():
     frame = pd.DataFrame({"s": pd.Series(["x", None, ""], dtype=object)})
     auto = Converter(DisplayFormatter().format, Settings())
     [block] = auto.make_result(frame, ()).content
@@ -158,7 +158,7 @@ def test_rows_of_numbers_and_texts_are_written_as_by_the_csv_module():
     assert format_csv_rows(rows) == expected.getvalue()
 
 
-def test_a_row_of_one_missing_value_is_no_empty_line():
+def test_a_row_of_one_missing_value_is_not_an_empty_line():
     assert format_csv_lines([[""]]) == ['""']
     assert format_csv_lines([[QuotedText("")]]) == ['""']
     assert format_csv_lines([[]]) == [""]

@@ -62,7 +62,7 @@ def test_lists_and_dicts_in_cells_stay_what_they_are_in_parquet():
 
 
 @pytest.mark.needs("pyarrow")
-def test_names_that_are_no_text_or_come_twice_are_told_apart():
+def test_duplicate_names_and_names_other_than_text_are_distinguished():
     table = pd.DataFrame([[1, 2, 3, 4]], columns=["a", "a", 1, None])
     frame = wrap_pandas_table(table)
     assert write_csv(frame).startswith("a,a,1,")

@@ -75,7 +75,7 @@ def test_dicts_with_the_same_keys_are_a_table_with_values_as_in_json():
         [{}] * 50,
     ],
 )
-def test_dicts_that_are_no_table_or_no_shorter_as_one_stay_json(rows):
+def test_dicts_that_are_not_a_table_or_not_shorter_as_one_stay_json(rows):
     assert [{str(k): v for k, v in r.items()} if type(r) is dict else r for r in rows] == (
         json.loads(text(rows))
     )

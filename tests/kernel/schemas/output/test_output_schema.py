@@ -582,7 +582,7 @@ def test_a_schema_by_hand_is_told_as_it_is_and_results_are_compared_with_it():
     assert not result_of(UNSAID, bad, output_schema=ORDERS, validate_output=False).is_error
 
 
-def test_a_schema_by_hand_that_is_no_object_is_wrapped_with_its_references():
+def test_a_schema_by_hand_other_than_an_object_is_wrapped_with_its_references():
     schema = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/N"}]}}
     schema["$defs"] = {"N": {"type": "integer"}}
     told = tool_of(UNSAID, output_schema=schema).info.output_schema

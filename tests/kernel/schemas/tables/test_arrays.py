@@ -186,7 +186,7 @@ def test_arrays_of_complex_numbers_objects_and_bytes_are_made():
     ("dtype", "sent"),
     [(np.complex128, True), (np.complex128, "x"), (np.number, "x"), (np.inexact, "x")],
 )
-def test_what_is_no_number_is_in_no_array_of_numbers(dtype, sent):
+def test_an_array_of_numbers_accepts_only_numbers(dtype, sent):
     assert "value[0]: got " in error_for(npt.NDArray[dtype], [sent])
 
 

@@ -107,7 +107,7 @@ def test_a_name_or_a_dtype_of_numpy_becomes_the_tables_own(kind, dtype, names):
     assert name.removesuffix("(ordering='physical')") in names  # polars before 1.32
 
 
-def test_a_class_that_is_no_table_has_no_library():
+def test_a_class_other_than_a_table_has_no_library():
     assert find_library(pd.Index) is None
     assert find_library(dict) is None
     assert find_library(type("DataFrame", (), {"__module__": "pandas"})) is None
