@@ -1,10 +1,11 @@
 """Reads the calls that a notebook has recorded."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from msgspec import ValidationError, convert
 
 from mcp_notebook.kernel.notebook.recording.call_cells import KEY, RecordedCall
 
@@ -29,11 +30,14 @@ def read_call_cells(notebook: Mapping[str, Any]) -> Iterator[RecordedCell]:
     number = 0
     for cell in notebook["cells"]:
         metadata = cell["metadata"].get(KEY)
-        if cell["cell_type"] != "code" or metadata is None:
+        if cell["cell_type"] != "code" or not isinstance(metadata, dict):
             continue
         try:
-            call = RecordedCall.model_validate(metadata)
-        except ValidationError:
+            arguments = metadata["arguments"]
+            if isinstance(arguments, str):
+                arguments = json.loads(arguments)
+            call = convert(metadata | {"arguments": arguments}, RecordedCall)
+        except (KeyError, ValidationError):
             continue
         number += 1
         yield RecordedCell(number, call, cell["outputs"])

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, field_serializer, field_validator
+from msgspec import Struct, structs, to_builtins
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.redaction import MASK
@@ -40,15 +40,14 @@ Cell: TypeAlias = dict[str, Any]
 """A cell of a notebook in nbformat's form."""
 
 
-class RecordedCall(BaseModel):
+class RecordedCall(Struct, frozen=True, kw_only=True):
     """The call in a cell's metadata."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     tool: str
     """The tool's name in its notebook."""
     arguments: dict[str, Any]
-    """The arguments as the client sent them, with `redaction.MASK` in place of secrets."""
+    """The arguments as the client sent them, with `redaction.MASK` in place of secrets. In the
+    metadata, they are a string of JSON if a notebook or Python cannot represent them otherwise."""
     is_complete: bool = True
     """Whether all arguments are there."""
     client: str
@@ -67,20 +66,6 @@ class RecordedCall(BaseModel):
     """SHA-256 of the source of the tool that ran; None if it has none."""
     version: str
     """The version of mcp-notebook."""
-
-    @field_validator("arguments", mode="before")
-    @classmethod
-    def _read_text(cls, arguments: Any) -> Any:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-
-    @field_serializer("arguments")
-    def _write_text(self, arguments: dict[str, Any]) -> dict[str, Any] | str:
-        # A notebook is UTF-8 and the JSON of browsers: without NaN and halves of characters.
-        try:
-            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError:
-            return json.dumps(arguments)
-        return arguments if _has_literal(arguments) else json.dumps(arguments)
 
 
 def make_call_cell(
@@ -103,7 +88,10 @@ def make_call_cell(
     source = format_call(call.tool, call.arguments, function_schema)
     if call.never_ran:
         source = "\n".join(f"# {line}" for line in [_NEVER_RAN, *source.splitlines()])
-    metadata = call.model_dump(mode="json", exclude_none=True)
+    metadata = to_builtins(structs.replace(call, arguments={}))
+    metadata["arguments"] = _pack_arguments(call.arguments)
+    if call.source_hash is None:
+        del metadata["source_hash"]
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -112,6 +100,15 @@ def make_call_cell(
         "outputs": make_outputs(result, call.state),
         "source": source,
     }
+
+
+def _pack_arguments(arguments: dict[str, Any]) -> dict[str, Any] | str:
+    # A notebook is UTF-8 and the JSON of browsers: no NaN, no lone surrogates.
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(arguments)
+    return arguments if _has_literal(arguments) else json.dumps(arguments)
 
 
 # -- the code of a call ----------------------------------------------------------------------------
