@@ -5,6 +5,7 @@ call that function in the live kernel. Importing this package loads neither IPyt
 names are loaded when they are first used.
 """
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    was_enabled = gc.isenabled()  # collections would take a tenth of the time, and find nothing
+    gc.disable()
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import mcp_notebook
 
 PUBLIC = {
@@ -53,3 +55,10 @@ def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, mcp_notebook; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("change", ["", "gc.disable();"])
+def test_a_public_name_leaves_the_garbage_collector_as_it_was(change):
+    code = f"import gc, mcp_notebook; {change} was = gc.isenabled(); mcp_notebook.mcp_tool;"
+    code += "assert gc.isenabled() is was"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -42,10 +42,10 @@ def read_values(
     Raises:
         SettingsError: A value cannot be used.
     """
-    types = get_type_hints(settings)
-    unknown = options.keys() - types.keys()
+    unknown = options.keys() - {option.name for option in fields(settings)}
     if unknown:
         raise TypeError(f"{settings.__name__} has no field {', '.join(sorted(unknown))}")
+    types: dict[str, Any] = {}
     values: dict[str, tuple[Any, str]] = {}
     for option in fields(settings):
         variable = option.metadata["env"]
@@ -55,6 +55,7 @@ def read_values(
             source, value = variable, env[variable]
         else:
             continue
+        types = types or get_type_hints(settings)  # not before one is set: takes 3 ms
         values[option.name] = (_check_value(option, types[option.name], value, source), source)
     return values
 

@@ -66,6 +66,26 @@ def test_a_header_that_is_not_a_message_is_a_frame_error(body):
         read_all([frame_header(body)])
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b'{"type": "cancel"}', "missing required field `id`"),
+        (b'{"type": "cancel", "id": "1"}', r"Expected `int`, got `str` - at `\$.id`"),
+        (b'{"type": "cancel", "id": true}', "Expected `int`, got `bool`"),
+        (b'{"type": "cancel", "id": 1.5}', "Expected `int`, got `float`"),
+        (b'{"type": "answer", "id": 1, "question": 1, "action": "x"}', r"'x' - at `\$.action`"),
+        (
+            b'{"type": "welcome", "version": "1", "tools": [{"name": "f"}]}',
+            r"`input_schema` - at `\$.tools\[0\]`",
+        ),
+        (b'{"type": "unheard of"}', "unknown type 'unheard of'"),
+    ],
+)
+def test_the_error_says_which_member_of_a_message_is_wrong(body, says):
+    with pytest.raises(FrameError, match=says):
+        read_all([frame_header(body)])
+
+
 def test_what_a_stranger_says_is_not_repeated_at_length():
     with pytest.raises(FrameError) as caught:
         read_all([frame_header(b'{"type": "%b"}' % (b"x" * 100_000))])

@@ -55,7 +55,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.html.media import Medium, find_media
-from mcp_notebook.kernel.results.plots import detect, matplotlib_figures, svg
+from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
 
@@ -180,6 +180,8 @@ def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
 
 
 def _render_svg(source: str, budget: Budget) -> list[Piece]:
+    from mcp_notebook.kernel.results.plots import svg  # noqa: PLC0415 - loads an XML parser
+
     try:
         png = svg.draw_svg(source, budget.picture_side, budget.renderer)
         pieces = render_encoded_image(png, budget)
