@@ -201,7 +201,7 @@ def test_each_card_of_the_notebook_on_declaring_is_without_warnings(declaring, c
     ],
 )
 def test_each_tool_of_the_notebook_on_declaring_answers(declaring, cell, shown):
-    assert shown in declaring[cell].stdout
+    assert shown in declaring[cell].text
 
 
 def test_the_notebook_on_declaring_lists_all_its_tools(declaring):
@@ -236,7 +236,7 @@ def test_each_card_of_the_notebook_of_long_calls_is_without_warnings(long_runnin
     ],
 )
 def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell, shown):
-    assert shown in long_running[cell].stdout
+    assert shown in long_running[cell].text
 
 
 @pytest.mark.slow

@@ -213,7 +213,7 @@ IN_NO_EXTRA = {"guides/recipes.md": "sklearn"}
 def test_a_page_offers_its_tools_and_they_answer_as_the_text_says(run_page, page, line, shown):
     if page in IN_NO_EXTRA:
         pytest.importorskip(IN_NO_EXTRA[page])
-    assert shown in run_page(page).ok(line).stdout
+    assert shown in run_page(page).ok(line).text
 
 
 def test_every_example_is_of_a_page():

@@ -20,6 +20,7 @@ Face:
 - `files.shared_folders`: the files that results may show, and for the notebook those that were
   refused.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
+- `table_html`: shows the text of a table to people.
 - `values.RULES`: the rows of the documentation's table of values.
 
 Threads: a value is rendered on the thread of its call. A `Converter` never changes, so all threads

@@ -43,10 +43,11 @@ from mcp_notebook.kernel.notebook.recording.recording import (
     read_record_line,
 )
 from mcp_notebook.kernel.results.files.shared_folders import RefusedFiles
+from mcp_notebook.kernel.results.table_html import format_table_html
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
-from mcp_notebook.text.wording import count, suggest
+from mcp_notebook.text.wording import count, make_printable, suggest
 
 _NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
@@ -416,7 +417,7 @@ def _split(text: str, *, quotes: bool) -> list[str]:
 
 
 def _show_result(result: Result) -> None:
-    """Print the texts of a result, and display its images and audio."""
+    """Print the texts of a result, and display its tables, images and audio."""
     if result.is_error:
         print_output("The client would get an error:")
     for block in result.content:
@@ -426,7 +427,12 @@ def _show_result(result: Result) -> None:
 def _show_block(block: ContentBlock) -> None:
     match block:
         case Text():
-            print_output(block.text)
+            html = format_table_html(block.text)
+            if html is None:
+                print_output(block.text)
+            else:
+                plain = make_printable(block.text)
+                display({"text/plain": plain, "text/html": make_printable(html)}, raw=True)
         case Image():
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         case ResourceLink():

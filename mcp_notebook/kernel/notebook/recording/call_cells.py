@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, structs, to_builtins
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.kernel.results.table_html import format_table_html
 from mcp_notebook.text.redaction import MASK
 from mcp_notebook.text.wording import make_printable
 
@@ -260,6 +261,9 @@ def make_outputs(result: Result, state: str = "failed") -> list[dict[str, Any]]:
 def _make_display(block: ContentBlock) -> dict[str, Any]:
     match block:
         case Text(text=text):
+            html = format_table_html(text)
+            if html is not None:
+                return _display(text, {"text/html": make_printable(html)})
             return _display(text, {"text/markdown": text} if _TABLE.search(text) else {})
         case Image() | Audio():
             kind = type(block).__name__.lower()

@@ -205,6 +205,18 @@ def test_stopping_a_notebook_that_is_not_served_is_not_an_error(kernel):
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
+def test_mcp_call_shows_a_table_as_people_see_tables(kernel):
+    kernel.ok(
+        "%%mcp_tool\nimport pandas as pd\ndef top() -> pd.DataFrame:\n    'T.'\n"
+        "    print('<b>')\n    return pd.DataFrame({'a': ['<i>']})"
+    )
+    output = kernel.ok("%mcp call top")
+    assert output.stdout == "<b>\n"
+    (shown,) = output.displays
+    assert "<td>&lt;i&gt;</td>" in shown["text/html"]
+    assert shown["text/plain"] == "DataFrame: 1 row x 1 column; a str\n\na\n<i>"
+
+
 def test_mcp_call_shows_a_link_in_a_few_words(kernel):
     kernel.ok(
         "%%mcp_tool\nfrom mcp_notebook import ResourceLink\ndef link() -> ResourceLink:\n    'L.'\n"

@@ -78,6 +78,14 @@ def test_outputs_have_pictures_as_jupyter_has_them_and_no_address_that_ends_with
     assert link["data"] == {"text/plain": "<link: table.csv (text/csv, 1,234 bytes)>"}
 
 
+def test_a_table_is_shown_as_people_see_tables_and_in_consoles_as_the_client_got_it():
+    text = "DataFrame: 1 row x 2 columns; a int64, b str\n\na,b\n1,\u202e"
+    (output,) = make_outputs(Result([Text(text)]))
+    assert output["data"]["text/plain"] == text
+    assert '<table border="1" class="dataframe">' in output["data"]["text/html"]
+    assert "\\u202e" in output["data"]["text/html"]
+
+
 def test_an_error_is_one_of_the_cell_with_what_was_shown_before_it():
     result = Result([Image(b"1"), Text("It failed.\nBecause."), Text("Next.")], is_error=True)
     picture, error = make_outputs(result, "timed out")
