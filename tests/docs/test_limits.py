@@ -50,8 +50,8 @@ def test_the_figures_for_results_and_calls_are_those_of_the_code():
         f"{SETTINGS.max_table_rows} rows (`max_table_rows`)",
         f"{SETTINGS.max_structured_chars:,} characters of JSON (`max_structured_chars`)",
         f"{mebibytes(SETTINGS.max_resource_bytes)} of memory (`max_resource_bytes`)",
-        f"read up to {mebibytes(MAX_RESOURCE)} of an original",
-        f"up to {SETTINGS.max_waiting_calls} with those that run (`max_waiting_calls`)",
+        f"`resources/read` returns up to {mebibytes(MAX_RESOURCE)} of an original",
+        f"Up to {SETTINGS.max_waiting_calls} calls run or wait in a kernel (`max_waiting_calls`)",
     )
 
 
@@ -59,10 +59,10 @@ def test_the_figures_for_connections_are_those_of_the_code():
     check_page(
         f"headers | {mebibytes(MAX_HEAD)}, {MAX_HEADERS} headers |",
         f"of a body | {mebibytes(MAX_HEAD)} in a row |",
-        f"has come over it | {connections.AUTH_TIMEOUT:g} seconds |",
+        f"request with a token | {connections.AUTH_TIMEOUT:g} seconds |",
         f"such connections | {connections.MAX_UNAUTHENTICATED}, but",
-        f"has begun | {PROGRESS_TIMEOUT:g} seconds, and as many again for each 512 KiB of it",
-        f"does not read | {PROGRESS_TIMEOUT:g} seconds in which",
+        f"a partial request | {PROGRESS_TIMEOUT:g} seconds, and {PROGRESS_TIMEOUT:g} more for each 512 KiB",
+        f"does not read | {PROGRESS_TIMEOUT:g} seconds without progress",
         f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
         f"refused requests | {refusals.MAX_REFUSALS_LOGGED} per minute |",
     )
