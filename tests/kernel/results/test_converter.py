@@ -18,7 +18,7 @@ from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.wire import content_blocks
+from mcp_notebook.wire import content_blocks, frames
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_any_value_gives_a_result_that_can_be_sent(value, prints, shown, limit):
         assert text.strip()
         assert "\0" not in text
     message, attachments = content_blocks.pack_result(1, result)
-    message.model_dump_json().encode()
+    frames.encode(message, attachments)
     json.dumps(result.structured, allow_nan=False)
     assert list(content_blocks.unpack_result(message, attachments).content) == list(result.content)
 

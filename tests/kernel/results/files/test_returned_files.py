@@ -20,7 +20,7 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.files.returned_files import MAX_FILES
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.wire import content_blocks
+from mcp_notebook.wire import content_blocks, frames
 
 FORMATTER = DisplayFormatter()
 SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
@@ -297,7 +297,7 @@ def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, ti
         converter = Converter(FORMATTER.format, SMALL, keep=store.keep)
         result = converter.make_result(path, ())
         message, attachments = content_blocks.pack_result(1, result)
-        message.model_dump_json().encode()
+        frames.encode(message, attachments)
         assert list(content_blocks.unpack_result(message, attachments).content) == list(
             result.content
         )
