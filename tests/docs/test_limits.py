@@ -56,13 +56,14 @@ def test_the_figures_for_results_and_calls_are_those_of_the_code():
 
 
 def test_the_figures_for_connections_are_those_of_the_code():
+    wait = f"{PROGRESS_TIMEOUT:g}"
     check_page(
         f"headers | {mebibytes(MAX_HEAD)}, {MAX_HEADERS} headers |",
         f"of a body | {mebibytes(MAX_HEAD)} in a row |",
         f"request with a token | {connections.AUTH_TIMEOUT:g} seconds |",
         f"such connections | {connections.MAX_UNAUTHENTICATED}, but",
-        f"a partial request | {PROGRESS_TIMEOUT:g} seconds, and {PROGRESS_TIMEOUT:g} more for each 512 KiB",
-        f"does not read | {PROGRESS_TIMEOUT:g} seconds without progress",
+        f"a partial request | {wait} seconds, and {wait} more for each 512 KiB",
+        f"does not read | {wait} seconds without progress",
         f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
         f"refused requests | {refusals.MAX_REFUSALS_LOGGED} per minute |",
     )
