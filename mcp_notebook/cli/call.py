@@ -159,7 +159,7 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Values by parameter."""
     texts: Sequence[tuple[str, str]] = ()
-    """Pairs of parameter and text; the tool's input schema decides what a text means."""
+    """Pairs of parameter and text; the tool's input schema decides what a string means."""
     notebook: Path | None = None
     """The notebook, which runs for this call unless it is open; None for all open notebooks."""
     is_confirmed: bool = False
@@ -229,7 +229,7 @@ def _find_tool(catalog: "Catalog", settings: Settings, call: ToolCall) -> "Catal
 
 
 def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn texts into the arguments of a tool.
+    """Turn strings into the arguments of a tool.
 
     Args:
         texts: Pairs of a parameter's name and the text of its value.
@@ -250,7 +250,7 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
 
 
 def _parse_value(text: str, allowed: set[str]) -> Any:
-    """Return the value of a text, given the allowed JSON types (an empty set allows any)."""
+    """Return the value of a string, given the allowed JSON types (an empty set allows any)."""
     if allowed == {"string"}:
         return text
     try:

@@ -173,7 +173,7 @@ _SCALARS = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _parse(text: str) -> _Node | None:
-    """Parse a text; None if it is empty."""
+    """Parse a string; None if it is empty."""
     start = _skip(text, 0)
     if start == len(text):
         return None
@@ -247,7 +247,7 @@ def _fail(text: str, position: int) -> NoReturn:
 
 
 def _find_break(text: str) -> str:
-    """Return the line ending of a text."""
+    """Return the line ending of a string."""
     return "\r\n" if "\r\n" in text else "\n"
 
 

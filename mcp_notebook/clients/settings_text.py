@@ -153,7 +153,7 @@ def _read_servers(client: Client, document: dict[str, Any]) -> Any:
 
 
 def _check(client: Client, text: str, expected: dict[str, Any]) -> str:
-    """Return a text if it parses to the expected settings.
+    """Return a string if it parses to the expected settings.
 
     Raises:
         ValueError: It does not.

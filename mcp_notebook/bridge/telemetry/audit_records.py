@@ -34,7 +34,7 @@ MAX_SCHEMAS = 256
 _ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 """Sorted, so that equal arguments have equal hashes."""
 _LONG = 2**10
-"""Characters from which a text is written separately."""
+"""Characters from which a string is written separately."""
 _LARGE = 2**53
 """From this integer on, libraries may write numbers differently."""
 _LOST = "The bridge was killed before it could write down how the call ended."
@@ -256,7 +256,7 @@ def _describe_small(
 
 
 def _write_arguments(arguments: dict[str, Any], *, may_have_escapes: bool) -> Iterator[bytes]:
-    """Yield the arguments' JSON in pieces, which saves a copy of long texts."""
+    """Yield the arguments' JSON in pieces, which saves a copy of long strings."""
     if all(map(_is_plain, arguments)) and all(map(_is_plain, arguments.values())):
         yield to_json(dict(sorted(arguments.items())))
         return

@@ -38,7 +38,7 @@ class CallStart:
     input_schema: dict[str, Any]
     """The tool's input schema, which marks secrets."""
     may_have_escapes: bool = True
-    """Whether texts in the arguments may contain characters that JSON escapes; non-ASCII characters
+    """Whether strings in the arguments may contain characters that JSON escapes; non-ASCII ones
     are checked separately."""
 
 

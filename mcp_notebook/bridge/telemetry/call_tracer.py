@@ -29,7 +29,7 @@ _ERROR_TYPES = {
 class CallTracer:
     """Creates the spans; a `CallObserver`.
 
-    Spans contain no arguments, results or error texts, which may quote both.
+    Spans contain no arguments, results or error messages, which may quote both.
 
     Args:
         provider: Receives the spans.

@@ -89,7 +89,7 @@ class Metrics:
         if end.queue_seconds is not None:
             numbers.queue_seconds.add(end.queue_seconds)
 
-    def note_refusal(self, refusal: CallRefusal) -> None:  # noqa: ARG002 - a client chose its texts
+    def note_refusal(self, refusal: CallRefusal) -> None:  # noqa: ARG002 - a client chose its text
         """Count a refused call."""
         self.refused_calls += 1
 

@@ -37,12 +37,12 @@ _OTHER_PYTHON = (
 )
 _NOT_READ = (
     "The value that the function of {!r} returned or raised on its executor's worker cannot be "
-    "read in the notebook ({}). The user has to let it return data, such as a text, a dict or a "
+    "read in the notebook ({}). The user has to let it return data, such as a string, a dict or a "
     "table, or install the worker's libraries in the notebook's environment."
 )
 _NOT_SENT_BACK = (
     "The value that the function of {!r} returned cannot be sent from its executor's worker: {}. "
-    "The user has to let it return data, such as a text, a dict or a table."
+    "The user has to let it return data, such as a string, a dict or a table."
 )
 
 

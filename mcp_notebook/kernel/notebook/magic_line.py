@@ -206,7 +206,7 @@ def _find_signature(line: str) -> int | None:
 
 
 def _measure_signature(text: str) -> int:
-    """Return the length of a signature at the start of a text.
+    """Return the length of a signature at the start of a string.
 
     It ends with its closing parenthesis or with its return annotation.
 

@@ -128,7 +128,7 @@ def format_nanoseconds(value: Any) -> str | None:
 
 
 def write_nanoseconds(value: Any) -> Any:
-    """Replace datetimes with nanoseconds by texts, also within lists and objects."""
+    """Replace datetimes with nanoseconds by strings, also within lists and objects."""
     if isinstance(value, dt.datetime | dt.timedelta | dt.time):
         return format_nanoseconds(value) or value
     if type(value) in (list, tuple):
@@ -139,7 +139,7 @@ def write_nanoseconds(value: Any) -> Any:
 
 
 def _add_digits(text: str, end: int, nanosecond: int) -> str:
-    """Add three digits to a text after its microseconds."""
+    """Add three digits to a string after its microseconds."""
     return f"{text[:end]}{nanosecond:03}{text[end:]}"
 
 

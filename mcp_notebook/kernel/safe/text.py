@@ -52,7 +52,7 @@ def clean_text(text: str) -> str:
 
 
 def _is_clean(text: str) -> bool:
-    """Return whether a text needs no replacements, in a tenth of the time of a search."""
+    """Return whether a string needs no replacements, in a tenth of the time of a search."""
     for start in range(0, len(text), _SLICE):
         try:
             data = text[start : start + _SLICE].encode()
@@ -80,7 +80,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Return whether a text is more than white space, which model APIs refuse as a block."""
+    """Return whether a string is more than white space, which model APIs refuse as a block."""
     # Not `strip`, which copies. `str.` since a subclass may answer anything.
     return str.__len__(text) > 0 and not str.isspace(text)
 
@@ -91,14 +91,14 @@ def is_sendable(text: str) -> bool:
 def cut_text(
     text: str, size: int, note: str = "", *, whole: str = "", is_clean: bool = True
 ) -> str:
-    """Cut a text in the middle to at most `size` characters, with a note on how much is left out.
+    """Cut a string in the middle to at most `size` characters, with a note on how much is left out.
 
-    A text is cut at the end of a line, or between words, numbers or items: half a number would be
+    A string is cut at the end of a line, or between words, numbers or items: half a number would be
     wrong. Only a word longer than a fourth of the kept text is cut itself. Without room for both
     ends, the beginning is kept, followed by ``[+4,800]``.
 
     Args:
-        text: A text of any length; only the kept part is copied.
+        text: A string of any length; only the kept part is copied.
         size: Maximum characters of the result.
         note: More text for the note.
         whole: What the text is a part of, instead of a number of characters: "9 items".
@@ -159,7 +159,7 @@ def _choose_ends(text: str, room: int, *, is_clean: bool) -> tuple[int, int]:
 
 
 def find_gap_before(text: str, end: int, reach: int) -> int:
-    """Return where to end a text so that no word is cut, at most `reach` characters earlier."""
+    """Return where to end a string so that no word is cut, at most `reach` characters earlier."""
     start = max(end - reach, 0)
     gap = max(text.rfind(mark, start, end + 1) for mark in _GAPS[:3])
     if gap > 0:
@@ -170,7 +170,7 @@ def find_gap_before(text: str, end: int, reach: int) -> int:
 
 
 def find_gap_after(text: str, start: int, reach: int) -> int:
-    """Return where to begin a text so that no word is cut, like `find_gap_before`."""
+    """Return where to begin a string so that no word is cut, like `find_gap_before`."""
     end = min(start + reach, len(text))
     for marks in (_GAPS[:3], _GAPS):
         found = [at for mark in marks if (at := text.find(mark, max(start - 1, 0), end)) >= 0]

@@ -112,7 +112,7 @@ MAX_ARRAY = 1_000
 MAX_STRUCTURED_DEPTH = 100
 """Maximum nesting of structured content, since JSON parsers of clients have a limit."""
 MIN_TEXT = 200
-"""Characters of a text that are always kept."""
+"""Characters of a string that are always kept."""
 _ONE_LINE = 100
 _GAP = re.compile(r"\.\.\.|…|(?<!\S)\.\.(?!\S)")
 """Marks left-out elements in the repr of an array or a table. pandas writes two dots in a narrow
@@ -170,7 +170,7 @@ def to_bounded_json(value: Any, max_items: int) -> tuple[Any, bool]:
 
     Args:
         value: Anything.
-        max_items: Maximum elements of all collections, and characters of all texts; later texts
+        max_items: Maximum elements of all collections, and characters of all strings; later strings
             keep only their ends.
     """
     conversion = _Conversion(max_items)

@@ -14,7 +14,7 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
   and the size limit
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
 - `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
-  `secrets` also removes the secrets of a call from texts
+  `secrets` also removes the secrets of a call from strings
 - `recursion`: recursive schemas, unrolled for clients
 - `callables`, `annotations`, `pydantic_validator`: one type hint as schema and validator, for
   questions to the user; `sent_arguments`: numbers in an answer that JSON lacks

@@ -43,7 +43,7 @@ def make_exact(schema: Any) -> Any:
         schema: pydantic's, of all parameters.
 
     Returns:
-        None if a parameter is not a number, a text, a bool or a choice of texts.
+        None if a parameter is not a number, a string, a bool or a choice of strings.
     """
     if schema["type"] != "typed-dict":
         return None
@@ -107,7 +107,7 @@ def _refuse_bool(value: Any) -> Any:
 
 
 def _check_float(value: Any) -> Any:
-    """Refuse a bool, and a text of digits that would become infinity."""
+    """Refuse a bool, and a string of digits that would become infinity."""
     if isinstance(value, str) and value[-1:].isdigit() and _is_number(value):
         number = float(value)
         if math.isinf(number):

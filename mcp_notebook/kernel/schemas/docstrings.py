@@ -70,7 +70,7 @@ def shorten_description(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def shorten_text(text: str, limit: int) -> str:
-    """Return a text of at most this length, cut between words, with a note of its full length."""
+    """Return a string of at most this length, cut between words, with a note of its full length."""
     if len(text) <= limit:
         return text
     note = f" ... [cut: {len(text):,} characters in all]"

@@ -66,7 +66,7 @@ class SchemaGenerator(GenerateJsonSchema):
         raise PydanticSerializationError("no JSON, or too long")
 
     def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> dict[str, Any]:
-        """Mark a secret; in results, a secret of any type is a text of asterisks."""
+        """Mark a secret; in results, a secret of any type is a string of asterisks."""
         plain = super().json_or_python_schema(schema)
         if self.mode == "serialization":
             return {"type": "string"} if is_secret(schema) else plain
@@ -195,7 +195,7 @@ _LENGTHS = {
 
 def _settle_bounds(schema: dict[str, Any]) -> None:
     # For types unknown to pydantic, such as those of the data libraries, it writes `ge`, and treats
-    # every length as that of a text. Bounds without a keyword in JSON Schema are left out.
+    # every length as that of a string. Bounds without a keyword in JSON Schema are left out.
     options = [option for option in schema.get("anyOf", ()) if isinstance(option, dict)]
     options = options or [schema]
     for key, name in _NUMBERS.items():

@@ -98,7 +98,7 @@ def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> st
 
 
 def _show_value(value: Any, words: Words) -> str:
-    """Return a value of an enumeration; texts are in quotes, as in Python."""
+    """Return a value of an enumeration; strings are in quotes, as in Python."""
     is_json = words is JSON_WORDS and (value is None or isinstance(value, bool))
     return json.dumps(value) if is_json else repr(value)
 

@@ -1,4 +1,4 @@
-"""Marks secret parameters in JSON Schemas, and removes their values from texts.
+"""Marks secret parameters in JSON Schemas, and removes their values from strings.
 
 Runs in the user's kernel: marks at definition, the rest wherever a call runs. Pure. How a schema
 marks a secret is defined in `mcp_notebook.text.redaction`.
@@ -68,11 +68,11 @@ def drop_secret_defaults(root: dict[str, Any]) -> None:
                     waiting.append(part)
 
 
-# -- secrets in texts ------------------------------------------------------------------------------
+# -- secrets in strings ----------------------------------------------------------------------------
 
 
 def list_secrets(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the forms in which the secrets of a call may appear in texts, longest first.
+    """Return the forms in which the secrets of a call may appear in strings, longest first.
 
     Args:
         schema: The tool's input schema.
@@ -87,7 +87,7 @@ def list_secrets(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tup
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with the secrets replaced by asterisks.
+    """Return a string with the secrets replaced by asterisks.
 
     Args:
         text: Any message.
@@ -99,7 +99,7 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
 
 
 def _list_masked(value: Any, redacted: Any) -> Iterator[str]:
-    """Yield the texts and numbers that are masked."""
+    """Yield the strings and numbers that are masked."""
     if redacted == MASK:
         yield from _list_leaves(value)
     elif isinstance(value, Mapping):

@@ -262,12 +262,12 @@ def _explain_key(problem: ErrorDetails) -> str:
 
 
 def looks_like_json(text: str) -> bool:
-    """Return whether a text may be an object or an array in JSON."""
+    """Return whether a string may be an object or an array in JSON."""
     return text.lstrip().startswith(("[", "{"))
 
 
 def find_json_error(value: Any) -> str | None:
-    """Return why a text that looks like JSON is invalid; None if it is valid or looks otherwise."""
+    """Return why a string that looks like JSON is invalid; None if it is valid or does not."""
     if not isinstance(value, str) or not looks_like_json(value):
         return None
     try:

@@ -1,6 +1,6 @@
 """Gathers the contents of a tool's card: its description, parameters, badges and warnings.
 
-Runs on any thread. Pure. Facts are texts only, so that the card of a removed tool does not keep the
+Runs on any thread. Pure. Facts are only strings, so the card of a removed tool does not keep the
 function and its data alive.
 """
 
@@ -199,7 +199,7 @@ def format_signature(tool: DeclaredTool) -> str:
         if is_there and has_secrets(item, schema) and not _lacks_default(parameters[index]):
             parameters[index] = parameters[index].replace(default=_Omitted())
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
-    # Before 2.5, numpy writes `NDArray[np.float64]` as a text twice as long as the card is wide.
+    # Before 2.5, numpy writes `NDArray[np.float64]` as a string twice as long as the card is wide.
     text = _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
     return text.replace("NDArray[numpy.", "NDArray[").replace("pydantic.types.Secret", "Secret")
 

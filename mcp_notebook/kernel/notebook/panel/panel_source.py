@@ -250,7 +250,7 @@ def _name_kind(block: ContentBlock) -> str:
 
 
 def shorten(text: str, limit: int = MAX_TEXT) -> str:
-    """Return a text on one line, cut to a length."""
+    """Return a string on one line, cut to a length."""
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

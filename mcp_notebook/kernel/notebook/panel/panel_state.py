@@ -1,6 +1,6 @@
 """The state of the live panel, as plain values.
 
-Runs on any thread; pure. Times are formatted texts, so that two states are equal if and only if
+Runs on any thread; pure. Times are formatted strings, so that two states are equal if and only if
 they look the same.
 """
 

@@ -38,7 +38,7 @@ MAX_CALL = 300
 MAX_LINE = 200
 """Characters of any other line."""
 MAX_TEXT = 200_000
-"""Characters of the texts of one result."""
+"""Maximum characters of one result."""
 MAX_PICTURES = 8
 """Pictures of one result."""
 MAX_PICTURE = 8 * 2**20
@@ -247,5 +247,5 @@ def _find_effect(tool: DeclaredTool) -> Literal["read-only", "destructive", ""]:
 
 
 def _make_line(text: str) -> str:
-    """Return a text on one line that shows all of its characters."""
+    """Return a string on one line that shows all of its characters."""
     return make_printable(shorten(strip_escapes(text[: 10 * MAX_LINE]), MAX_LINE))

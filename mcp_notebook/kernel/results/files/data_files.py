@@ -132,7 +132,7 @@ def _explain(reader: _Reader, info: FileInfo, error: BaseException) -> DataFile:
 
 def _read_pandas_csv(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
     encoding, delimiter = _detect_dialect(file, info)
-    # Not in chunks, between which a column may change its type. `NA` is a text.
+    # Not in chunks, between which a column may change its type. `NA` is a string.
     options = {"sep": delimiter, "encoding": encoding, "low_memory": False, "index_col": False}
     options |= {"keep_default_na": False, "na_values": [""]}
     # Raises for rows with more fields than the header, which the table would lose.
@@ -213,7 +213,7 @@ def _may_have_codes(data: bytes, encoding: str, delimiter: str) -> bool:
 
 
 def _read_pandas_lines(pandas: Any, file: BinaryIO, info: FileInfo) -> Any:
-    # `pandas.read_json` turns texts into numbers, numbers into dates, long integers into floats.
+    # `pandas.read_json` turns strings into numbers, numbers into dates, long integers into floats.
     lines = io.TextIOWrapper(file, _detect_encoding(file, info))
     rows = list(islice((json.loads(line) for line in lines if line.strip()), MAX_ROWS))
     if not all(isinstance(row, dict) for row in rows):
@@ -332,7 +332,7 @@ def _read_sheets(pandas: Any, file: BinaryIO, _info: FileInfo) -> Any:
         with zipfile.ZipFile(file) as archive:
             _check_unpacked(sum(member.file_size for member in archive.infolist()))
     file.seek(0)
-    # As the cells are: texts such as `01` and `NA` are neither numbers nor missing.
+    # As the cells are: strings such as `01` and `NA` are neither numbers nor missing.
     options = {"keep_default_na": False, "na_values": [""], "dtype": object}
     sheets = pandas.read_excel(file, sheet_name=None, nrows=MAX_ROWS, **options)
     tables = {name: table.infer_objects() for name, table in sheets.items()}

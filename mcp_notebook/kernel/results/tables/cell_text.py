@@ -1,8 +1,8 @@
-"""Writes the cells of a column as the short texts of a preview, whatever their values are.
+"""Writes the cells of a column as the short strings of a preview, whatever their values are.
 
 Runs in the user's kernel, on the thread of the call. A missing value is an empty cell, and nothing
-else is: a text that looks like a missing value, or has spaces around it, is quoted (`QuotedText`).
-Exported files follow the same rule.
+else is: a string that looks like a missing value, or has spaces around it, is quoted
+(`QuotedText`). Exported files follow the same rule.
 """
 
 import json
@@ -54,13 +54,13 @@ _WRITTEN_BY_STR = frozenset({int, bool, Decimal, UUID, date, datetime, time, tim
 
 
 class QuotedText(str):
-    """A text that needs quotes: it looks like a missing value, or has spaces around it."""
+    """A string that needs quotes: it looks like a missing value, or has spaces around it."""
 
     __slots__ = ()
 
 
 def format_column(values: Sequence[Any], *, nan_is_missing: bool) -> list[str]:
-    """Return the texts of the cells of a column.
+    """Return the strings of the cells of a column.
 
     What the cells share (their type, pandas' options) is looked up once.
 
@@ -115,7 +115,7 @@ def _format_present(values: Sequence[Any]) -> list[str]:
 
 
 def _format_alike(values: Sequence[Any], kinds: set[type], timestamp: Any) -> list[str] | None:
-    """Return the texts of values of one simple type; None for other columns."""
+    """Return the strings of values of one simple type; None for other columns."""
     try:
         if kinds == {str}:
             texts = _format_texts(values)
@@ -138,12 +138,12 @@ def _format_texts(values: Sequence[str]) -> list[str]:
 
 
 def mark_text(text: str) -> str:
-    """Return a text as a cell: a `QuotedText` if it needs quotes."""
+    """Return a string as a cell: a `QuotedText` if it needs quotes."""
     return QuotedText(text) if looks_missing(text) or text != text.strip() else text
 
 
 def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
-    """Return the texts that need quotes as `QuotedText`; fast enough for whole columns."""
+    """Return the strings that need quotes as `QuotedText`; fast enough for whole columns."""
     return {
         text: QuotedText(text)
         for text in texts
@@ -152,12 +152,12 @@ def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
 
 
 def looks_missing(text: str) -> bool:
-    """Return whether a reader would take a text for a missing value."""
+    """Return whether a reader would take a string for a missing value."""
     return len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING
 
 
 def quote_unclear(text: str) -> str:
-    """Return a text for one line, as JSON if its line ends or outer spaces would be lost."""
+    """Return a string for one line, as JSON if its line ends or outer spaces would be lost."""
     is_clear = (
         type(text) is str
         and text == text.strip()
@@ -169,7 +169,7 @@ def quote_unclear(text: str) -> str:
 
 
 def quote_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Return the texts of the cells of a table as `quote_unclear` writes each."""
+    """Return the strings of the cells of a table as `quote_unclear` writes each."""
     return [list(map(quote_unclear, row)) for row in rows]
 
 
@@ -195,7 +195,7 @@ def format_cell(value: Any) -> str:
 
 
 def has_cut_cells(texts: Iterable[str]) -> bool:
-    """Return whether a text of a column shows only a part of its value."""
+    """Return whether a string of a column shows only a part of its value."""
     return any(text.endswith("]") and _CUT.search(text) is not None for text in texts)
 
 
@@ -209,7 +209,7 @@ def _cut_cell(value: Any, text: str) -> str:
 
 
 def strip_midnights(values: Sequence[Any], texts: list[str]) -> list[str]:
-    """Remove the time of day from the texts of a column if it is midnight in each row."""
+    """Remove the time of day from the strings of a column if it is midnight in each row."""
     are_times = [is_instance(value, "pandas.Timestamp") for value in values]
     if any(are_times) and all(
         text.endswith(_MIDNIGHT) for text, is_time in zip(texts, are_times, strict=True) if is_time

@@ -1,8 +1,8 @@
 """Writes CSV that reads back unchanged, whatever is in the cells.
 
 Pure functions; run in the user's kernel, on the thread of the call or one of the resource store. A
-missing value is empty. A text is quoted if it would not read back otherwise, or if it looks like a
-missing value (`cell_text.QuotedText`).
+missing value is empty. A string is quoted if it would not read back otherwise, or if it looks like
+a missing value (`cell_text.QuotedText`).
 """
 
 import csv

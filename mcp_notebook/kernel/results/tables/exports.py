@@ -84,7 +84,7 @@ def _write_npy(array: Any) -> bytes:
 def write_csv(frame: Frame) -> str:
     """Write a table as CSV: its labels, then its columns.
 
-    A missing value is an empty cell; a text that looks like one is quoted.
+    A missing value is an empty cell; a string that looks like one is quoted.
     """
     labels = ["" if name is None else format_name(name) for name, _ in frame.label_data()]
     names = [_column_name(frame, position) for position in range(frame.width)]
@@ -170,7 +170,7 @@ def _iterate_columns(frame: Frame) -> Iterator[tuple[str, Any]]:
 
 
 def _to_arrow(arrow: Any, parquet: Any, data: Any) -> Any:
-    """Return a column as an Arrow array; as texts if Arrow or Parquet cannot hold its values."""
+    """Return a column as an Arrow array; as strings if Arrow or Parquet cannot hold its values."""
     for to_array in (_to_array, _to_dense_array) if _is_safe_for_arrow(data) else ():
         convert = partial(_convert_and_check, arrow, parquet, to_array, data)
         array = run_guarded(convert, lambda _error: None)

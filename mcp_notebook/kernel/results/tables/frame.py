@@ -89,7 +89,7 @@ class Frame(ABC):
         return []
 
     def format_column(self, values: Sequence[Any]) -> list[str]:
-        """Return the texts of the cells of a column with these values."""
+        """Return the strings of the cells of a column with these values."""
         return format_column(values, nan_is_missing=self.nan_is_missing)
 
     def find_missing(self, values: Sequence[Any]) -> list[bool]:

@@ -199,7 +199,7 @@ class DictsFrame(Frame):
         are_missing = self.find_missing(values)
         cells = list(zip(values, are_missing, strict=True))
         written = super().format_column(["" if no else _write_json(value) for value, no in cells])
-        return [  # only texts are quoted
+        return [  # only strings are quoted
             "" if no else text if type(value) is str else str(text)
             for text, (value, no) in zip(written, cells, strict=True)
         ]

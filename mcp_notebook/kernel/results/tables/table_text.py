@@ -3,7 +3,7 @@
 Runs in the user's kernel, on the thread of the call. A `Frame` reads the table, so that only the
 rows of the preview are touched. `Settings.table_format` chooses the layout; ``auto`` takes the one
 that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
-text that looks like one is quoted. Markdown also quotes, as JSON, a text whose line ends or outer
+text that looks like one is quoted. Markdown also quotes, as JSON, a string whose line ends or outer
 spaces would be lost. Length is counted in characters, since tokens depend on the model.
 """
 
@@ -212,7 +212,7 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
 
 @dataclass(frozen=True)
 class _Preview:
-    """Some rows and columns of a table, as texts."""
+    """Some rows and columns of a table, as strings."""
 
     notes: list[str]
     names: list[str]

@@ -84,7 +84,7 @@ class AuthorSchema:
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, as sent.
 
-        JSON within a text is parsed where the schema allows no text.
+        JSON within a string is parsed where the schema allows no text.
 
         Raises:
             InvalidArguments: One line for each problem: the parameter, its value, what is allowed.
@@ -127,7 +127,7 @@ class AuthorSchema:
         return [scrub(line, secrets) for line in islice(every, MAX_LINES + 1)]
 
     def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-        """Return the arguments, with JSON in texts parsed if need be, and the remaining errors."""
+        """Return the arguments, with JSON in strings parsed if necessary, and the other errors."""
         errors: list[Any] = []
         for _ in range(MAX_LAYERS):
             refuse_infinite(arguments)

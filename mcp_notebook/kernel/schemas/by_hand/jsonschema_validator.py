@@ -106,7 +106,7 @@ def _descend(checker: Any, item: Any, schema: Any, key: str) -> Iterator[Validat
 def _validate_unique_items(
     checker: Any, unique: Any, value: Any, _schema: Any
 ) -> Iterator[ValidationError]:
-    """Compare JSON texts: jsonschema compares all pairs of objects, for minutes at worst."""
+    """Compare JSON strings: jsonschema compares all pairs of objects, for minutes at worst."""
     if unique and checker.is_type(value, "array"):
         texts = [json.dumps(_canonicalize(item), sort_keys=True) for item in value]
         if len(set(texts)) < len(texts):

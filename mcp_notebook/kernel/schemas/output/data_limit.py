@@ -1,7 +1,7 @@
 """Limits the size of structured content, and converts values without an annotation to JSON.
 
 Runs in the user's kernel, wherever a call ran. Pure functions. When data is too large, lists and
-mappings keep their first items, and a text keeps its two ends with a mark between.
+mappings keep their first items, and a string keeps its two ends with a mark between.
 """
 
 import collections
@@ -27,7 +27,7 @@ MAX_WHOLE = 20
 RETURN_LESS = "return less, or declare the tool with `output_schema=False` (`--no-output-schema`)"
 _MAX_CUTS = 50
 _MARK = 100
-"""Additional characters to cut from a text, for the mark in its place."""
+"""Additional characters to cut from a string, for the mark in its place."""
 _write_json = json.JSONEncoder(ensure_ascii=False).encode
 _WITHOUT_PARTS = frozenset({NoneType, bool, int, float})
 _RETURN_LESS_BY_HAND = "give the `Result` less as `structured`"
@@ -39,12 +39,12 @@ class ResultTooLarge(InvalidResult):
 
 @dataclass(frozen=True)
 class Cut:
-    """A list, a mapping or a text that was cut."""
+    """A list, a mapping or a string that was cut."""
 
     path: tuple[str, ...]
     """The keys that lead to it from the root of the structured content."""
     kept: int
-    """Number of its first items, or of characters at both ends of a text."""
+    """Number of its first items, or of characters at both ends of a string."""
     total: int
     unit: str = "item"
 
@@ -77,7 +77,7 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         max_chars: Characters of JSON that it may have.
 
     Raises:
-        ResultTooLarge: Cutting lists, mappings and texts is not enough.
+        ResultTooLarge: Cutting lists, mappings and strings is not enough.
     """
     cuts: list[Cut] = []
     size = whole = len(_write_json(data))

@@ -1,8 +1,8 @@
-"""Arguments as a client sent them: NaN and infinity are refused, JSON within a text is parsed.
+"""Arguments as a client sent them: NaN and infinity are refused, JSON within a string is parsed.
 
 Runs in the user's kernel, wherever a call runs. Pure. Parsers turn ``1e400`` into infinity, which
-is not the value that the client sent. Models sometimes write an object or an array as a text; such
-a text is parsed only after the arguments were refused, and only where no text is allowed.
+is not the value that the client sent. Models sometimes write an object or an array as a string; it
+is parsed only after the arguments were refused, and only where no string is allowed.
 """
 
 import math
@@ -20,9 +20,9 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
 
 MAX_LAYERS = 3
-"""How many levels of JSON within a text are parsed."""
+"""How many levels of JSON within a string are parsed."""
 MAX_VALUES = DEFAULT_LIMITS.max_argument_values
-"""Values and names in all texts that are parsed at once: the bridge has counted a text as one."""
+"""Values and names in all strings that are parsed at once; the bridge counts a string as one."""
 _CONTAINERS = ("array", "object")
 
 Place = tuple[int | str, ...]
@@ -30,7 +30,7 @@ Place = tuple[int | str, ...]
 
 
 def list_text_places(error: ValidationError, arguments: Mapping[str, Any]) -> Iterator[Place]:
-    """Yield where pydantic got a text in place of a list or an object.
+    """Yield where pydantic got a string in place of a list or an object.
 
     Args:
         error: What the validator raised.
@@ -49,11 +49,11 @@ def list_schema_text_places(errors: Iterable[Any]) -> Iterator[Place]:
 
 
 def read_json_texts(arguments: Mapping[str, Any], places: Iterable[Place]) -> dict[str, Any] | None:
-    """Return the arguments with the texts at these places parsed as JSON.
+    """Return the arguments with the strings at these places parsed as JSON.
 
     Args:
         arguments: Not changed.
-        places: Where the texts are.
+        places: Where the strings are.
 
     Returns:
         None if no text there is a JSON object or array, or if they have more than `MAX_VALUES`.
@@ -79,11 +79,11 @@ def _wants_container(error: Any) -> bool:
 
 
 def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
-    """Return the value with the texts at places parsed; the same object if none is JSON.
+    """Return the value with the strings at places parsed; the same object if none is JSON.
 
     Args:
-        value: A text, or a container of texts.
-        tree: The places below it, nested, so that a list of a million texts is copied once.
+        value: A string, or a container of strings.
+        tree: The places below it, nested, so that a list of a million strings is copied once.
     """
     if not tree:
         return _read(value)
@@ -98,7 +98,7 @@ def _read_at(value: Any, tree: Mapping[int | str, Any]) -> Any:
 
 
 def _count_values(value: Any, tree: Mapping[int | str, Any]) -> int:
-    """Return an upper bound of the values and names in the texts at places."""
+    """Return an upper bound of the values and names in the strings at places."""
     if tree:
         return sum(_count_values(value[part], branch) for part, branch in tree.items())
     return sum(map(value.count, ",:[{")) if looks_like_json(value) else 0

@@ -10,16 +10,16 @@
 3. `pydantic_validator` makes one TypedDict of all parameters: `tables` adds the types of the data
    libraries, `argument_rules` tightens pydantic's rules, and `pydantic_json_schemas` writes the
    JSON Schema. `flatten` does the same for the fields of a model.
-4. What no client could use is refused, in a sentence that names the parameter.
+4. A type that no client could use is refused, in a sentence that names the parameter.
 
 `FunctionSchema.validate`, wherever a call runs:
 
-1. If all parameters are numbers, texts or bools, pydantic compares the arguments with exactly these
-   types. Most calls end here.
+1. If all parameters are numbers, strings or bools, pydantic compares the arguments with exactly
+   these types. Most calls end here.
 2. Otherwise `sent_arguments` refuses NaN and infinity, and the validator converts the arguments
    within `comparison_limit`.
-3. If that fails, JSON in texts is parsed and step 2 repeated; then `validation_messages` says what
-   is wrong.
+3. If that fails, JSON in strings is parsed, and step 2 repeated; then `validation_messages`
+   describes the problems.
 
 Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kernel, on any thread.
 """
@@ -252,7 +252,7 @@ class _Signature:
         """Return the parameters that clients see.
 
         Args:
-            texts: What the docstring says about each.
+            texts: The docstring's description of each.
         """
         return [
             make_parameter(item.name, self._find_hint(item), item.default, texts.get(item.name))

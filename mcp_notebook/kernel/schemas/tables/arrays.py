@@ -370,7 +370,7 @@ def _find_changed(
 
 
 def _refuse_mixture(array: Any) -> None:
-    """Refuse values of several types, which numpy would convert to one: 1 and "a" to two texts."""
+    """Refuse values of several types, which numpy would convert to one: 1 and "a" to strings."""
     kinds = set(map(type, array.ravel().tolist()))
     if len(kinds) > 1 and kinds != {int, float}:
         raise PydanticCustomError("mixture", "its values are of several types")

@@ -239,9 +239,9 @@ def describe_long_integer(low: int, bits: int) -> dict[str, Any] | None:
 
 
 def is_rounded(sent: Any, value: Any) -> bool:
-    """Return whether a whole number, also in a text or a list, was rounded to a float."""
+    """Return whether a whole number, also in a string or a list, was rounded to a float."""
     if type(value) is float and type(sent) in (int, str):
-        with suppress(ValueError):  # a text with decimals
+        with suppress(ValueError):  # a string with decimals
             return value != int(sent)
     if type(value) is list and type(sent) is list:
         return any(map(is_rounded, sent, value))

@@ -205,7 +205,7 @@ def _choose_pandas_dtype(values: list[Any], column: Column) -> Any:
         return object  # converts to any dtype
     names = {dt.datetime: "datetime64[ns]", dt.timedelta: "timedelta64[ns]"}
     if not values:
-        names[str] = "str"  # it would turn None into a text
+        names[str] = "str"  # it would turn None into a string
     return names.get(column.kind, object)
 
 
