@@ -29,7 +29,7 @@ _OWN_HEADERS = {"connection", "date", "keep-alive", "server", "transfer-encoding
 """Headers of the connection to the bridge, which are not relayed."""
 _ONLY_A_COOKIE = (
     "Send the header `Authorization: token TOKEN`. A browser's cookie is not enough, because other "
-    "pages could send it, too."
+    "pages could send it as well."
 )
 _WITHOUT_LOGIN = (
     "This Jupyter Server has no token, but MCP clients need one. Start it with a token "

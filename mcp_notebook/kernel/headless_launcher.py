@@ -15,8 +15,8 @@ def main() -> None:
     """Run a kernel, with the arguments of ipykernel, until it is shut down."""
     if not sys.flags.safe_path:
         del sys.path[0]  # this file's folder, which Python adds; cells must not import from it
-    # A quarter of what a kernel needs to start, in time and memory, is Jupyter's debugger, to which
-    # nobody can connect here. Startup files and cells can import it.
+    # Jupyter's debugger takes a quarter of a kernel's time and memory at start, and cannot be
+    # reached here. Startup files and cells can import it.
     with leave_out("debugpy"):
         import ipykernel.debugger  # noqa: F401, PLC0415 - not from that folder
     from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415

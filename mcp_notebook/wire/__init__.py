@@ -95,8 +95,8 @@ conversation stops the call: it continues as a task. Until a client has received
 `Call` of the same tool, arguments and owner with the same ``keep`` does not run again, but waits
 for that task. Each waiting call gets its own `Returned`. A bridge that has the task's id waits in
 the same way with a `FollowTask`. A `KeepCall` ends the waiting: the kernel answers with the task's
-`TaskState`, and with a `Returned` that says that nobody waits. A `LeaveCall` is a `Cancel` that
-never stops a call: a call that cannot become a task keeps running.
+`TaskState`, and with a `Returned` that closes the call. A `LeaveCall` is a `Cancel` that never
+stops a call: a call that cannot become a task keeps running.
 
 *Resources.* A kernel may keep resources beyond the results of its calls; their URIs begin with
 `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell runs,

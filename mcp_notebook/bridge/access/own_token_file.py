@@ -1,8 +1,8 @@
 """The HTTP endpoint's own bearer token, and the file that stores it.
 
 Runs on the bridge's main thread before its event loop serves anything. Anyone who has read the
-token can use the endpoint, so a token that others could read is replaced. Checking the token of a
-request is the business of `gate` and `token_check`.
+token can use the endpoint, so a token that others could read is replaced. `gate` and `token_check`
+check the tokens of requests.
 """
 
 import contextlib

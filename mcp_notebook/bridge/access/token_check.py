@@ -2,8 +2,8 @@
 
 Runs on the bridge's event loop. The gate asks each `Authenticator` of `list_authenticators` in
 turn. The file of named tokens is checked for each request, which takes microseconds, and read when
-it has changed: tokens that are added, removed or rotated take effect immediately. The files
-themselves are the business of `own_token_file` and `token_store`.
+it has changed: tokens that are added, removed or rotated take effect immediately. `own_token_file`
+and `token_store` read and write the files.
 """
 
 import hmac

@@ -11,6 +11,6 @@ the user gave, `credentials` finds the token, and `find_endpoint` finds the path
 starts a repository on a BinderHub. `relay` then forwards messages both ways as unchanged bytes. It
 reads only what HTTP needs: ids, methods, the protocol version. After a lost connection or a restart
 of the server, it reopens the `session` of clients that use ``initialize``, and subscriptions
-(2026-07-28). `remote` and `failures` are the door to httpx2 in this room. What messages mean is the
-business of the client and the remote server.
+(2026-07-28). `remote` and `failures` are the door to httpx2 in this room. Only the client and the
+remote server interpret the messages.
 """

@@ -43,7 +43,7 @@ _FAILURES = ("failed", "failure")
 _LINES_KEPT = 15
 """Last lines of a build, for the error message."""
 _QUIET = ("building", "pushing", "fetching")
-"""Phases with thousands of lines, of which only the start is reported."""
+"""Phases with thousands of lines; only their start is reported."""
 
 
 @dataclass(frozen=True)

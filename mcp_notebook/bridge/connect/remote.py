@@ -1,7 +1,7 @@
 """The remote endpoint: sends requests over HTTP, and reads the replies.
 
 Runs on the event loop of `mcp-notebook connect`. The door to httpx2 in this room, together with
-`failures`, which explains errors. Whether to retry is the business of `relay`.
+`failures`, which explains errors. `relay` decides whether to retry.
 """
 
 import contextlib

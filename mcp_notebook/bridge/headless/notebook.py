@@ -2,8 +2,8 @@
 
 Runs on the bridge's event loop. The kernel is an ordinary one: its cells load the extension, and
 its tools are reached through the record that it publishes, like those of any live notebook.
-Together with `bridge.headless.kernel_process` the one door to nbclient and nbformat, whose
-exceptions become a `NotebookError`. Whether a file may be run is the business of `notebook_trust`.
+Together with `bridge.headless.kernel_process` the only door to nbclient and nbformat, whose
+exceptions become a `NotebookError`. `notebook_trust` decides whether a file may be run.
 """
 
 import asyncio

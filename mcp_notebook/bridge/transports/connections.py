@@ -2,16 +2,16 @@
 
 Runs on the bridge's event loop. Anyone on this machine can connect, so a connection costs little
 until the gate admits a request on it: it ends after `AUTH_TIMEOUT` seconds, and there are at most
-`MAX_UNAUTHENTICATED`. The oldest makes room for a new one, so whoever has the token can always
-connect. Nothing distinguishes the connections of a flood from others, as all processes of a machine
-share an address.
+`MAX_UNAUTHENTICATED`. A new one replaces the oldest, so a client with the token can always connect.
+Nothing distinguishes the connections of a flood from others, as all processes of a machine share an
+address.
 
 An authenticated connection belongs to its caller. Each guest may have a limited number, and all
 guests together leave some to the user. The connection stays the caller's until the last request on
 it has been answered, even if the client has disconnected.
 
-`http_connection` reads each connection and bounds its requests. What a token permits is the
-business of the gate (`access.gate`).
+`http_connection` reads each connection and bounds its requests. The gate (`access.gate`) decides
+what a token permits.
 """
 
 import asyncio

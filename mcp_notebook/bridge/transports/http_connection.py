@@ -2,8 +2,8 @@
 
 Runs on the bridge's event loop, between the socket and uvicorn. The head of a request has at most
 `MAX_HEAD` bytes and `MAX_HEADERS` fields; there is one request at a time; each request must arrive,
-and each answer be read, at a rate that the slowest line has. How many connections there may be is
-the business of `connections`; bodies are bounded behind the gate (`large_requests`).
+and each answer be read, at the rate of a slow line at least. `connections` limits the number of
+connections; bodies are bounded behind the gate (`large_requests`).
 
 A client that connects, sends and disconnects costs next to nothing: the first request of a
 connection waits for a few turns of the event loop, in which a disconnect would be noticed, and the
@@ -21,8 +21,8 @@ decides when to stop. Every event is a callback of the parser, except `ParserEve
 
 1. A request begins (section 2.2; empty lines before it are skipped). The previous one must have
    been answered: pipelining is optional for servers (9.3.2), and is refused here.
-2. Its head is read: the request line (3) and the fields (5), of which there are at most
-   `MAX_HEADERS`, and `MAX_HEAD` bytes in all. More is refused with 414 or 431 (RFC 6585).
+2. Its head is read: the request line (3) and at most `MAX_HEADERS` fields (5), of `MAX_HEAD` bytes
+   in all. More is refused with 414 or 431 (RFC 6585).
 3. The head ends. The version must be 1.0 or 1.1 (2.3). A request to change the protocol (RFC 9110,
    7.8) must not have a body: the parser would read the body as the next request.
 4. The body is read. Its length is either announced or in chunks, never both (6.3). Chunk extensions

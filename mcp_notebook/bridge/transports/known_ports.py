@@ -87,7 +87,7 @@ def _renew_token(
 ) -> str:
     threat = (
         f"Port {foreign[0]} is in use, but not by you: clients that were set up for it send your "
-        "token to whoever that is."
+        "token to that program."
     )
     try:
         token = renew_token(settings)

@@ -203,7 +203,7 @@ class ActiveCall(Call):
             reply(result)
         except RuntimeError:
             # The endpoint's loop is closed: the extension is being unloaded.
-            logger.debug("nobody takes the result of %s", self.tool)
+            logger.debug("the result of %s is not needed", self.tool)
 
     # -- what its code sees ------------------------------------------------------------------------
 

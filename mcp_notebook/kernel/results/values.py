@@ -1,6 +1,6 @@
-"""The table of values: rules in order, of which the first match applies.
+"""The table of values: an ordered list of rules; the first match applies.
 
-Pure data; the documentation's table of values is made of it.
+Pure data; the documentation's table of values is generated from it.
 """
 
 import io

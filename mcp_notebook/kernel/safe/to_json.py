@@ -1,8 +1,8 @@
 """Converts any Python value to JSON, of limited size and without cycles, and never fails.
 
 Runs in the user's kernel, on the thread of the call. JSON is made for two readers: a model reads
-text (`to_json_value`), a program reads a result's structured content (`to_structured`). The rules,
-of which the first match applies; the third column is for structured content that differs:
+text (`to_json_value`), a program reads a result's structured content (`to_structured`). The first
+matching rule applies; the third column is for structured content that differs:
 
 ====================================  =================================  =======================
 value                                 JSON in text                       in structured content

@@ -46,7 +46,7 @@ class _Listener:
     session: ClientSession
     watcher: ToolsWatcher
     last_notice: int
-    """The number of the last change of which it was notified."""
+    """The number of the last change that it was notified of."""
     is_busy: bool = False
     """Whether a notification is being sent to it."""
 

@@ -133,7 +133,7 @@ class ResourceRequests:
         self._page_size = page_size or PAGE_SIZE
         self._key = secrets.token_bytes(32)
         self._kept: tuple[Resource, float] | None = None
-        """The content of which a page was read last, and when."""
+        """The resource that was last read in pages, and when."""
         self._reads = Shares(
             "reads of resources",
             per_caller=MAX_READS // 2,

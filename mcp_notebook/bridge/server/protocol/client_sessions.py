@@ -140,7 +140,7 @@ class ClientSessions:
         return session if session and session.profile is not None else None
 
     def open(self, session_id: str | None, profile: ClientProfile) -> ClientSession:
-        """Open a session without the SDK; whoever opens it ends it."""
+        """Open a session without the SDK; the caller has to end it."""
         session = self._sessions[session_id] = ClientSession(session_id)
         session.profile = replace(profile, connection=session)
         session.call_at_end(self._end, session)

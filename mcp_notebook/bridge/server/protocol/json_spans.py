@@ -3,7 +3,7 @@
 Runs on the bridge's event loop, in slices of about a millisecond between which the loop does other
 work. A parser would block the loop for seconds, even in a thread, because it holds the GIL; and its
 result takes up to twenty times the memory of the text. The text between the brackets of a value is
-not checked: whoever parses the value later does that.
+not checked: the parser does that later.
 """
 
 import re

@@ -137,7 +137,7 @@ def keep_dtypes(annotation: Any) -> Any:
     """Return a type hint with the dtype of ``NDArray[...]`` kept, which pydantic would drop."""
     numpy = find_imported("numpy")
     if numpy is not None and hasattr(get_origin(annotation), "__value__"):
-        # numpy 1 does not load `numpy.typing`, but whoever uses its alias has.
+        # numpy 1 does not load `numpy.typing`, but code that uses its alias has.
         alias = getattr(find_imported("numpy.typing"), "NDArray", None)
         annotation = _expand_alias(annotation, alias)
     arguments, origin = get_args(annotation), get_origin(annotation)
