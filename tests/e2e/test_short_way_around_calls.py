@@ -26,8 +26,8 @@ from live import live_kernel, record_of
 from short_way import both_sides, make_request, normalise_message
 
 from mcp_notebook.bridge.server.lists import resource_notices
+from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
-from mcp_notebook.bridge.server.tasks.forms import EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 from mcp_notebook.bridge.transports.fast_path.plain_requests import LONG
@@ -116,7 +116,7 @@ async def test_a_list_and_a_call_wait_for_the_first_tools(kernel, era):
 
 
 @pytest.mark.parametrize("tool", ["may_be_task", "is_task", "echo"])
-@pytest.mark.parametrize("capabilities", [{}, {"extensions": {EXTENSION: {}}}])
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {TASKS_EXTENSION: {}}}])
 async def test_a_call_that_becomes_a_task(kernel, era, tool, capabilities):
     async def ask(side):
         answer = await side.ask(make_call(era, tool, capabilities=capabilities))

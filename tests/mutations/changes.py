@@ -1195,8 +1195,8 @@ CHANGES = (
     ),
     Change(
         "bridge/access/token_check.py",
-        "    if not limits.is_everything():\n",
-        "    if limits.is_everything():\n",
+        "    if not limits.is_everything:\n",
+        "    if limits.is_everything:\n",
         "e2e/test_oauth.py",
     ),
     Change(
@@ -1334,13 +1334,13 @@ CHANGES = (
     # -- numbers and spans -------------------------------------------------------------------------
     Change(
         "bridge/transports/health_and_metrics.py",
-        "if not (caller.may_read_metrics or caller.permissions.is_everything()):",
+        "if not (caller.may_read_metrics or caller.permissions.is_everything):",
         "if False:",
         _HEALTH,
     ),
     Change(
         "bridge/transports/health_and_metrics.py",
-        "elif scope[SCOPE_KEY].permissions.is_nothing():",
+        "elif scope[SCOPE_KEY].permissions.is_nothing:",
         "elif False:",
         _HEALTH,
     ),

@@ -55,21 +55,23 @@ class Permissions:
         limits = cls(
             tools=settings.tools, tags=frozenset(settings.tags), read_only=settings.read_only
         )
-        return EVERYTHING if limits == EVERYTHING else limits  # compared by identity
+        return EVERYTHING if limits == EVERYTHING else limits
 
+    @cached_property
     def is_everything(self) -> bool:
-        """Return whether all tools are allowed."""
-        return self is EVERYTHING or self == EVERYTHING
+        """Whether all tools are allowed."""
+        return self == EVERYTHING
 
+    @cached_property
     def is_nothing(self) -> bool:
-        """Return whether no tool is allowed, whichever tools there are."""
+        """Whether no tool is allowed, whichever tools there are."""
         return self.tools == NOTHING.tools
 
     def limit_to(self, others: "Permissions") -> "Permissions":
         """Return permissions that allow a tool if both do."""
-        if others.is_everything():
+        if others.is_everything:
             return self
-        if self.is_everything():
+        if self.is_everything:
             return others
         within = others if self.within is None else self.within.limit_to(others)
         return replace(self, within=within)

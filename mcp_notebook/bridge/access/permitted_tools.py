@@ -51,7 +51,7 @@ class PermittedTools:
 
         Returns the same object until the caller's list changes.
         """
-        if caller.permissions.is_everything():
+        if caller.permissions.is_everything:
             return self._catalog.entries()
         return self._list(caller.permissions).allowed
 
@@ -65,7 +65,7 @@ class PermittedTools:
             UnknownTool: The caller may not call any tool of this name.
         """
         permissions = caller.permissions
-        if permissions.is_everything():
+        if permissions.is_everything:
             return self._catalog.find(name)
         tools = self._list(permissions)
         try:

@@ -189,7 +189,7 @@ def list_authenticators(
         authenticators.append(Limited(oauth.authenticator, tokens.limit_others))
         publish = oauth.publish
     limits = Permissions.from_settings(settings)
-    if not limits.is_everything():
+    if not limits.is_everything:
         authenticators = [Limited(each, lambda: limits) for each in authenticators]
     return authenticators, publish
 

@@ -218,8 +218,15 @@ class Links:
         assert result is not None  # the call cannot ask questions
         return result
 
+    def find_own_link(self, entry: CatalogEntry) -> Link | None:
+        """Return the link to a tool's kernel; None if it has replicas, or is gone."""
+        return self._links.get(entry.kernel_id)  # with replicas, this is the notebook's id
+
     def find_link(self, entry: CatalogEntry, client: Any = None, key: str | None = None) -> Link:
         """Return the link to the kernel that a call goes to; see `Replicas.choose`."""
+        own_link = self.find_own_link(entry)
+        if own_link is not None:
+            return own_link
         return self.replicas.choose(entry, self._links, client, key)
 
     async def read_resource(self, uri: str, most: int | None = None) -> Resource:

@@ -176,10 +176,6 @@ class Replicas:
 
     # -- calls -------------------------------------------------------------------------------------
 
-    def has(self, entry: CatalogEntry) -> bool:
-        """Return whether a tool belongs to a notebook with replicas."""
-        return entry.kernel_id in self._notebooks
-
     def choose(
         self,
         entry: CatalogEntry,

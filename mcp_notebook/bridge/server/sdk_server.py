@@ -18,7 +18,8 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller_limits import RateLimits
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
@@ -29,9 +30,8 @@ from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
-from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
@@ -50,7 +50,7 @@ class Parts(Protocol):
     """What the SDK's server needs: the parts of a `NotebookServer`."""
 
     default_caller: Caller
-    request_rates: RequestRates
+    request_rates: RateLimits
     sessions: ClientSessions
     clients: ConnectedClients
     changes: ChangeNotices
@@ -89,7 +89,7 @@ def build(server: Parts) -> Server[Any]:
     # and the outcome. `CallTracer` makes the spans of calls.
     built.middleware[:] = [
         translate_errors,
-        server.request_rates,
+        handlers.count,
         server.sessions,
         server.clients,
         handlers.fill_in,
@@ -122,6 +122,14 @@ class _Handlers:
 
     def __init__(self, server: Parts) -> None:
         self._server = server
+
+    async def count(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Count a request, unless the HTTP endpoint has done so."""
+        if ctx.request_id is not None and SCOPE_KEY not in getattr(ctx.request, "scope", ()):
+            excess = self._server.request_rates.take(self._server.default_caller)
+            if excess is not None:
+                raise ProtocolError(INTERNAL_ERROR, excess.reason)
+        return await call_next(ctx)
 
     async def list_tools(
         self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None

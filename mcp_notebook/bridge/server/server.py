@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
+from mcp_notebook.bridge.access.caller_limits import RateLimits
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import (
+    Gate,
+    Gates,
     RateGate,
     Room,
     SizeGate,
@@ -37,13 +40,13 @@ from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
-from mcp_notebook.bridge.server.protocol.accommodations import NewTools
+from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.server.request_rates import RequestRates
 from mcp_notebook.bridge.server.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
@@ -87,23 +90,22 @@ class NotebookServer:
         self._links = links
         self.default_caller = default_caller
         """The caller if the transport does not name one."""
-        self._tools = PermittedTools(catalog)
-        self.request_rates = RequestRates(limits, default_caller)
-        """Used by transports that count requests before reading them."""
+        self.tools = PermittedTools(catalog)
+        """The tools, as callers see them."""
+        self.request_rates = RateLimits(
+            "requests",
+            per_caller=limits.max_caller_requests_per_minute,
+            in_all=limits.max_requests_per_minute,
+        )
+        """Used by transports to count requests: over HTTP before reading them."""
         self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
-        self.changes = ChangeNotices(self._tools.list_entries, default_caller)
+        self.changes = ChangeNotices(self.tools.list_entries, default_caller)
         """Notifies clients that the list of tools has changed."""
-        self.tasks = Tasks(links, tasks, ready=ready)
-        """The tasks of the clients."""
         self.open_streams = OpenStreams(limits, default_caller)
         self.resource_notices = ResourceNotices(self.changes)
         """Notifies clients of resources; told when a kernel was linked or unlinked."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
-        new_tools = NewTools(with_meta_tools=with_meta_tools)
-        first = meta_tools.TOOLS if with_meta_tools else ()
-        self.lists = ToolLists(self._tools, new_tools, first, page_size, can_list or ready)
-        """Answers requests for the list of tools."""
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
@@ -112,29 +114,44 @@ class NotebookServer:
             page_size=page_size,
         )
         """Answers requests for resources."""
-        self._consent = Consent(consent, links, self._tools)
-        self._room = room = Room(limits)
-        self._tool_gate = ToolGate(self._tools, ready, NO_TOOLS if with_meta_tools else None)
+        results = ResultAdapter(
+            self.tools, self.resources.note_result, with_meta_tools=with_meta_tools
+        )
+        first = meta_tools.TOOLS if with_meta_tools else ()
+        self.lists = ToolLists(self.tools, results, first, page_size, can_list or ready)
+        """Answers requests for the list of tools."""
+        self.tasks = Tasks(
+            links, tasks, results.adapt, ready=ready, with_meta_tools=with_meta_tools
+        )
+        """The tasks of the clients."""
+        self._consent = Consent(consent, links, self.tools)
+        self._room = Room(limits)
+        self._tool_gate = ToolGate(self.tools, ready, NO_TOOLS if with_meta_tools else None)
         gates = (
             RateGate(limits),
             self._tool_gate,
-            StartGate(self._tools, links),
-            TaskGate(self.tasks.find_keep),
+            StartGate(self.tools, links),
             SizeGate(limits),
-            room,  # before a person is asked, and again afterwards, because that takes time
-            self._consent,
-            room,
+            self._room,
         )
         self.calls = ToolCalls(
-            CallStarter(links, gates, room, observers),
-            self._tool_gate,
-            new_tools,
-            self.changes,
-            self.resources,
-            self.tasks,
-            self.sessions,
+            CallStarter(links, Gates(gates, self._choose_gates), self._room, observers),
+            results=results,
+            changes=self.changes,
+            tasks=self.tasks,
+            resources=self.resources,
+            sessions=self.sessions,
         )
         """Answers calls of tools."""
+
+    def _choose_gates(self, tool: messages.ToolInfo) -> Sequence[Gate]:
+        """Return the gates that only calls of some tools pass, this tool's among them."""
+        gates: list[Gate] = []
+        if self.tasks.may_keep(tool):
+            gates.append(TaskGate(self.tasks.find_keep))
+        if self._consent.applies_to(tool):
+            gates += [self._consent, self._room]  # again, because the answer takes its time
+        return gates
 
     @cached_property
     def mcp(self) -> Server[Any]:
@@ -145,7 +162,7 @@ class NotebookServer:
 
     def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
-        return self._about if self._tools.list_entries(caller) else f"{self._about} {NO_TOOLS}"
+        return self._about if self.tools.list_entries(caller) else f"{self._about} {NO_TOOLS}"
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the input schema of a tool that the current caller may call, or None."""
@@ -153,7 +170,7 @@ class NotebookServer:
             return meta_tools.INPUT_SCHEMAS[name]
         try:
             caller = CURRENT_CALLER.get() or self.default_caller
-            return self._tools.find(caller, name).tool.input_schema
+            return self.tools.find(caller, name).tool.input_schema
         except CallError:
             return None
 

@@ -4,7 +4,6 @@ Runs on the bridge's event loop; pure. `server` reports a start and then exactly
 refusal and nothing else.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -97,29 +96,3 @@ class CallObserver(Protocol):
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Note a call that was refused."""
-
-
-class CallObservers:
-    """Several observers as one.
-
-    Args:
-        observers: The observers, told in this order.
-    """
-
-    def __init__(self, observers: Sequence[CallObserver] = ()) -> None:
-        self._observers = tuple(observers)
-
-    def note_start(self, start: CallStart) -> None:
-        """Notify all observers of the start of a call."""
-        for observer in self._observers:
-            observer.note_start(start)
-
-    def note_end(self, end: CallEnd) -> None:
-        """Notify all observers of the end of a call."""
-        for observer in self._observers:
-            observer.note_end(end)
-
-    def note_refusal(self, refusal: CallRefusal) -> None:
-        """Notify all observers of a refused call."""
-        for observer in self._observers:
-            observer.note_refusal(refusal)

@@ -14,7 +14,7 @@ from typing import Self
 import anyio
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.protocol.client_request import HANG_UP_KEY
@@ -93,25 +93,45 @@ class Endpoint:
         if scope["path"] not in (PATH, f"{PATH}/"):
             await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
             return
+        if scope["method"] == "POST" and not is_of_handshake_era(scope):
+            await self._answer(self._app, scope, receive, send)
+            return
         with self._sessions.hold(scope):
-            if scope["method"] == "GET":
+            if scope["method"] == "POST":
+                has_session = read_header(scope, MCP_SESSION_ID_HEADER) is not None
+                handle = self._app if has_session else self._open_session
+                await self._answer(handle, scope, receive, send, asyncio.Event())
+            elif scope["method"] == "GET":
                 await self._open_stream(scope, receive, send)
-                return
-            if scope["method"] != "POST":
+            else:
                 await self._sessions.handle_request(scope, receive, send)
-                return
-            hang_up = asyncio.Event() if is_of_handshake_era(scope) else None
-            body = _Body(receive, self._count_message, hang_up)
-            scope[HANG_UP_KEY] = hang_up
-            has_session = read_header(scope, MCP_SESSION_ID_HEADER) is not None
-            handle = self._app if has_session or hang_up is None else self._open_session
-            try:
-                await handle(scope, body.receive, send)
-            finally:
-                if body.is_complete:
-                    self._unanswered -= 1
-                if not self._unanswered:
-                    self._all_answered.set()
+
+    async def _answer(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        hang_up: asyncio.Event | None = None,
+    ) -> None:
+        """Have a POST request answered, which `end` waits for once it is complete.
+
+        Args:
+            app: Answers it.
+            scope: Of the request.
+            receive: Of the request.
+            send: Of the request.
+            hang_up: Set when the client disconnects, if the request continues then.
+        """
+        body = _Body(receive, self._count_message, hang_up)
+        scope[HANG_UP_KEY] = hang_up
+        try:
+            await app(scope, body.receive, send)
+        finally:
+            if body.is_complete:
+                self._unanswered -= 1
+            if not self._unanswered:
+                self._all_answered.set()
 
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a handshake-era request without a session, which can only be `initialize`."""

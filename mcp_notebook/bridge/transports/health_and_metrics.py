@@ -51,7 +51,7 @@ def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGI
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == METRICS_PATH:
             await (await _make_page(scope, metrics, refusals))(scope, receive, send)
-        elif scope[SCOPE_KEY].permissions.is_nothing():
+        elif scope[SCOPE_KEY].permissions.is_nothing:
             refusals.note(scope.get("client"), "its token is for the metrics only")
             await _refuse(403, "This token is for the metrics only.")(scope, receive, send)
         else:
@@ -62,7 +62,7 @@ def answer_metrics(app: ASGIApp, metrics: Metrics, refusals: RefusalLog) -> ASGI
 
 async def _make_page(scope: Scope, metrics: Metrics, refusals: RefusalLog) -> Response:
     caller: Caller = scope[SCOPE_KEY]
-    if not (caller.may_read_metrics or caller.permissions.is_everything()):
+    if not (caller.may_read_metrics or caller.permissions.is_everything):
         refusals.note(scope.get("client"), "its token is not for the metrics")
         return _refuse(403, f"This token is not for the metrics. {_MAKE_TOKEN}")
     if scope["method"] not in _METHODS:

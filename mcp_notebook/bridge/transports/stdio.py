@@ -306,7 +306,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         for form in self.plain.make_missed(request_id):
             self.outgoing.dropped_id = request_id
             message = jsonrpc.jsonrpc_message_adapter.validate_python(form, by_name=False)
-            # Counted among the caller's requests already: see `RequestRates`.
+            # Its caller is in the scope, as over HTTP: it is not counted again.
             scope = StdioRequest({SCOPE_KEY: self.caller})
             self._missed.append(
                 SessionMessage(message, ServerMessageMetadata(request_context=scope))

@@ -28,9 +28,9 @@ def test_a_pattern_matches_whole_names_with_their_case(pattern, name, allowed):
 
 
 def test_the_default_allows_everything():
-    assert Permissions().is_everything()
+    assert Permissions().is_everything
     assert EVERYTHING.allow_name("anything")
-    assert not Permissions(read_only=True).is_everything()
+    assert not Permissions(read_only=True).is_everything
 
 
 PATTERNS = st.sampled_from(["", "*", "a", "b", "a*", "?", "n.*", "n.a", "m.*", "[ab]"])
@@ -77,10 +77,10 @@ def test_each_limit_narrows_those_before_it_and_widens_none(sources, listed):
     limited = functools.reduce(Permissions.limit_to, sources)
     for entry in listed:
         assert limited.allow(entry) is all(source.allow(entry) for source in sources)
-    if any(source.is_nothing() for source in sources):
+    if any(source.is_nothing for source in sources):
         assert not any(map(limited.allow, listed))
-    if limited.is_everything():
-        assert all(source.is_everything() for source in sources)
+    if limited.is_everything:
+        assert all(source.is_everything for source in sources)
 
 
 @given(st.lists(SIMPLE, min_size=1, max_size=4), SIMPLE, entries())

@@ -53,7 +53,7 @@ async def test_a_token_for_the_metrics_may_use_no_tool(store):
     store.add("prometheus", EVERYTHING, metrics=True)
     caller = await tokens.authenticate(store.rotate("prometheus"))
     assert caller.may_read_metrics
-    assert not caller.permissions.is_everything()
+    assert not caller.permissions.is_everything
     assert not caller.permissions.allow_name("top", "sales.top")
     assert not (await tokens.authenticate(store.add("ci", EVERYTHING))).may_read_metrics
 

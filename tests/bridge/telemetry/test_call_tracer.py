@@ -157,14 +157,14 @@ async def test_a_span_tells_that_a_call_failed_but_not_what_was_said(
 
 async def test_no_span_is_kept_of_a_call_that_cannot_be_started(tmp_path):
     async with traced(tmp_path) as here:
-        entry = here.links.find_link  # the link closes between the search and the call
+        find_link = here.links.find_own_link  # the link closes between the search and the call
 
-        def find_closed_link(found):
-            link = entry(found)
+        def find_closed_link(entry):
+            link = find_link(entry)
             link.is_open = False
             return link
 
-        here.links.find_link = find_closed_link
+        here.links.find_own_link = find_closed_link
         assert (await here.client.call_tool("top", {})).is_error
     assert not here.exporter.get_finished_spans()
     assert not here.tracer._spans

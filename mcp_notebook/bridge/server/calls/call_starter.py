@@ -21,7 +21,7 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.calls.gates import (
-    Gate,
+    Gates,
     OtherAnswer,
     Room,
     ToolCall,
@@ -32,7 +32,6 @@ from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
-    CallObservers,
     CallRefusal,
     CallStart,
     Outcome,
@@ -63,8 +62,8 @@ class KernelChoice:
     revision: str | None
     """The kernel's name for the declaration of the tool."""
     forget_soon: Callable[[Callable[[], bool]], None] | None = None
-    """Lets the same call go to any kernel after a moment if the condition holds then; None: it can
-    go to any kernel anyway."""
+    """Unpins the same call from the kernel in a moment, if the given function returns true then;
+    None: it is not pinned."""
 
     def note_end(self, call: RunningCall) -> None:
         """Note that the call has ended: once its client has the result, the same call is new."""
@@ -77,19 +76,19 @@ class CallStarter:
 
     Args:
         links: The links to the kernels, which run the calls.
-        gates: The gates of each call, in order.
+        gates: Admit or refuse each call.
         room: Counts the running calls.
         observers: Notified of each call. A `CallTracer` among them is also asked which trace each
             call belongs to.
     """
 
     def __init__(
-        self, links: Links, gates: Sequence[Gate], room: Room, observers: Sequence[CallObserver]
+        self, links: Links, gates: Gates, room: Room, observers: Sequence[CallObserver]
     ) -> None:
         self._links = links
         self._gates = gates
         self._room = room
-        self._observer = CallObservers(observers)
+        self._observers = tuple(observers)
         self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
@@ -101,10 +100,8 @@ class CallStarter:
             CallError: The call cannot be started; the observers have been notified.
         """
         try:
-            for gate in self._gates:
-                if (answer := await gate.admit(call)) is not None:
-                    return answer
-            return self._send(call)
+            answer = await self._gates.admit(call)
+            return self._send(call) if answer is None else answer
         except BaseException as error:
             self.note_refusal(call, error)
             raise
@@ -144,21 +141,21 @@ class CallStarter:
     def note_refusal(self, call: ToolCall, error: BaseException) -> None:
         """Notify the observers that a call was refused, and why."""
         request, entry = call.request, call.found
-        self._observer.note_refusal(
-            CallRefusal(
-                at=time.time(),
-                caller=request.caller.name,
-                alias=request.caller.alias,
-                client=request.profile.program,
-                tool=call.params.name if entry is None else entry.tool.name,
-                reason=_explain_refusal(error),
-                kernel=None if entry is None else entry.kernel_id,
-                notebook=None if entry is None else entry.notebook,
-                # Which arguments are secret is unknown until the tool is known.
-                arguments=None if entry is None else call.arguments,
-                input_schema={} if entry is None else entry.tool.input_schema,
-            )
+        refusal = CallRefusal(
+            at=time.time(),
+            caller=request.caller.name,
+            alias=request.caller.alias,
+            client=request.profile.program,
+            tool=call.params.name if entry is None else entry.tool.name,
+            reason=_explain_refusal(error),
+            kernel=None if entry is None else entry.kernel_id,
+            notebook=None if entry is None else entry.notebook,
+            # Before the tool is found, nobody can tell which of them are secret.
+            arguments=None if entry is None else call.arguments,
+            input_schema={} if entry is None else entry.tool.input_schema,
         )
+        for observer in self._observers:
+            observer.note_refusal(refusal)
 
     def _describe_start(self, call: ToolCall, kernel_id: str) -> CallStart:
         request, tool = call.request, call.entry.tool
@@ -194,12 +191,15 @@ class CallStarter:
             choice: Its kernel.
         """
         self._room.enter(caller)
-        self._observer.note_start(start)
+        for observer in self._observers:
+            observer.note_start(start)
 
         def note_end(outcome: Result | KernelGone) -> None:
             self._room.leave(caller)
             choice.note_end(call)
-            self._observer.note_end(_describe_end(start, call, outcome, time.monotonic() - began))
+            end = _describe_end(start, call, outcome, time.monotonic() - began)
+            for observer in self._observers:
+                observer.note_end(end)
 
         call.on_end = note_end
 
@@ -207,17 +207,18 @@ class CallStarter:
 def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
     """Return the kernel for a call.
 
-    In the handshake era, a client is identified by its session. At 2026-07-28 there are no
-    sessions: clients with the same token count as one.
+    A stateful tool of a notebook with replicas keeps each client on one kernel. In the handshake
+    era, a client is identified by its session. At 2026-07-28 there are no sessions: clients with
+    the same token count as one.
 
     Raises:
         KernelGone: The kernel is gone or disconnected.
     """
     entry, request, keep = call.entry, call.request, call.keep
-    replicas = links.replicas
-    if not replicas.has(entry):
-        return KernelChoice(links.find_link(entry), entry.tool.revision)
-    client = None
+    own_link = links.find_own_link(entry)
+    if own_link is not None:
+        return KernelChoice(own_link, entry.tool.revision)
+    replicas, client = links.replicas, None
     if entry.tool.stateful:
         client = request.connection if request.is_handshake else request.caller.owns
     if keep is None or keep.how != "give_up":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -35,6 +35,8 @@ OtherAnswer: TypeAlias = (
 )
 """What a client gets instead of a call: the bridge's own answer, a question, or another result that
 the client has requested."""
+MAX_TOOLS = 4_096
+"""Tools whose gates are cached; beyond that, the cache starts over."""
 _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
 START_PROGRESS_INTERVAL = 5.0
 """Seconds between two progress notifications while a call waits for its kernel: without them, some
@@ -70,7 +72,7 @@ class ToolCall:
     listener: Listener
     """Takes what the call sends besides its result."""
     found: CatalogEntry | None = None
-    """The tool, once it is known."""
+    """The tool, once it is found."""
     keep: messages.Keep | None = None
     """How the call outlives its client; None if it does not."""
 
@@ -109,6 +111,42 @@ class Gate(Protocol):
             CallError: The call is refused.
             ProtocolError: The request is invalid.
         """
+
+
+class Gates:
+    """All gates of one bridge.
+
+    Args:
+        always: The gates of every call, in order. One of them finds the tool.
+        choose_more: Returns the gates that calls of a tool pass after these; asked once for each
+            declaration of the tool.
+    """
+
+    def __init__(
+        self, always: Sequence[Gate], choose_more: Callable[[messages.ToolInfo], Sequence[Gate]]
+    ) -> None:
+        self._always = always
+        self._choose_more = choose_more
+        self._more: dict[str, tuple[messages.ToolInfo, Sequence[Gate]]] = {}
+        """The chosen gates, with the declaration that they were chosen for, by served name."""
+
+    async def admit(self, call: ToolCall) -> OtherAnswer | None:
+        """Send a call through the gates; see `Gate.admit`."""
+        for gate in self._always:
+            if (answer := await gate.admit(call)) is not None:
+                return answer
+        for gate in self._find_more(call.entry):
+            if (answer := await gate.admit(call)) is not None:
+                return answer
+        return None
+
+    def _find_more(self, entry: CatalogEntry) -> Sequence[Gate]:
+        known = self._more.get(entry.name)
+        if known is None or known[0] is not entry.tool:
+            if len(self._more) >= MAX_TOOLS:
+                self._more.clear()
+            known = self._more[entry.name] = entry.tool, self._choose_more(entry.tool)
+        return known[1]
 
 
 class RateGate:
@@ -187,7 +225,7 @@ class StartGate:
     """The links to the kernels."""
 
     async def admit(self, call: ToolCall) -> None:
-        """Wait for the kernel, report progress, and find the tool again: it may have changed."""
+        """Wait for the kernel, and find the tool again, which may have changed."""
         entry = call.entry
         arrival = self.links.find_arrival(entry)
         if arrival is None:
@@ -203,7 +241,7 @@ class StartGate:
 
 @dataclass(frozen=True)
 class TaskGate:
-    """Decides whether the call can outlive its client, as some tools require."""
+    """Decides whether the call can outlive its client; for tools that allow or require that."""
 
     find_keep: _FindKeep
     """Returns how the call is kept; None if it ends with its client."""

@@ -19,14 +19,13 @@ import anyio.to_thread
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
-from mcp_notebook.bridge.server.calls.gates import CallParams, ToolCall, ToolGate
+from mcp_notebook.bridge.server.calls.gates import CallParams, ToolCall
 from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.protocol.accommodations import (
-    NewTools,
-    adapt_result,
+    ResultAdapter,
     find_accommodation,
 )
 from mcp_notebook.bridge.server.protocol.client_profile import LOG_LEVEL_META_KEY, LOG_LEVELS
@@ -40,7 +39,7 @@ from mcp_notebook.bridge.server.protocol.result_forms import (
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
-from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks
+from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState, UnknownTool
 from mcp_notebook.text.missing_tools import MissingTool
@@ -57,7 +56,7 @@ previous one, but a new message or a second loop does not advance it."""
 LEGACY_LOG_LEVEL = "info"
 """Log level of clients of the handshake era that have not set one."""
 _MAX_DEPARTURES = 5
-"""Notebooks named in the error for an unknown tool, of those that have left lately."""
+"""Notebooks that the error for an unknown tool names, of those that have closed recently."""
 _DEPARTURES = "Notebooks that have left lately:"
 
 
@@ -66,34 +65,31 @@ class ToolCalls:
 
     Args:
         starter: Starts calls.
-        tools: Finds tools.
-        new_tools: Adds notes about new tools to results.
-        changes: Notifies the caller of changes made by its call, before the result.
-        resources: Reads resources, and notes the links in results.
-        tasks: Lets calls become tasks.
-        sessions: Report the requests that clients cancel.
+        results: Adapts results to their clients.
+        changes: Notifies the client of changes that its call made, before the result.
+        tasks: Lets calls become tasks, and finds the results of tasks.
+        resources: Reads resources for the bridge's own tool.
+        sessions: Reports the requests that clients cancel.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
+    def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
         starter: CallStarter,
-        tools: ToolGate,
-        new_tools: NewTools,
+        *,
+        results: ResultAdapter,
         changes: ChangeNotices,
-        resources: ResourceRequests,
         tasks: Tasks,
+        resources: ResourceRequests,
         sessions: ClientSessions,
     ) -> None:
-        self._sessions = sessions
         self._starter = starter
-        self._tools = tools
-        self._new_tools = new_tools
+        self._results = results
         self._changes = changes
-        self._resources = resources
         self._tasks = tasks
-        tasks.adapt_result = self.adapt_result
+        self._resources = resources
+        self._sessions = sessions
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
-        """Returns the notebooks that have left lately, latest first; called in a thread."""
+        """Returns the notebooks that have closed recently, latest first; called in a thread."""
         self._questions = ToolQuestions()
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         """The log level of each client, by connection."""
@@ -154,7 +150,7 @@ class ToolCalls:
                 params = replace(params, arguments=stand_in)
             result = await self._run(request, params)
             await self._changes.notify_caller(request.connection)  # perhaps made by this call
-            return self.adapt_result(request, result) if isinstance(result, Result) else result
+            return self._results.adapt(request, result) if isinstance(result, Result) else result
         except ProtocolError:
             raise
         except UnknownState as error:
@@ -166,18 +162,9 @@ class ToolCalls:
         except CallError as error:
             return _make_error(str(error))
 
-    def adapt_result(self, request: ClientRequest, result: Result) -> Result:
-        """Return a result in a form that its client can use."""
-        caller = request.caller
-        self._resources.note_result(caller, result)
-        if self._new_tools.follow(request):
-            names = (entry.name for entry in self._tools.tools.list_entries(caller))
-            result = self._new_tools.add_note(request, result, names)
-        return adapt_result(request, result)
-
     async def _explain_unknown(self, error: UnknownTool, caller: Caller) -> str:
-        """Return the error, and below it the notebooks that may have had the tool."""
-        if not caller.permissions.is_everything():
+        """Return the error and the notebooks that may have had the tool."""
+        if not caller.permissions.is_everything:
             return str(error)
         notebooks = await anyio.to_thread.run_sync(self.find_departed_notebooks)
         if not notebooks:
@@ -201,13 +188,25 @@ class ToolCalls:
             if not isinstance(outcome, RunningCall):
                 return outcome
             call = outcome
-        meta_tool = params.name if self._tools.is_own(params.name) else None
-        timer = self._tasks.watch(request, call, meta_tool)
+        timer = None
+        if call.is_kept or request.profile.can_follow_tasks:
+            timer = self._tasks.watch(request, call, params.name)
+        try:
+            follow = self._follow_kept if call.is_kept else self._questions.follow
+            return await follow(request, params, call, listener)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _follow_kept(
+        self, request: ClientRequest, params: CallParams, call: RunningCall, listener: Listener
+    ) -> Result | types.InputRequiredResult:
+        """Follow a call that outlives its client, and note when its client leaves or cancels it."""
         watcher = _leave_with_client(request, call)
-        forget = self._cancel_with_client(request, call) if call.is_kept else None
+        forget = self._cancel_with_client(request, call)
         try:
             result = await self._questions.follow(request, params, call, listener)
-            if call.is_kept and isinstance(result, Result):
+            if isinstance(result, Result):
                 _follow_answer(request, call)
                 if forget is not None:
                     asyncio.get_running_loop().call_later(messages.HOLD_SECONDS, forget)
@@ -216,9 +215,8 @@ class ToolCalls:
         finally:
             if forget is not None:
                 forget()
-            for waiting in (timer, watcher):
-                if waiting is not None:
-                    waiting.cancel()
+            if watcher is not None:
+                watcher.cancel()
 
     def _cancel_with_client(
         self, request: ClientRequest, call: RunningCall
@@ -253,7 +251,7 @@ class ToolCalls:
             level = value if isinstance(value, str) else None
         return Listener(
             progress=make_progress_sender(request) if wants_progress else None,
-            may_become_task=can_follow_tasks(request),
+            may_become_task=request.profile.can_follow_tasks,
             log=None if level is None else make_log_sender(request),
             log_level=level,
         )
@@ -292,7 +290,7 @@ def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitabl
 def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
     """Let a kept call continue when its client disconnects."""
     hang_up = request.hang_up
-    if hang_up is None or not call.is_kept:
+    if hang_up is None:
         return None
 
     async def leave() -> None:

@@ -93,8 +93,12 @@ class Consent:
         for scope in self._waiting:
             scope.cancel()
 
+    def applies_to(self, tool: messages.ToolInfo) -> bool:
+        """Return whether calls of a tool need consent."""
+        return self._policy.applies_to(tool)
+
     async def admit(self, call: ToolCall) -> types.InputRequiredResult | None:
-        """Wait until a person has agreed to a call, if it needs consent.
+        """Wait until a person has agreed to a call.
 
         Returns:
             The question that the client has to answer first; None if the call may start.
@@ -103,8 +107,6 @@ class Consent:
             ConsentDenied: Nobody has agreed.
             UnknownState: The client's answer is not to a question about this call.
         """
-        if not self._policy.applies_to(call.entry.tool):
-            return None
         question = await self._ask(call)
         if question is None and call.entry not in self._tools.list_entries(call.caller):
             raise make_denial(

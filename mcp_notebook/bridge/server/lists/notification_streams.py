@@ -94,7 +94,7 @@ class ToolsWatcher:
 
     def take_change(self) -> bool:
         """Return whether the caller's tools have changed since the last time."""
-        if self.caller.permissions.is_everything():
+        if self.caller.permissions.is_everything:
             return True
         tools = self._list_tools(self.caller)
         has_changed = tools is not self._tools

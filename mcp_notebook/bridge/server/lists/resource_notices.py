@@ -52,7 +52,7 @@ class ResourceNotices:
     def note_list(self, caller: Caller, kernel_id: str) -> None:
         """Note that a caller's list contains resources of this kernel."""
         callers = self._kernels.setdefault(kernel_id, set())
-        if not caller.permissions.is_everything():
+        if not caller.permissions.is_everything:
             callers.add(caller.owns)
 
     def note_kernel(self, kernel_id: str) -> None:
@@ -76,4 +76,4 @@ class ResourceNotices:
 
 
 def _is_concerned(callers: Collection[str], caller: Caller) -> bool:
-    return caller.permissions.is_everything() or caller.owns in callers
+    return caller.permissions.is_everything or caller.owns in callers

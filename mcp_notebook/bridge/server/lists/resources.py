@@ -87,7 +87,7 @@ class ResourceOwners:
 
     def note_result(self, caller: Caller, result: Result) -> None:
         """Note the resources to which a caller's result links."""
-        if caller.permissions.is_everything():
+        if caller.permissions.is_everything:
             return
         for block in result.content:
             if isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri):
@@ -102,7 +102,7 @@ class ResourceOwners:
 
     def may_see(self, caller: Caller, uri: str) -> bool:
         """Return whether a caller may see a resource."""
-        return caller.permissions.is_everything() or uri in self._uris.get(caller.owns, ())
+        return caller.permissions.is_everything or uri in self._uris.get(caller.owns, ())
 
 
 class ResourceRequests:

@@ -22,7 +22,7 @@ from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.lists.meta_tools import READER
-from mcp_notebook.bridge.server.protocol.accommodations import NewTools, find_accommodation
+from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter, find_accommodation
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.tool_form import (
@@ -81,7 +81,7 @@ class ToolLists:
 
     Args:
         tools: The tools, as callers see them.
-        new_tools: Notes which tools a client has listed.
+        results: Notes which tools a client has listed.
         first: Tools to list before all others.
         page_size: Tools on a page; None for all.
         ready: Waits until the first tools can be expected, if they need time to appear.
@@ -90,13 +90,13 @@ class ToolLists:
     def __init__(
         self,
         tools: PermittedTools,
-        new_tools: NewTools,
+        results: ResultAdapter,
         first: Sequence[messages.ToolInfo],
         page_size: int | None,
         ready: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._tools = tools
-        self._new_tools = new_tools
+        self._results = results
         self._pages = ToolPages(make_tool_form, first, page_size, last=[READER])
         self._plain_pages = ToolPages(make_plain_tool_form, first, page_size, last=[READER])
         self._ready = ready
@@ -124,7 +124,7 @@ class ToolLists:
                 "Unknown cursor: it is not from this server, or the list of tools has changed "
                 "since. Request the list again without a cursor.",
             )
-        self._new_tools.note_list(request, (tool["name"] for tool in page.tools))
+        self._results.note_list(request, (tool["name"] for tool in page.tools))
         return page
 
 

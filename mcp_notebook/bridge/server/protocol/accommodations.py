@@ -6,12 +6,14 @@ them: some fail on a result with a link, and some give their model only the firs
 names the version in which the behaviour was seen, and when; remove it once the client is fixed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.result_forms import describe_links
@@ -98,11 +100,71 @@ def find_accommodation(profile: ClientProfile) -> Accommodation:
     return ACCOMMODATIONS.get(profile.client.name, _DEFAULT)
 
 
-def adapt_result(request: ClientRequest, result: Result) -> Result:
-    """Return a result in the form that a request's client can use."""
+class ResultAdapter:
+    """Adapts the results of calls to their clients; one per bridge.
+
+    For clients that list the tools only once, it adds a note about new tools. Not for clients of
+    2026-07-28: they have no session that remembers which tools they have listed.
+
+    Args:
+        tools: The tools, as callers see them.
+        note_links: Called with the caller and any result that may link to resources.
+        with_meta_tools: Whether the bridge has the tools that call others.
+    """
+
+    def __init__(
+        self,
+        tools: PermittedTools,
+        note_links: Callable[[Caller, Result], None],
+        *,
+        with_meta_tools: bool,
+    ) -> None:
+        self._tools = tools
+        self._note_links = note_links
+        self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+        """By connection: the tools that its client has listed, or knows from a note."""
+        self._step = (
+            f"Call them with `{META_TOOLS[2]}`; `{META_TOOLS[1]}` shows their arguments."
+            if with_meta_tools
+            else "Ask the user to start this client again, or to start the server with "
+            "`--meta-tools`: then new tools can be called at once."
+        )
+
+    def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
+        """Note that a client has been sent these tools."""
+        if request.connection is not None and not find_accommodation(request.profile).lists_again:
+            self._names.setdefault(request.connection, set()).update(names)
+
+    def adapt(self, request: ClientRequest, result: Result) -> Result:
+        """Return a result in the form that a request's client can use."""
+        if not _is_one_text(result):
+            self._note_links(request.caller, result)
+        if request.connection is not None and request.connection in self._names:
+            result = self._add_note(request, result)
+        return result if _is_one_text(result) else _adapt_blocks(request, result)
+
+    def _add_note(self, request: ClientRequest, result: Result) -> Result:
+        """Return a result with a note on the tools that its client does not know of."""
+        listed = self._names[request.connection]
+        names = [entry.name for entry in self._tools.list_entries(request.caller)]
+        new = [name for name in names if name not in listed]
+        if not new:
+            return result
+        listed.update(new)
+        text = ", ".join(f"`{name}`" for name in new[:_MAX_NAMES])
+        more = f" and {len(new) - _MAX_NAMES} more" if len(new) > _MAX_NAMES else ""
+        note = Text(f"[New tools since this client listed them: {text}{more}. {self._step}]")
+        return replace(result, content=[*result.content, note])
+
+
+def _is_one_text(result: Result) -> bool:
+    """Return whether a result is a single text, which every client can use."""
+    return len(result.content) == 1 and type(result.content[0]) is Text
+
+
+def _adapt_blocks(request: ClientRequest, result: Result) -> Result:
+    """Return a result whose content blocks the client of a request can use."""
     content = result.content
-    if len(content) == 1 and type(content[0]) is Text:  # as most results
-        return result
     accommodation = find_accommodation(request.profile)
     if not accommodation.takes_links:
         content = list(_replace_links(content))
@@ -179,50 +241,3 @@ def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:
     if pictures > 1 and any(isinstance(block, Text) for block in content[first:]):
         return content  # the order shows which caption belongs to which picture
     return [content[first], *_join_texts([*before, *content[first + 1 :]])]
-
-
-class NewTools:
-    """Adds a note about new tools to results, for clients that list the tools only once.
-
-    Not for clients of 2026-07-28: they have no session that remembers which tools they have listed.
-
-    Args:
-        with_meta_tools: Whether the bridge has the tools that call others.
-    """
-
-    def __init__(self, *, with_meta_tools: bool) -> None:
-        self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-        """By connection: the tools that its client has listed, or knows from a note."""
-        self._step = (
-            f"Call them with `{META_TOOLS[2]}`; `{META_TOOLS[1]}` shows their arguments."
-            if with_meta_tools
-            else "Ask the user to start this client again, or to start the server with "
-            "`--meta-tools`: then new tools can be called at once."
-        )
-
-    def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
-        """Note that a client has been sent these tools."""
-        if request.connection is not None and not find_accommodation(request.profile).lists_again:
-            self._names.setdefault(request.connection, set()).update(names)
-
-    def follow(self, request: ClientRequest) -> bool:
-        """Return whether the tools that a request's client has listed are known."""
-        return request.connection is not None and request.connection in self._names
-
-    def add_note(self, request: ClientRequest, result: Result, names: Iterable[str]) -> Result:
-        """Return a result with a note on the tools that its client does not know of.
-
-        Args:
-            request: The request of a client that is followed.
-            result: Its result.
-            names: The current tools.
-        """
-        listed = self._names[request.connection]
-        new = [name for name in names if name not in listed]
-        if not new:
-            return result
-        listed.update(new)
-        text = ", ".join(f"`{name}`" for name in new[:_MAX_NAMES])
-        more = f" and {len(new) - _MAX_NAMES} more" if len(new) > _MAX_NAMES else ""
-        note = Text(f"[New tools since this client listed them: {text}{more}. {self._step}]")
-        return replace(result, content=[*result.content, note])

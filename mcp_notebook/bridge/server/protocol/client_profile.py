@@ -7,7 +7,6 @@ without the SDK. For anything else `read_profile` returns None, and the SDK read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,8 @@ CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES_META_KEY = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+"""MCP's extension for calls that outlive their clients."""
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least severe on."""
 MAX_NAME = 200
@@ -52,6 +53,11 @@ class ClientProfile:
     def is_handshake(self) -> bool:
         """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
         return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @cached_property
+    def can_follow_tasks(self) -> bool:
+        """Whether the client can follow a call that has become a task."""
+        return TASKS_EXTENSION in self.extensions and not self.is_handshake
 
     @cached_property
     def program(self) -> str:
@@ -146,9 +152,3 @@ def _is_object_of_objects(value: Any) -> bool:
 def _is_nested_objects(value: Any) -> bool:
     """Return whether a value is an object whose members are all such objects, at any depth."""
     return type(value) is dict and all(map(_is_nested_objects, value.values()))
-
-
-def select_reserved(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a request's ``_meta`` in which a client describes itself."""
-    names = (PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
-    return {name: meta[name] for name in (*names, LOG_LEVEL_META_KEY) if name in meta}

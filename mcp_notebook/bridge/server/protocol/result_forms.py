@@ -62,11 +62,13 @@ def choose_structured(result: Result, protocol_version: str, *, takes_structured
         protocol_version: The client's.
         takes_structured: Whether the client gets structured content.
     """
-    if not takes_structured or not has_feature(protocol_version, "outputSchema"):
-        return None
-    if protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not isinstance(result.structured, dict):
-        return None  # this era has only objects
-    return result.structured
+    structured = result.structured
+    if takes_structured and protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        # This era has only objects, and no structured content at first.
+        takes_structured = isinstance(structured, dict) and has_feature(
+            protocol_version, "outputSchema"
+        )
+    return structured if takes_structured else None
 
 
 def make_block_forms(

@@ -21,8 +21,6 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
 )
 from mcp_notebook.wire import messages
 
-EXTENSION = "io.modelcontextprotocol/tasks"
-"""The extension's name."""
 TaskForm: TypeAlias = dict[str, Any]
 """A task, or the answer to a request about one, as the JSON that clients get."""
 MIN_POLL_INTERVAL, MAX_POLL_INTERVAL = 1.0, 10.0

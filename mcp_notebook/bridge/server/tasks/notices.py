@@ -19,7 +19,7 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
-from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refuse_undeclared
+from mcp_notebook.bridge.server.tasks.tasks import Tasks, refuse_undeclared
 
 MAX_TASKS = 100
 """Maximum number of tasks per stream; clients poll the others."""
@@ -64,7 +64,7 @@ class TaskNotices:
         if not ids or not isinstance(ids, list):
             return await self._serve(ctx, params)
         request = read_request(ctx, self._default_caller)
-        if not can_follow_tasks(request):
+        if not request.profile.can_follow_tasks:
             raise refuse_undeclared("A subscription to tasks")
         texts = dict.fromkeys(task_id for task_id in ids if isinstance(task_id, str))
         forms = await self._find_forms(request, list(texts)[:MAX_TASKS])

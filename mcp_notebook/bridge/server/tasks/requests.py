@@ -12,14 +12,15 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.kernel_requests import KernelTask
+from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.tasks.forms import EXTENSION, TaskForm, read_answer
-from mcp_notebook.bridge.server.tasks.tasks import Tasks, can_follow_tasks, refuse_undeclared
+from mcp_notebook.bridge.server.tasks.forms import TaskForm, read_answer
+from mcp_notebook.bridge.server.tasks.tasks import Tasks, refuse_undeclared
 
 
 class TaskParams(types.RequestParams):
@@ -48,7 +49,7 @@ class TaskRequests:
 
     def add_to(self, server: Server[Any]) -> None:
         """Declare the extension, and answer its requests."""
-        server.extensions[EXTENSION] = {}
+        server.extensions[TASKS_EXTENSION] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", UpdateParams, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
@@ -96,6 +97,6 @@ class TaskRequests:
                 HEADER_MISMATCH,
                 f"The header {MCP_NAME_HEADER} must be the task's id, as in the request's body.",
             )
-        if not can_follow_tasks(request):
+        if not request.profile.can_follow_tasks:
             raise refuse_undeclared(ctx.method)
         return request

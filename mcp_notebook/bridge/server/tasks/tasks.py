@@ -20,6 +20,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.protocol.accommodations import find_accommodation
+from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INTERNAL_ERROR,
@@ -29,7 +30,6 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
 from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
 from mcp_notebook.bridge.server.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.server.tasks.forms import (
-    EXTENSION,
     TaskForm,
     make_created_form,
     make_error_form,
@@ -50,7 +50,7 @@ _STILL_RUNS = (
 )
 _NOT_DECLARED = (
     "{what} is for clients that support tasks: declare the extension "
-    f"{EXTENSION!r} in the client capabilities of the request."
+    f"{TASKS_EXTENSION!r} in the client capabilities of the request."
 )
 
 
@@ -79,38 +79,48 @@ class Tasks:
     Args:
         links: The links to the kernels, which have the tasks.
         policy: Which calls outlive their clients.
+        adapt_result: Returns a call's result as the client of a request can take it.
         ready: Waits until the first kernels can be expected to be linked.
+        with_meta_tools: Whether the bridge has the tools that call others.
     """
 
     def __init__(
         self,
         links: Links,
         policy: TaskPolicy,
+        adapt_result: Callable[[ClientRequest, Result], Result],
         *,
         ready: Callable[[], Awaitable[None]] | None,
+        with_meta_tools: bool = False,
     ) -> None:
         self._policy = policy
-        self.adapt_result: Callable[[ClientRequest, Result], Result] = _keep_result
-        """Converts a call's result to a form that its client can use."""
+        self._adapt_result = adapt_result
+        self._with_meta_tools = with_meta_tools
         self.finder = TaskFinder(links, ready)
         """Finds tasks in the kernels."""
 
     def watch(
-        self, request: ClientRequest, call: RunningCall, meta_tool: str | None
+        self, request: ClientRequest, call: RunningCall, tool: str
     ) -> asyncio.TimerHandle | None:
         """Start a timer after which a call becomes a task; None if its client cannot follow one.
 
         Args:
             request: The request.
-            call: The call.
-            meta_tool: The meta tool through which the call is made, if any: its client gets a
-                handle and need not support tasks.
+            call: The call. If it is kept and made through a meta tool, its client gets a handle and
+                need not support tasks.
+            tool: The name of the tool in the request.
         """
-        if not can_follow_tasks(request) and (meta_tool is None or not call.is_kept):
+        uses_meta_tool = self._with_meta_tools and tool in meta_tools.NAMES
+        if not request.profile.can_follow_tasks and not (uses_meta_tool and call.is_kept):
             return None
-        after = meta_tools.RESULT_WAIT if meta_tool == meta_tools.RESULT else self._policy.after
+        waits = uses_meta_tool and tool == meta_tools.RESULT
+        after = meta_tools.RESULT_WAIT if waits else self._policy.after
         loop = asyncio.get_running_loop()
         return loop.call_later(after, call.become_task, request.caller.owns)
+
+    def may_keep(self, tool: messages.ToolInfo) -> bool:
+        """Return whether calls of a tool may outlive their clients: see `find_keep`."""
+        return tool.task is not None or tool.keep or self._policy.keeps_all
 
     def find_keep(self, request: ClientRequest, tool: messages.ToolInfo) -> messages.Keep | None:
         """Return how a call of a tool outlives its client; None if it does not.
@@ -119,7 +129,7 @@ class Tasks:
             ProtocolError: The tool is only for clients that support tasks, and this one does not.
         """
         owner, policy = request.caller.owns, self._policy
-        if tool.task is not None and can_follow_tasks(request):
+        if tool.task is not None and request.profile.can_follow_tasks:
             return messages.Keep(owner=owner)
         if tool.task == "required":
             raise refuse_undeclared(f"The tool {tool.name!r}")
@@ -131,7 +141,7 @@ class Tasks:
     def announce(self, request: ClientRequest, task: messages.TaskInfo) -> TaskForm | Result:
         """Return the answer to a call that has become a task: a task, or a result with a handle."""
         self.finder.remember(request.caller.owns, task)
-        if can_follow_tasks(request):
+        if request.profile.can_follow_tasks:
             return make_created_form(task)
         state = "" if task.message is None else f" ({task.message})"
         text = _STILL_RUNS.format(tool=task.tool, state=state, result=meta_tools.RESULT, id=task.id)
@@ -184,7 +194,7 @@ class Tasks:
             is_unchanged, version = version == task.info.version, task.info.version
             result = None
             if task.result is not None:
-                result = _make_result_form(request, self.adapt_result(request, task.result))
+                result = _make_result_form(request, self._adapt_result(request, task.result))
             form = make_task_form(task.info, result)
             if changed_from is None or _differ(form, changed_from):
                 return form
@@ -192,17 +202,12 @@ class Tasks:
                 await asyncio.sleep(_PAUSE)
 
 
-def can_follow_tasks(request: ClientRequest) -> bool:
-    """Return whether the client declares in this request that it supports tasks."""
-    return EXTENSION in request.profile.extensions and not request.is_handshake
-
-
 def refuse_undeclared(what: str) -> ProtocolError:
     """Return the error for a client that has not declared that it supports tasks."""
     return ProtocolError(
         MISSING_REQUIRED_CLIENT_CAPABILITY,
         _NOT_DECLARED.format(what=what),
-        {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+        {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}},
     )
 
 
@@ -214,10 +219,6 @@ def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
     answer = make_call_result(result, request.protocol_version, takes_structured=structured)
     dumped = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     return serialize_server_result("tools/call", request.protocol_version, dumped)
-
-
-def _keep_result(_request: ClientRequest, result: Result) -> Result:
-    return result
 
 
 def _find(

@@ -138,7 +138,6 @@ class PlainAnswers:
             request: The same with its client and caller.
         """
         try:
-            self._server.request_rates.check(request)
             with self._server.clients.visit(request):
                 result = await self._find_result(plain, request)
         except ProtocolError as error:

@@ -10,8 +10,7 @@ and for clients with a session, that of 2025-11-25:
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
 """
 
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,7 +32,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import SCOPE_KEY
+from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import (
     HANG_UP_KEY,
@@ -61,10 +61,8 @@ from mcp_notebook.bridge.transports.sessions import Sessions
 
 _VERSION = "mcp-protocol-version"
 _PARAM_PREFIX = "mcp-param-"
-_MAX_TOOLS = 4_096
-"""Size of the cache of tools whose headers repeat parameters; the oldest go."""
 _MAX_ACCEPT = 1_024
-"""Characters of an Accept header; one that has more is unusual."""
+"""Characters of an Accept header; a longer one is unusual."""
 _CANCELLED = ProtocolError(REQUEST_CANCELLED, "Request cancelled")
 
 
@@ -96,9 +94,10 @@ class PlainHttp:
         self._sessions = sessions
         self._max_bytes = min(max_bytes, LARGE - 1)
         self._answers = PlainAnswers(server)
-        self._find_schema = server.find_input_schema
-        self._header_parameters: OrderedDict[str, tuple[Mapping[str, Any], bool]] = OrderedDict()
-        """By tool: its schema, and whether headers repeat some of its parameters."""
+        self._entries: Sequence[CatalogEntry] = ()
+        """The list of tools that `_without_headers` is for."""
+        self._without_headers: set[str] = set()
+        """Tools none of whose parameters are repeated in headers, by name."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -227,20 +226,18 @@ class PlainHttp:
             return False
         if not arguments and not any(header.startswith(_PARAM_PREFIX) for header in head.headers):
             return True
-        schema = self._find_schema(name)
-        if schema is None or not self._has_header_parameters(name, schema):
+        entries = self._server.tools.list_entries(OWNER)
+        if entries is not self._entries:  # a tool has changed
+            self._entries, self._without_headers = entries, set()
+        if name in self._without_headers:
+            return True
+        schema = self._server.find_input_schema(name)
+        if schema is None:  # a call of it is refused
+            return True
+        if not x_mcp_header_map(schema):
+            self._without_headers.add(name)
             return True
         return validate_mcp_param_headers(schema, arguments, Headers(scope=head.scope)) is None
-
-    def _has_header_parameters(self, tool: str, schema: Mapping[str, Any]) -> bool:
-        """Return whether headers repeat parameters of a tool."""
-        entry = self._header_parameters.get(tool)
-        if entry is None or entry[0] is not schema:
-            entry = schema, bool(x_mcp_header_map(schema))
-            self._header_parameters[tool] = entry
-            if len(self._header_parameters) > _MAX_TOOLS:
-                self._header_parameters.popitem(last=False)
-        return entry[1]
 
 
 @lru_cache(maxsize=256)

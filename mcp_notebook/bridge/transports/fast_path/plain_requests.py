@@ -24,7 +24,6 @@ from mcp_notebook.bridge.server.protocol.client_profile import (
     PROTOCOL_VERSION_META_KEY,
     ClientProfile,
     read_profile,
-    select_reserved,
 )
 
 CALL, LIST = "tools/call", "tools/list"
@@ -39,6 +38,13 @@ _PARAMS = {
 }
 LONG = 2**13
 """Size in bytes from which the kernel gets the client's JSON unchanged."""
+_RESERVED = (
+    PROTOCOL_VERSION_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CLIENT_CAPABILITIES_META_KEY,
+    LOG_LEVEL_META_KEY,
+)
+"""The members of ``_meta`` in which a client describes itself."""
 _MAX_ENVELOPE = 4_096
 """Maximum size in bytes of an envelope in the LRU cache."""
 
@@ -145,13 +151,18 @@ def has_envelope(params: Mapping[str, Any] | None) -> bool:
     return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 
 
+def select_envelope(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a request's ``_meta`` in which its client describes itself."""
+    return {name: meta[name] for name in _RESERVED if name in meta}
+
+
 def read_envelope(meta: Mapping[str, Any]) -> ClientProfile | None:
     """Return the client's profile in a request's ``_meta``; None if the SDK has to read it.
 
     It is cached, because clients repeat it in each request.
     """
     try:
-        text = to_json(select_reserved(meta))
+        text = to_json(select_envelope(meta))
     except ValueError:
         return None
     return _read_envelope(text) if len(text) <= _MAX_ENVELOPE else None

@@ -19,19 +19,25 @@ from mcp_types import jsonrpc
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.protocol.client_profile import read_profile, select_reserved
+from mcp_notebook.bridge.server.protocol.client_profile import read_profile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.client_sessions import (
     MAX_INITIALIZE,
     ClientSession,
     EndReason,
 )
-from mcp_notebook.bridge.server.protocol.protocol_error import CONNECTION_CLOSED, ProtocolError
+from mcp_notebook.bridge.server.protocol.protocol_error import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    ProtocolError,
+)
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import (
+    Answer,
     Piece,
     PlainAnswers,
     PlainChannel,
+    write_error,
 )
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
@@ -44,6 +50,7 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     read_envelope,
     read_plain_notification,
     read_plain_request,
+    select_envelope,
 )
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
@@ -136,7 +143,7 @@ class PlainStdio:
             return []
         request: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         if self._is_modern:
-            params = {"_meta": select_reserved(self._first.meta)}
+            params = {"_meta": select_envelope(self._first.meta)}
             return [request | {"method": DISCOVER, "params": params}]
         missed = [request | {"method": INITIALIZE, "params": dict(self._first.params)}]
         if self._is_initialized:
@@ -263,7 +270,7 @@ class PlainStdio:
         task = asyncio.current_task()
         assert task is not None
         try:
-            answer = await self._answers.find(plain, request)
+            answer = await self._find_answer(plain, request)
             if plain.method == INITIALIZE and answer.error_code is not None:
                 self._refuse_session()
             self._answering.add(task)
@@ -273,6 +280,13 @@ class PlainStdio:
                 await self._send_line(_CLOSED.write_answer(plain.id))
         finally:
             self._requests.close(plain.id)
+
+    async def _find_answer(self, plain: PlainRequest, request: ClientRequest) -> Answer:
+        """Return the answer to a request, unless the client has made too many."""
+        excess = self._server.request_rates.take(request.caller)
+        if excess is not None:
+            return write_error(plain.id, ProtocolError(INTERNAL_ERROR, excess.reason))
+        return await self._answers.find(plain, request)
 
     def _refuse_session(self) -> None:
         """Forget the client's session, which the bridge has refused to open."""

@@ -235,7 +235,7 @@ async def test_consent_is_void_if_the_tool_has_changed_since_the_question(kernel
         if len(user.asked) == 1:
             code = '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite all."\n    return "gone"'
             await anyio.to_thread.run_sync(kernel.ok, code)
-            while server._tools.find(OWNER, "overwrite").tool.description != "Overwrite all.":
+            while server.tools.find(OWNER, "overwrite").tool.description != "Overwrite all.":
                 await anyio.lowlevel.checkpoint()
         return {"answer": ALLOW}
 
