@@ -626,8 +626,8 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/replica_set.py",
-        "                self._next = None  # saving it with outputs",
-        "                pass  # it may be saved again",
+        "        self._next = None  # saving it with outputs",
+        "        pass  # it may be saved again",
         "bridge/headless/test_replica_set.py",
     ),
     Change(
@@ -1557,8 +1557,8 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/replica_set.py",
-        "if failures == supervisor.MAX_FAILURES:",
-        "if failures:",
+        "if restarts.note_failure():",
+        "if restarts.note_failure() or restarts.failures:",
         "bridge/headless/test_replica_set.py",
     ),
     Change(

@@ -26,7 +26,6 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from mcp_notebook.bridge.headless import supervisor
 from mcp_notebook.bridge.headless.cell_progress import Progress, QuietProgress, SharedProgress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.machine_limits import (
@@ -38,7 +37,8 @@ from mcp_notebook.bridge.headless.machine_limits import (
 )
 from mcp_notebook.bridge.headless.notebook import Version
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
-from mcp_notebook.bridge.headless.supervisor import TRUST_INTERVAL, Replica, Supervisor
+from mcp_notebook.bridge.headless.restarts import Restarts, start_when_trusted
+from mcp_notebook.bridge.headless.supervisor import Replica, Supervisor
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
@@ -351,26 +351,23 @@ class ReplicaSet:
         A kernel that dies during this or cannot be linked is started again several times, like a
         served one: it may have been killed.
         """
-        is_told, failures = False, 0
+        restarts = Restarts()
         while True:
             try:
-                return await self._start(version)
+                return await start_when_trusted(partial(self._start, version), self._tell_distrust)
             except (KernelDied, LinkError) as error:
-                failures += 1
-                if failures == supervisor.MAX_FAILURES:
+                if restarts.note_failure():
                     self._tell_failure(error)
                     return None
                 print_note(f"{error} It is being restarted.")
-                await anyio.sleep(supervisor.FIRST_DELAY * (failures - 1))
-                continue
+                await anyio.sleep(restarts.take_delay())
             except NotebookError as error:
-                if not is_told:
-                    self._tell_failure(error)
-                if not isinstance(error, UntrustedNotebook):
-                    return None
-                is_told = True
-                self._next = None  # saving it with outputs, when it is trusted, is another attempt
-            await anyio.sleep(TRUST_INTERVAL)
+                self._tell_failure(error)
+                return None
+
+    def _tell_distrust(self, error: UntrustedNotebook) -> None:
+        self._tell_failure(error)
+        self._next = None  # saving it with outputs, when it is trusted, is another attempt
 
     def _tell_failure(self, error: NotebookError | LinkError) -> None:
         """Print why the saved version is not served."""

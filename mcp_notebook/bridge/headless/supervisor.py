@@ -4,12 +4,11 @@ Runs on the bridge's event loop, one task per notebook. A restarted kernel's too
 place in the catalogue under their old names, so clients only see that the list changes.
 
 1. If the first start fails, the caller gets the error: there are no clients yet.
-2. A kernel that dies is restarted: immediately at first, then after `FIRST_DELAY`, doubling up to
-   `LONGEST_DELAY`. After `STEADY_AFTER` seconds of life the delays start over.
-3. After `MAX_FAILURES` failed starts in a row (the kernel dies while its cells run, or a cell
-   raises an exception) the notebook is given up.
-4. A notebook that has changed and is not trusted any longer has not failed: its calls get an error
-   that says so, and it is restarted as soon as it is trusted.
+2. A kernel that dies is restarted, after a delay that grows with each death: see `restarts`.
+3. After several failed starts in a row (the kernel dies while its cells run, or a cell raises an
+   exception) the notebook is given up.
+4. A notebook that has changed and is no longer trusted has not failed: its calls get an error that
+   says so, and it is restarted as soon as it is trusted.
 5. A link that fails while its kernel is alive is opened again. A kernel that does not accept it
    counts as dead.
 """
@@ -25,22 +24,13 @@ import anyio.abc
 from mcp_notebook.bridge.headless.cell_progress import Progress
 from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version, run_notebook
+from mcp_notebook.bridge.headless.restarts import Restarts, start_when_trusted
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 
-FIRST_DELAY = 1.0
-"""Seconds before the second restart; the first is immediate."""
-LONGEST_DELAY = 30.0
-"""Seconds between a death and the restart, at most."""
-STEADY_AFTER = 60.0
-"""Seconds of life after which a kernel's death counts as the first again."""
-MAX_FAILURES = 3
-"""Failed starts in a row after which a notebook is given up."""
-TRUST_INTERVAL = 5.0
-"""Seconds between two checks whether a notebook is trusted now."""
 _RELINK_AFTER = 0.5
 """Seconds between the failure of a link and the next attempt."""
 _RETURNS = (
@@ -94,10 +84,7 @@ class Supervisor:
         """Whether its kernel is no longer restarted."""
         self._early = early
         """The first kernel, until it is used."""
-        self._delay = 0.0
-        """Seconds before the next restart."""
-        self._failures = 0
-        """Failed starts in a row."""
+        self._restarts = Restarts()
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -117,10 +104,9 @@ class Supervisor:
             if self.is_retired:
                 break
             try:
-                end = await self._serve_when_trusted()
+                end = await start_when_trusted(self._serve, self._tell_distrust)
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
-                self._failures += 1
-                if self._failures == MAX_FAILURES:
+                if self._restarts.note_failure():
                     return self._give_up(str(error))
                 print_note(str(error))
                 end = "could not be started"
@@ -131,38 +117,30 @@ class Supervisor:
         self.is_retired = True
 
     async def _back_off(self, end: str) -> None:
-        delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
+        delay = self._restarts.take_delay()
         self._set_restarting()
         when = f"in {delay:g} s" if delay else "now"
         print_note(f"{self._path.name}: the kernel {end}. It is being restarted {when}.")
         await anyio.sleep(delay)
 
-    async def _serve_when_trusted(self) -> str:
-        """Serve the notebook once it may be run, and return how its kernel ended."""
-        explanation = None
-        while True:
-            try:
-                return await self._serve(lambda: None)
-            except UntrustedNotebook as error:
-                self._links.set_away(
-                    self.id,
-                    f"The kernel of {error.notebook!r} ended and was not started again, because "
-                    "the notebook is no longer trusted; it may have changed. Its tools return "
-                    "when its user has read it and trusts it.",
-                )
-                if str(error) != explanation:
-                    explanation = str(error)
-                    print_note(f"{explanation} Then it is run.")
-                await anyio.sleep(TRUST_INTERVAL)
+    def _tell_distrust(self, error: UntrustedNotebook) -> None:
+        self._links.set_away(
+            self.id,
+            f"The kernel of {error.notebook!r} ended and was not started again, because the "
+            "notebook is no longer trusted; it may have changed. Its tools return when its user "
+            "has read it and trusts it.",
+        )
+        print_note(f"{error} Then it is run.")
 
     def _give_up(self, problem: str) -> str:
         name = self._path.name if self._replica is None else f"A kernel of {self._path.name}"
-        reason = f"{name} is no longer served: {MAX_FAILURES} starts in a row failed."
+        failures = self._restarts.failures
+        reason = f"{name} is no longer served: {failures} starts in a row failed."
         step = "save it" if self._settings.watch else "start mcp-notebook again"
         self._links.set_away(self.id, f"{reason} Fix the notebook and {step}.", is_final=True)
         return f"{reason} The last failure: {problem}"
 
-    async def _serve(self, started: Callable[[], None]) -> str:
+    async def _serve(self, started: Callable[[], None] = lambda: None) -> str:
         """Start the kernel and serve it, and return how it ended."""
         early, self._early = self._early, None
         with ExitStack() as display:
@@ -191,8 +169,7 @@ class Supervisor:
                 end = await self._link(notebook, lambda: None)
             except LinkError:
                 end = "does not answer"
-        if anyio.current_time() - began > STEADY_AFTER:
-            self._delay = 0.0
+        self._restarts.note_death(anyio.current_time() - began)
         return end
 
     async def _link(self, notebook: RunningNotebook, started: Callable[[], None]) -> str | None:
@@ -205,7 +182,7 @@ class Supervisor:
 
         async with self._links.open_link(notebook.record, describe_end) as link:
             started()
-            self._failures = 0
+            self._restarts.note_success()
             end = await _wait_for_either(link.end.wait, notebook.wait_for_end)
             if end is not None:
                 # A child process of the kernel may still hold the link open.
@@ -213,10 +190,11 @@ class Supervisor:
         return end
 
     def _set_restarting(self) -> None:
+        attempt = self._restarts.failures + 1
         self._links.set_away(
             self.id,
-            f"The kernel of {self._path.stem!r} is being restarted (attempt {self._failures + 1}). "
-            "Its tools return when its cells have run again. Try again in a moment.",
+            f"The kernel of {self._path.stem!r} is being restarted (attempt {attempt}). Its tools "
+            "return when its cells have run again. Try again in a moment.",
         )
 
 

@@ -15,8 +15,7 @@ from live import TIMEOUT, kernel_env, text_of
 from trusted_notebooks import sign
 from watched_catalog import WatchedCatalog
 
-from mcp_notebook.bridge.headless import replica_set
-from mcp_notebook.bridge.headless import supervisor as supervisor_module
+from mcp_notebook.bridge.headless import replica_set, restarts
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.bridge.headless.replica_set import ReplicaSet, decide_number
@@ -56,7 +55,7 @@ except FileExistsError:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Delays of tests."""
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 0.05)
+    monkeypatch.setattr(restarts, "FIRST_DELAY", 0.05)
 
 
 @pytest.fixture
@@ -323,7 +322,7 @@ async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
         assert "as it was before it was saved" not in said
         notebook(folder, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", TOOLS)
         said = await wait_until_said(capsys, "sums.ipynb is still served with its previous code.")
-        assert said.count("It is being restarted.") == supervisor_module.MAX_FAILURES - 1
+        assert said.count("It is being restarted.") == restarts.MAX_FAILURES - 1
 
 
 @pytest.mark.slow
@@ -402,7 +401,7 @@ async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
     folder, home, capsys, monkeypatch, is_saved_again
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    monkeypatch.setattr(replica_set, "TRUST_INTERVAL", 0.02)
+    monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.02)
     data = home / "jupyter"
     data.mkdir()
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))

@@ -18,7 +18,7 @@ from trusted_notebooks import sign
 from watched_catalog import WatchedCatalog
 from watchfiles import awatch
 
-from mcp_notebook.bridge.headless import supervisor as supervisor_module
+from mcp_notebook.bridge.headless import restarts
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.supervisor import Supervisor
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -68,8 +68,8 @@ NAMES = ["pid", "leave", "suicide", "wait", "crowd"]
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Delays of tests."""
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 0.05)
-    monkeypatch.setattr(supervisor_module, "TRUST_INTERVAL", 0.05)
+    monkeypatch.setattr(restarts, "FIRST_DELAY", 0.05)
+    monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.05)
 
 
 @pytest.fixture
@@ -265,27 +265,11 @@ async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, ho
         assert (folder / "count").read_text() == "7"
 
 
-async def test_delays_double_up_to_a_limit_and_begin_anew_after_a_steady_time(monkeypatch, capsys):
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 1.0)
-    slept = []
-
-    async def sleep(seconds):
-        slept.append(seconds)
-
-    monkeypatch.setattr(supervisor_module.anyio, "sleep", sleep)
-    supervisor = Supervisor(
-        Path("a.ipynb"), Settings(), Links(Catalog(), on_change=lambda: None), SharedProgress()
-    )
-    for _ in range(8):
-        await supervisor._back_off("died")
-    assert slept == [0, 1, 2, 4, 8, 16, 30, 30]
-
-
 @pytest.mark.slow
 async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
     folder, home, capsys, monkeypatch
 ):
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 2.0)
+    monkeypatch.setattr(restarts, "FIRST_DELAY", 2.0)
     async with kept(notebook(folder, TOOLS), home) as here:
         await here.gone("leave", status=0)
         await here.catalog.wait_for(*NAMES)
@@ -364,7 +348,7 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
         "pathlib.Path('again').touch()"
     )
     if during == "a delay":
-        monkeypatch.setattr(supervisor_module, "FIRST_DELAY", 30)
+        monkeypatch.setattr(restarts, "FIRST_DELAY", 30)
     async with kept(notebook(folder, busy, TOOLS), home) as here:
         if during == "a delay":
             (folder / "again").unlink()
