@@ -252,7 +252,7 @@ CHANGES = (
         "kernel/calls/test_interrupts.py",
     ),
     Change(
-        "kernel/calls/patches.py",
+        "kernel/calls/environment.py",
         "        take(text)\n        return len(text)",
         "        take(text)\n        return None",
         "kernel/calls/test_patches.py kernel/calls/test_capture.py",

@@ -4,10 +4,10 @@ The path of a call: `invoker` accepts it, `call_queue` decides when it may begin
 runs its code through `execution` (on the main thread, in a thread, or inside the cell of
 ``%mcp call``), and `outcome` creates the result. `stopping` stops it, through the gates of
 `interrupts`. The `environment` routes its printed text, displays and log messages, including those
-of its threads, to its `capture` (through `patches`, and through `descriptors` for child processes)
-and gives it its own pyplot figures (`pyplot`) and progress bars (`progress_bars`). `call` holds the
-table of a call's states, `active_call` a call with everything needed to run it. The `call_log`
-records all calls, and notifies the observers that show or record them.
+of its threads, to its `capture` (through `descriptors` for child processes) and gives it its own
+pyplot figures (`pyplot`) and progress bars (`progress_bars`). `call` holds the table of a call's
+states, `active_call` a call with everything needed to run it. The `call_log` records all calls, and
+notifies the observers that show or record them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
 with its observers and `LoggedCall`, `result_cache.ResultCache`, `kernel_activity.KernelActivity`,

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -54,8 +55,6 @@ class Capture:
         """Receives progress; None: it is never needed."""
         self._line = ""
         """The text printed after the last newline."""
-        self.bars = ProgressBars(self.report or _ignore)
-        """The call's progress bars."""
         self.steps = Steps()
         """The steps of the call's tasks."""
         self.max_chars: int | None = None
@@ -63,6 +62,11 @@ class Capture:
         self.printed_chars = 0
         """Characters that were printed, including dropped ones."""
         self._reset()
+
+    @cached_property
+    def bars(self) -> ProgressBars:
+        """The call's progress bars."""
+        return ProgressBars(self.report or _ignore)
 
     def send_by(
         self, report: Callable[[Update], None], send_log: Callable[[LogMessage], None]

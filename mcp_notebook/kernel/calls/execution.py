@@ -194,7 +194,9 @@ class Execution:
         call.capture.max_chars = tool.options.max_result_chars
         if tool.schema.injected:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
-        function, arguments = tool.schema.binding.bind(tool.function, arguments)
+        function: Callable[..., Any] = tool.function
+        if not tool.schema.binding.is_by_name:
+            function, arguments = tool.schema.binding.bind(function, arguments)
         executor = tool.options.executor
         if executor is not None:
             elsewhere = CallElsewhere(call, self.stopper)

@@ -25,7 +25,7 @@ from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
 from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.calls.runners import Cells, Runners, ThreadRunner
+from mcp_notebook.kernel.calls.runners import Runners, ThreadRunner
 from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
@@ -89,11 +89,10 @@ class Invoker:
         self._registry = registry
         self._queue = CallQueue(settings.max_waiting_calls, self._run)
         results = CallConverter(converter)
-        self._environment = CallEnvironment(shell, loop, results.format_display)
+        environment = CallEnvironment(shell, loop, results.format_display)
         self._stopper = Stopper(self._queue, results, settings.call_timeout)
-        self._cells = Cells()
-        execution = Execution(registry, cache, self._environment, results, self._stopper)
-        self._runners = Runners(loop, execution, self._cells, fork_runner)
+        execution = Execution(registry, cache, environment, results, self._stopper)
+        self._runners = Runners(loop, execution, fork_runner)
         self._spans = CallSpans(exports=settings.tracing)
         self._pid = os.getpid()
 
@@ -101,16 +100,16 @@ class Invoker:
 
     def cell_started(self) -> None:
         """A cell of the user's starts."""
-        self._cells.begin()
+        self._runners.cells.begin()
 
     @property
     def runs_cell(self) -> bool:
         """Whether a cell of the user's runs; on any thread."""
-        return self._cells.is_running()
+        return self._runners.cells.is_running()
 
     def cell_ended(self) -> None:
         """A cell of the user's has ended; calls see the ContextVars that it set."""
-        self._cells.end()
+        self._runners.cells.end()
 
     def abandon_in_child(self) -> None:
         """In a forked child: end it before it runs the kernel's loop as a second kernel."""
@@ -122,7 +121,7 @@ class Invoker:
         for call in self.calls:
             if call.capture is not current_capture():  # a tool that unloads us runs to its end
                 self._stopper.stop(call, StopRequest(CallState.LOST, Cancelled(reason)))
-        self._environment.close()
+        self._runners.close()
         self._spans.close()
 
     # -- called by the endpoint (its thread) -------------------------------------------------------
@@ -169,7 +168,7 @@ class Invoker:
 
     def describe(self, call: ActiveCall) -> str:
         """Describe in a few words what a call is doing."""
-        return describe(call, self.calls, cell_since=self._cells.since)
+        return describe(call, self.calls, cell_since=self._runners.cells.since)
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
@@ -256,7 +255,7 @@ class Invoker:
         happens when that ends.
         """
         namespace = self._shell.user_ns
-        if self._registry.is_current(namespace) or self._cells.is_running():
+        if self._registry.is_current(namespace) or self._runners.cells.is_running():
             return
         if any(other is not call and other.runs_code for other in self.calls):
             return

@@ -292,7 +292,6 @@ class Runners:
     Args:
         loop: The main thread's event loop.
         execution: Runs the code.
-        cells: Of the user.
         fork_runner: Runs calls in copies of the kernel.
     """
 
@@ -300,18 +299,19 @@ class Runners:
         self,
         loop: asyncio.AbstractEventLoop,
         execution: Execution,
-        cells: Cells,
         fork_runner: type[ThreadRunner],
     ) -> None:
-        watch = InterruptWatch(loop, execution.stopper.interrupt_all, cells.is_running)
-        parts = (loop, execution, watch, cells.copy_context)
+        self.cells = Cells()
+        """The user's cells, which calls run between."""
+        self._execution = execution
+        watch = InterruptWatch(loop, execution.stopper.interrupt_all, self.cells.is_running)
+        parts = (loop, execution, watch, self.cells.copy_context)
         self._runners: dict[RunMode, Runner] = {
             "main": MainRunner(*parts),
             "thread": ThreadRunner(*parts),
             "fork": fork_runner(*parts),
         }
         self._inline_runner = InlineRunner(execution)
-        self._stopper = execution.stopper
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call now or later; `on_result` is called on any thread."""
@@ -320,7 +320,11 @@ class Runners:
     def run_here(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call to its end, inside the cell that asks for it."""
         if call.run == "fork":
-            interrupt = partial(self._stopper.interrupt, call)
+            interrupt = partial(self._execution.stopper.interrupt, call)
             _run_and_wait(self._runners["fork"], call, on_result, interrupt)
         else:
             self._inline_runner.start(call, on_result)
+
+    def close(self) -> None:
+        """Undo the patches of the process; on the main thread."""
+        self._execution.environment.close()

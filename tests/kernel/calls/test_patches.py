@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcp_notebook.kernel.calls.patches import FunctionPatches, leave_stream, route_stream
+from mcp_notebook.kernel.calls.environment import FunctionPatches, leave_stream, route_stream
 
 
 class Owner:

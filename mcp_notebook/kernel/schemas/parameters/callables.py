@@ -354,17 +354,20 @@ class Binding:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """The defaults, by parameter."""
 
+    @functools.cached_property
+    def is_by_name(self) -> bool:
+        """Whether all parameters are passed by name, as for nearly all functions."""
+        return not self.positional and self.rest is None
+
     def bind(
         self, function: Callable[..., Any], arguments: dict[str, Any]
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return the function to call, a partial if need be, and its keyword arguments.
+        """Return a partial with the positional arguments, and the keyword arguments.
 
         Args:
             function: The function.
             arguments: All its arguments by name.
         """
-        if not self.positional and self.rest is None:
-            return function, arguments
         by_name = dict(arguments)
         rest = () if self.rest is None else by_name.pop(self.rest, ())
         by_position = []

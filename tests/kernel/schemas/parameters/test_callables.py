@@ -198,7 +198,7 @@ def test_a_function_that_takes_names_is_called_itself():
 
     binding = read_binding(plain)
     assert binding == Binding()
-    assert binding.bind(plain, {"a": 1}) == (plain, {"a": 1})
+    assert binding.is_by_name
 
 
 def test_keywords_of_any_name_are_left_out_and_the_author_told():
