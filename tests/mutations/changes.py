@@ -442,7 +442,7 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/invoker.py",
-        " or self._cells.is_running():\n            return",
+        " or self._runners.cells.is_running():\n            return",
         ":\n            return",
         "kernel/calls/test_invoker.py",
     ),

@@ -51,8 +51,6 @@ class Capture:
         self._log_level = log_level
         self.secrets: tuple[str, ...] = ()
         """Texts to remove from everything that the call prints, logs and reports."""
-        self.report = None if client.report is None else self._report
-        """Receives progress; None: it is never needed."""
         self._line = ""
         """The text printed after the last newline."""
         self.steps = Steps()
@@ -62,6 +60,12 @@ class Capture:
         self.printed_chars = 0
         """Characters that were printed, including dropped ones."""
         self._reset()
+
+    @property
+    def report(self) -> Callable[[Update], None] | None:
+        """Receives progress; None: it is never needed."""
+        # Not an attribute: a method that its own object holds would leave a cycle for each call.
+        return None if self._client.report is None else self._report
 
     @cached_property
     def bars(self) -> ProgressBars:
@@ -117,8 +121,8 @@ class Capture:
         self._clear_if_due()
         self.printed_chars += len(text)
         text = scrub(text, self.secrets)  # before it is cut
-        if self.report is not None and self._client.sees_progress():
-            self._report_line(text, self.report)
+        if self._client.report is not None and self._client.sees_progress():
+            self._report_line(text)
         room = MAX_PRINTED - self._printed
         if room > 0:
             self._printed += len(text)
@@ -135,12 +139,12 @@ class Capture:
             self._tail_size -= oldest_chars
             self._dropped += oldest_chars
 
-    def _report_line(self, text: str, report: Callable[[Update], None]) -> None:
+    def _report_line(self, text: str) -> None:
         self._line += text[-2 * _MAX_LINE :].replace("\r", "\n")
         lines, newline, self._line = self._line[-2 * _MAX_LINE :].rpartition("\n")
         line = clean_text(lines).rstrip().rpartition("\n")[2].strip()
         if newline and line:
-            report(Update(message=line[:_MAX_LINE]))
+            self._report(Update(message=line[:_MAX_LINE]))
 
     def _report(self, update: Update) -> None:
         """Send progress to the client."""

@@ -1,6 +1,6 @@
 """The short way: plain calls and lists of tools, answered without the SDK.
 
-Face: `plain_requests` recognizes them, `plain_answers` answers them, `plain_http` and `plain_stdio`
-do so on each transport, in front of the SDK. Everything else is passed on unchanged. Runs on the
-bridge's event loop.
+Face: `plain_requests` recognises them, and `plain_answers` answers them; `plain_http` and
+`plain_stdio` do so on each transport, in front of the SDK. Everything else goes on to the SDK
+unchanged. Runs on the bridge's event loop.
 """

@@ -1,8 +1,8 @@
 """ASGI middleware that answers plain requests itself, and hands all others on to the SDK.
 
-Runs on the bridge's event loop, between the endpoint and what it does for the SDK. Whatever is not
-recognised completely, headers included, goes on as it came: the SDK refuses it, or knows what to do
-with it. So do clients' answers to questions, which the SDK waits for.
+Runs on the bridge's event loop, between the endpoint and its other middleware. A request that is
+not recognised completely, headers included, goes on to the SDK unchanged, and so do clients'
+answers to questions, which the SDK waits for.
 
 The steps follow MCP's Streamable HTTP transport, "Sending Messages" and "Request Metadata":
 https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
@@ -80,10 +80,10 @@ class PlainHttp:
     """The middleware.
 
     Args:
-        app: Gets all other requests.
-        server: Knows the answers.
-        sessions: Of the clients of the handshake era.
-        max_bytes: Of one request.
+        app: Handles all other requests.
+        server: Answers plain requests.
+        sessions: The sessions of clients of the handshake era.
+        max_bytes: The largest plain request.
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class PlainHttp:
         if plain is None or request is None:
             await self._app(scope, replay(body or b"", receive), send)
             return
-        # 3. The answer is found, unless the exchange cancels that.
+        # 3. The server finds the answer, unless the exchange cancels that.
         answer = None
         with exchange:
             answer = await self._find_answer(head.session, plain, request, exchange)
         if answer is None and exchange.end_reason == "cancelled":
             answer = write_error(plain.id, _CANCELLED)
-        # 4. It ends the response. A client that is gone gets none.
+        # 4. The answer ends the response. A client that has disconnected gets none.
         if answer is not None:
             code = answer.error_code if head.session is None else None
             await exchange.answer(answer.pieces, ERROR_CODE_HTTP_STATUS.get(code or 0, 200))
@@ -135,7 +135,7 @@ class PlainHttp:
         request: ClientRequest,
         exchange: HttpExchange,
     ) -> Answer:
-        """Return the answer; until then the session is kept, and can end the request."""
+        """Return the answer; meanwhile the session cannot expire, and its end ends the request."""
         if session is None:
             return await self._answers.find(plain, request)
         with (
@@ -148,12 +148,12 @@ class PlainHttp:
                 return await self._answers.find(plain, request)
 
     def _read_head(self, scope: Scope) -> _Head | None:
-        """Return the head of a request about which nothing is unusual, or None."""
+        """Return the head of a request, or None if anything about it is unusual."""
         headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
         length = headers.get("content-length", "")
-        # 1. It announces a short JSON body, and takes JSON as well as a stream of events.
+        # 1. It announces a short JSON body, and accepts both JSON and a stream of events.
         if (
-            len(headers) != len(scope["headers"])  # one comes twice
+            len(headers) != len(scope["headers"])  # a header is repeated
             or not length.isdecimal()
             or int(length) > self._max_bytes
             or headers.get("content-type", "").partition(";")[0] != "application/json"
@@ -204,10 +204,10 @@ class PlainHttp:
         )
 
     def _read_profile(self, plain: PlainRequest, head: _Head) -> ClientProfile | None:
-        """Return the profile of a client of 2026-07-28 if its headers repeat the body.
+        """Return the profile of a client of 2026-07-28 if its headers match the body.
 
-        The rules are those of "Server Validation": the version, the method, and for a call its tool
-        and the arguments that the tool wants in headers.
+        These are the rules of "Server Validation": headers repeat the version, the method, and for
+        a call the tool and the arguments that its schema wants in headers.
         """
         profile = read_envelope(plain.meta)
         if (
@@ -242,6 +242,6 @@ class PlainHttp:
 
 @lru_cache(maxsize=256)
 def _accepts_both(accept: str) -> bool:
-    """Return whether a client takes an answer as JSON and as a stream of events."""
+    """Return whether a client accepts both JSON and a stream of events."""
     request = Request({"type": "http", "headers": [(b"accept", accept.encode("latin-1"))]})
     return all(check_accept_headers(request))

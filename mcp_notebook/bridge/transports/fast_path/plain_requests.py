@@ -1,11 +1,11 @@
-"""Plain requests: those of a usual form, which are answered without the SDK.
+"""Recognises plain requests: those of the usual form, which are answered without the SDK.
 
-Runs on the bridge's event loop; no I/O. Nearly all requests are of a few methods, and nearly all of
-these have nothing unusual about them, but the SDK needs half a millisecond for each: a task group,
-two validations, and two conversions of the whole answer. So a transport looks at a request first.
-If it recognises all of it, it hands it to `plain_answers`; everything else goes on to the SDK as it
-came: malformed requests, unknown parameters, other methods, answers to questions. What a request
-then leads to is the same code on both ways, from the caller's limits to the texts of errors.
+Runs on the bridge's event loop; no I/O. Nearly all requests use a few methods in the usual form,
+but the SDK needs half a millisecond for each: a task group, two validations, and two conversions of
+the whole answer. So a transport reads a request here first. If all of it is recognised,
+`plain_answers` answers it. Everything else goes on to the SDK unchanged: malformed requests,
+unknown parameters, other methods, answers to questions. Behind that, the same code handles both
+kinds, from the caller's limits to the texts of errors.
 """
 
 from collections.abc import Collection, Mapping
@@ -51,7 +51,7 @@ _MAX_ENVELOPE = 4_096
 
 @dataclass(frozen=True)
 class PlainRequest:
-    """A plain request, read but for the protocol's version and the HTTP headers."""
+    """A plain request whose protocol version and HTTP headers have not been read yet."""
 
     id: int | str
     method: str
@@ -63,12 +63,12 @@ class PlainRequest:
 
     @property
     def long_text(self) -> bytes | None:
-        """Its JSON if that is long: serializing its arguments again would take a while."""
+        """Its JSON if it is long: the kernel gets that instead of arguments serialised again."""
         return self.text if len(self.text) >= LONG else None
 
 
 def read_plain_request(text: bytes, methods: Collection[str] = (CALL, LIST)) -> PlainRequest | None:
-    """Return the plain request in a JSON text, or None if it is anything else.
+    """Return the plain request in a JSON text, or None for any other message.
 
     Args:
         text: A message.
@@ -97,18 +97,18 @@ def read_plain_request(text: bytes, methods: Collection[str] = (CALL, LIST)) -> 
 
 @dataclass(frozen=True)
 class PlainNotification:
-    """A notification of a usual form."""
+    """A notification of the usual form."""
 
     method: str
     params: Mapping[str, Any]
 
 
 def read_plain_notification(text: bytes, methods: Collection[str]) -> PlainNotification | None:
-    """Return the notification in a JSON text, or None if it is anything else.
+    """Return the notification in a JSON text, or None for any other message.
 
     Args:
         text: A message.
-        methods: Those that are handled without the SDK.
+        methods: The methods that are handled without the SDK.
     """
     try:
         message = from_json(text)
@@ -159,7 +159,7 @@ def select_envelope(meta: Mapping[str, Any]) -> dict[str, Any]:
 def read_envelope(meta: Mapping[str, Any]) -> ClientProfile | None:
     """Return the client's profile in a request's ``_meta``; None if the SDK has to read it.
 
-    It is cached, because clients repeat it in each request.
+    Cached, because clients repeat it in each request.
     """
     try:
         text = to_json(select_envelope(meta))
