@@ -66,12 +66,12 @@ class _Generation:
         path: The notebook.
         version: The version that they run.
         settings: All options.
-        links: Links the kernels.
-        tasks: Run what keeps the kernels.
+        links: Open the links to the kernels.
+        tasks: Run the supervisors.
         notebook_id: The notebook's id in the catalogue.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it uses
+    def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
         self,
         path: Path,
         version: Version,
@@ -228,7 +228,7 @@ class ReplicaSet:
     Args:
         path: The notebook.
         settings: All options: the number of kernels, whether the file is watched.
-        links: Links the kernels.
+        links: Open the links to the kernels.
         progress: Shows the progress of the cells.
         early: The first kernel, if it was started early.
     """
@@ -264,7 +264,7 @@ class ReplicaSet:
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> str:
-        """Serve the notebook until it has to be given up; started when its tools are there.
+        """Serve the notebook until it is given up; started when its tools are listed.
 
         Returns:
             Why it is no longer served.

@@ -58,13 +58,13 @@ class Supervisor:
     Args:
         path: The notebook.
         settings: All options.
-        links: Links the kernel.
+        links: Open the link to the kernel.
         progress: Shows the progress of the cells.
         early: The notebook's first kernel, if it was started early.
         replica: The kernel, if the notebook has several; None: the only one.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it uses
+    def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
         self,
         path: Path,
         settings: Settings,
@@ -89,7 +89,7 @@ class Supervisor:
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> str:
-        """Serve the notebook until it has to be given up; started when its tools are there.
+        """Serve the notebook until it is given up; started when its tools are listed.
 
         Returns:
             Why it is no longer served.

@@ -114,13 +114,13 @@ class Endpoint:
         send: Send,
         hang_up: asyncio.Event | None = None,
     ) -> None:
-        """Have a POST request answered, which `end` waits for once it is complete.
+        """Answer a POST request; `end` waits for it once it is complete.
 
         Args:
-            app: Answers it.
-            scope: Of the request.
-            receive: Of the request.
-            send: Of the request.
+            app: Handles the request.
+            scope: The request's ASGI scope.
+            receive: Its ASGI callable.
+            send: Its ASGI callable.
             hang_up: Set when the client disconnects, if the request continues then.
         """
         body = _Body(receive, self._count_message, hang_up)

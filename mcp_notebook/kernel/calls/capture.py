@@ -162,7 +162,7 @@ class Capture:
         """Add a log message.
 
         Args:
-            message: Of any level.
+            message: The message, of any level.
             is_printed: Whether a logging handler has already printed it.
         """
         message = replace(message, text=scrub(message.text, self.secrets))

@@ -145,7 +145,7 @@ def _wants_to_run(thread: int | None) -> bool:
     """Return whether a thread is runnable, as it may be for a long time on a busy machine.
 
     Returns:
-        False if the system does not tell.
+        False if the system does not report it.
     """
     try:
         status = Path(f"/proc/self/task/{thread}/stat").read_bytes()

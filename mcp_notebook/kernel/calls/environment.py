@@ -140,7 +140,7 @@ class CallEnvironment:
         """In a copy of the kernel: forget other threads, and route everything to one call.
 
         Args:
-            capture: Of the call.
+            capture: The call's outputs.
         """
         self._lock, self._depth = threading.Lock(), 0
         self._calls = _OneCall(capture)
@@ -209,7 +209,7 @@ class _OneCall:
     """The only call in a copy of the kernel: all code there belongs to it, even pool threads.
 
     Args:
-        capture: Of the call that the copy runs.
+        capture: The outputs of the call that the copy runs.
     """
 
     def __init__(self, capture: Capture) -> None:

@@ -249,8 +249,8 @@ def guard_coroutine(coroutine: Any, steps: Steps) -> Any:
     """Wrap a coroutine so that it raises nothing that would end the loop.
 
     Args:
-        coroutine: Of a task; anything else is returned unchanged.
-        steps: Of its call.
+        coroutine: The coroutine of a task; anything else is returned unchanged.
+        steps: The steps of its call's tasks.
     """
     return _Guarded(coroutine, steps) if inspect.iscoroutine(coroutine) else coroutine
 

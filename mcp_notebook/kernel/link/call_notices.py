@@ -289,7 +289,7 @@ def make_asker(
     """Return a function that sends and withdraws a call's questions, from any thread.
 
     Args:
-        call_id: Of the call.
+        call_id: The call's id in its conversation.
         loop: The endpoint's.
         send: Sends a message; called on the endpoint's thread.
     """

@@ -59,13 +59,14 @@ class Endpoint:
 
     Args:
         calls: Runs the calls.
-        tools: Returns the present tools, and why others are missing; called on the
-            endpoint's thread.
+        tools: Returns the current tools, and why others are missing; called on the endpoint's
+            thread.
         reader: Lists and reads resources.
-        prompts: Asks in the notebook whether calls may run; None if no person sees the notebook.
-        tasks: Has the calls that outlive their bridges.
-        path: Of the socket's file; one of this name elsewhere, if it is too long for a socket.
-        tcp: Listen on loopback TCP with a token, as where there are no Unix sockets.
+        prompts: Asks in the notebook whether calls may run; None if no person sees it.
+        tasks: Holds the calls that outlive their bridges.
+        path: The socket's file. If the path is too long for a socket, a file of the same name in
+            another folder is used.
+        tcp: Listen on loopback TCP with a token, as on systems without Unix sockets.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
@@ -89,8 +90,8 @@ class Endpoint:
         """The notebook's state for side panels on later connections; None: no side panels."""
         self._watchers: Watchers | None = None
         self.on_clients: Callable[[], None] = lambda: None
-        """Called on the endpoint's thread when `clients` or `listed_names` has changed; for bridges
-        to come."""
+        """Called on the endpoint's thread when `clients` or `listed_names` has changed; for later
+        bridges."""
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()

@@ -124,7 +124,7 @@ class PlainAnswers:
     """Answers the plain requests of one bridge.
 
     Args:
-        server: Knows the answers.
+        server: Answers requests.
     """
 
     def __init__(self, server: NotebookServer) -> None:
@@ -260,11 +260,11 @@ class PlainChannel:
     """Progress, log messages and questions to the client of a plain request, before its answer.
 
     Args:
-        send: Leads to the client.
-        progress_token: Identifies the request in notices of progress; None if it wants none.
-        session: That of a client that can be asked; None if it cannot.
+        send: Sends the client a message.
+        progress_token: Identifies the request in progress notifications; None: it wants none.
+        session: The client's session, through which its user can be asked; None if not.
         request_id: The id of the request whose response carries questions to the client; None if
-            there is only one way to the client.
+            the client has only one stream.
     """
 
     def __init__(
@@ -329,8 +329,8 @@ class _RequestOutbound:
     """Sends requests to a client within the response to one of the client's own requests.
 
     Args:
-        outbound: The SDK's, of a session.
-        request_id: That of the client's request.
+        outbound: The SDK's outbound channel of the session.
+        request_id: The id of the client's request.
     """
 
     def __init__(self, outbound: Any, request_id: int | str | None) -> None:

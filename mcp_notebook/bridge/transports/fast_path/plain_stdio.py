@@ -1,10 +1,10 @@
 """Answers the plain messages of a stdio client; all others are passed on to the SDK.
 
-Runs on the bridge's event loop, where lines come in. Most clients send nothing but plain messages,
-and the SDK is not even loaded for them. When another message comes, the SDK has to know what it has
-missed: the client's first request decides which era the client is of, and in the handshake era the
-client's session began with it. So that request is sent to the SDK again (`make_missed`), and the
-SDK's answer is dropped. From then on, the SDK also gets the notifications.
+Runs on the bridge's event loop, which reads the lines. Most clients send only plain messages, and
+the SDK is not even loaded for them. Before the SDK handles any other message, it has to know the
+client: its first request determines its era, and in the handshake era it opens the session. So that
+request is repeated to the SDK (`make_missed`), and the SDK's answer is dropped. From then on, the
+SDK also gets the notifications.
 """
 
 from __future__ import annotations
@@ -79,17 +79,17 @@ class SendLine(Protocol):
     """Writes a message to the client."""
 
     async def __call__(self, *pieces: Piece) -> None:
-        """Write it."""
+        """Write the message, given in pieces."""
 
 
 class PlainStdio:
-    """The plain messages of the one client.
+    """Answers the plain messages of the one client.
 
     Args:
-        server: Knows the answers.
+        server: Answers requests.
         send_line: Writes a message to the client.
         requests: The open requests.
-        open_sdk: Has the SDK serve the client, and returns when it knows the client's session.
+        open_sdk: Connects the SDK to the client, and returns when it knows the client's session.
     """
 
     def __init__(
@@ -116,15 +116,15 @@ class PlainStdio:
         """Whether the client has confirmed that session."""
         self._running: set[asyncio.Task[None]] = set()
         self._unwanted: set[asyncio.Task[None]] = set()
-        """Those whose request the client has cancelled."""
+        """The tasks whose requests the client has cancelled."""
         self._answering: set[asyncio.Task[None]] = set()
-        """Those whose answer is being written."""
+        """The tasks whose answers are being written."""
 
     def note_message(self, message: jsonrpc.JSONRPCMessage) -> None:
         """Note a message that is passed on to the SDK.
 
-        The first request decides about the era. A cancellation is passed on here, because the next
-        plain request would overtake it on its way through the SDK.
+        The first request determines the era. Cancellations are handled here as well: on the way
+        through the SDK, the next plain request would overtake them.
         """
         self._uses_sdk = True
         if self._is_modern is None and isinstance(message, jsonrpc.JSONRPCRequest):
@@ -133,10 +133,10 @@ class PlainStdio:
             self._server.sessions.cancel(None, message.params)
 
     def make_missed(self, request_id: str) -> list[dict[str, Any]]:
-        """Return the messages that the SDK has to get first to know the client.
+        """Return the messages from which the SDK learns about the client, to be sent first.
 
         Args:
-            request_id: Of the request among them, whose answer the client must not get.
+            request_id: The id for the request among them, whose answer is not for the client.
         """
         self._uses_sdk = True
         if self._first is None:
@@ -191,7 +191,7 @@ class PlainStdio:
         task.add_done_callback(forget)
 
     async def close(self) -> None:
-        """Cancel what still runs, tell the client, and end its session."""
+        """Cancel the running requests, tell the client, and end its session."""
         for task in self._running - self._answering:
             task.cancel()
         if self._running:
