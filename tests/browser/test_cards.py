@@ -47,11 +47,8 @@ def test_cards_can_be_read_and_used_and_change_where_they_stand(open_notebook):
     form.get_by_label("region").fill("US")
     form.get_by_label("n", exact=True).fill("1")
     form.get_by_role("button", name="Call top_customers").click()
-    expect(form).to_contain_text("customer,revenue")
+    expect(form.get_by_role("table")).to_contain_text("revenue")
     notebook.photograph("form", form)
-    form.get_by_label("n", exact=True).fill("many")
-    form.get_by_role("button", name="Call top_customers").click()
-    expect(form).to_contain_text("The client would get an error")
 
     notebook.run("del count_orders")
     expect(few).to_contain_text("count_orders was deleted.")

@@ -1,39 +1,67 @@
 """The form of ``%mcp try TOOL``: a field for each parameter, a button, and the result below.
 
 Runs on the kernel's main thread: in the cell that shows the form, and between cells when the button
-is pressed. The form uses ipywidgets, which is imported with the first form. It calls the tool like
-``%mcp call``, and leaves validation to the tool.
+is pressed. The form uses ipywidgets, which is imported with the first form. The tool's own schema
+checks what was entered, before the call: a problem is shown below its field. The call itself is
+that of ``%mcp call``.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from html import escape
 from typing import Any
 
 from IPython.core.error import UsageError
 
+from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.schema_words import (
     PLAIN_WORDS,
+    Schema,
     describe_schema,
     list_options,
     resolve,
 )
+from mcp_notebook.kernel.schemas.validation_messages import format_path
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.redaction import has_secrets
+from mcp_notebook.text.terminal import print_output
+from mcp_notebook.text.wording import make_printable
 
 _LABELS = "10em"
 """Width of the labels."""
 _OMITTED = object()
 """The value of a parameter that the call omits."""
+_PICKERS = {"date": "DatePicker", "date-time": "NaiveDatetimePicker", "time": "TimePicker"}
+"""The widget for each format; ipywidgets 7 has only the first."""
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "DatePicker": date.fromisoformat,
+    "NaiveDatetimePicker": datetime.fromisoformat,
+    "TimePicker": time.fromisoformat,
+}
+"""What reads a default for each of them."""
+_UNIONS = frozenset({"anyOf", "oneOf", "allOf"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Field:
-    """The input field of one parameter."""
+    """The input of one parameter, or of one part of an object."""
 
-    widget: Any
-    read: Callable[[Any], Any]
-    """Converts the widget's value to the argument."""
+    name: str
+    """The name of the parameter or part."""
+    place: str
+    """Its place in the arguments, as messages about them have it."""
+    box: Any
+    """What the form shows: the input with a label, and the problem."""
+    problem: Any
+    """The line for what is wrong with it."""
+    read: Callable[[], Any]
+    """Returns the argument, or `_OMITTED`."""
+    forget: Callable[[], None] = lambda: None
+    """Clears a secret."""
+    parts: "Sequence[_Field]" = ()
+    """The fields of an object."""
 
 
 def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> Any:
@@ -53,11 +81,7 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
             f"The form of `%mcp try` needs ipywidgets: run `%pip install ipywidgets`, and reload "
             f"the page. Without it, `%mcp call {tool.name} name=value ...` calls the tool.",
         ) from None
-    schema = tool.schema.input_schema
-    fields = {
-        name: _make_field(widgets, name, item, schema)
-        for name, item in schema.get("properties", {}).items()
-    }
+    fields = _FieldMaker(widgets, tool.schema.input_schema).make_fields(tool.schema.input_schema)
     button = widgets.Button(description=f"Call {tool.name}", button_style="primary")
     button.layout.width = "max-content"
     button.layout.margin = f".3em 0 .3em {_LABELS}"
@@ -65,54 +89,212 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
 
     def press(_button: object) -> None:
         output.clear_output()
-        values = {name: field.read(field.widget.value) for name, field in fields.items()}
-        for field in fields.values():
-            if isinstance(field.widget, widgets.Password):
-                field.widget.value = ""  # a frontend may save the widget's state
+        arguments = _read_fields(fields)
+        for field in _list_all(fields):
+            field.problem.value = ""
+            field.forget()
         with output:
-            call({name: value for name, value in values.items() if value is not _OMITTED})
+            try:
+                tool.schema.validate(arguments)
+            except InvalidArguments as error:
+                print_output(_show_problems(fields, str(error)))
+            else:
+                call(arguments)
 
     button.on_click(press)
-    rows = [
-        widgets.HBox([field.widget, widgets.Label(_explain(name, schema))])
-        for name, field in fields.items()
+    return widgets.VBox([*(field.box for field in fields), button, output])
+
+
+def _read_fields(fields: Iterable[_Field]) -> dict[str, Any]:
+    values = {field.name: field.read() for field in fields}
+    return {name: value for name, value in values.items() if value is not _OMITTED}
+
+
+def _list_all(fields: Iterable[_Field]) -> Iterator[_Field]:
+    for field in fields:
+        yield field
+        yield from _list_all(field.parts)
+
+
+# -- problems --------------------------------------------------------------------------------------
+
+
+def _show_problems(fields: Sequence[_Field], problems: str) -> str:
+    """Show each problem below its field, and return a message with those that belong to none.
+
+    Args:
+        fields: The fields of the form.
+        problems: A line for each: its place, a colon, and what is wrong.
+    """
+    lines = ["The tool was not called."]
+    for line in problems.splitlines():
+        found = [field for field in _list_all(fields) if _is_about(line, field)]
+        if not found:
+            lines.append(line)
+            continue
+        field = max(found, key=lambda field: len(field.place))
+        about = line.removeprefix(field.place).removeprefix(": ")
+        # What is allowed is beside the field already, in words for people.
+        text = _render_problem("missing" if about.startswith("missing; ") else about)
+        field.problem.value = "<br>".join(filter(None, [field.problem.value, text]))
+    return "\n".join(lines)
+
+
+def _is_about(line: str, field: _Field) -> bool:
+    return line.startswith(field.place) and line.removeprefix(field.place)[:1] in (".", "[", ":")
+
+
+def _render_problem(text: str) -> str:
+    style = f"margin-left:{_LABELS};color:var(--jp-error-color1,#b71c1c);line-height:1.4"
+    return f"<div role='alert' style='{style}'>{escape(make_printable(text))}</div>"
+
+
+# -- fields ----------------------------------------------------------------------------------------
+
+
+class _FieldMaker:
+    """Makes the fields for a tool's parameters.
+
+    Args:
+        widgets: The module ipywidgets.
+        schema: The tool's input schema.
+    """
+
+    def __init__(self, widgets: Any, schema: Schema) -> None:
+        self._widgets = widgets
+        self._schema = schema
+        self._open: list[Schema] = []
+        """The objects whose fields are being made."""
+
+    def make_fields(
+        self, item: Schema, path: tuple[str, ...] = (), defaults: Any = None
+    ) -> list[_Field]:
+        """Return a field for each property of an object.
+
+        Args:
+            item: The object's schema.
+            path: The object's place in the arguments.
+            defaults: The object's own default; None without one.
+        """
+        fields = []
+        for name, part in item.get("properties", {}).items():
+            default = part.get("default", _OMITTED) if isinstance(part, dict) else _OMITTED
+            if isinstance(defaults, dict):
+                default = defaults.get(name, default)
+            is_required = name in item.get("required", ())
+            fields.append(self._make_field((*path, name), part, default, is_required=is_required))
+        return fields
+
+    def _make_field(
+        self, path: tuple[str, ...], item: Any, default: Any, *, is_required: bool
+    ) -> _Field:
+        target = _find_only_option(item, self._schema)
+        # A type within itself would have no end: its text is JSON.
+        is_recursive = any(target is each for each in self._open)
+        if target.get("type") == "object" and target.get("properties") and not is_recursive:
+            return self._make_group(path, target, default, is_required=is_required)
+        widget, read = self._make_input(path[-1], item, default, is_required=is_required)
+        words = describe_schema(item, self._schema, PLAIN_WORDS)
+        if type(widget).__name__ in _READERS:
+            words, _, _ = words.partition(" as text")
+        label = self._widgets.Label(words if is_required else f"{words}; optional")
+        problem = self._widgets.HTML()
+        is_secret = isinstance(widget, self._widgets.Password)
+        return _Field(
+            name=path[-1],
+            place=format_path(path),
+            box=self._widgets.VBox([self._widgets.HBox([widget, label]), problem]),
+            problem=problem,
+            read=lambda: read(widget.value),
+            forget=(lambda: setattr(widget, "value", "")) if is_secret else lambda: None,
+        )
+
+    def _make_group(
+        self, path: tuple[str, ...], item: Schema, default: Any, *, is_required: bool
+    ) -> _Field:
+        """Return the field of an object, with a field for each of its parts."""
+        self._open.append(item)
+        parts = self.make_fields(item, path, default)
+        self._open.pop()
+        untouched = _read_fields(parts)
+
+        def read() -> Any:
+            values = _read_fields(parts)
+            return values if is_required or values != untouched else _OMITTED
+
+        words = f"{item.get('title') or 'object'}{'' if is_required else '; optional'}"
+        name, words = (escape(make_printable(text)) for text in (path[-1], words))
+        heading = self._widgets.HTML(f"<b>{name}</b> {words}")
+        inner = self._widgets.VBox([part.box for part in parts])
+        inner.layout.margin = "0 0 .3em 1em"
+        inner.layout.border_left = "2px solid var(--jp-border-color2, #ccc)"
+        problem = self._widgets.HTML()
+        return _Field(
+            name=path[-1],
+            place=format_path(path),
+            box=self._widgets.VBox([heading, inner, problem]),
+            problem=problem,
+            read=read,
+            parts=parts,
+        )
+
+    def _make_input(
+        self, name: str, item: Any, default: Any, *, is_required: bool
+    ) -> tuple[Any, Callable[[Any], Any]]:
+        """Return the widget for a value, and the function that makes the argument of its value."""
+        style = {"description": name, "style": {"description_width": _LABELS}}
+        if has_secrets(item, self._schema):
+            return self._widgets.Password(**style), lambda text: text or _OMITTED
+        choices = _list_choices(resolve(item, self._schema))
+        if choices is not None:
+            if not is_required and default not in choices:
+                choices = [_OMITTED, *choices]
+            options = [("" if value is _OMITTED else repr(value), value) for value in choices]
+            start = default if default in choices else choices[0]
+            widget = self._widgets.Dropdown(options=options, value=start, **style)
+            return widget, lambda value: value
+        picker = self._make_picker(item, default, style)
+        if picker is not None:
+            return picker, lambda value: _OMITTED if value is None else value.isoformat()
+        kinds = {option.get("type") for option in list_options(item, self._schema)}
+        is_text = kinds - {None, "null"} == {"string"}
+        if default is _OMITTED or default is None:
+            start = ""
+        else:
+            start = default if is_text and isinstance(default, str) else json.dumps(default)
+        widget = self._widgets.Text(value=start, continuous_update=False, **style)
+        if is_text:
+            return widget, lambda text: text if text or is_required else _OMITTED
+        return widget, _read_value
+
+    def _make_picker(self, item: Any, default: Any, style: Mapping[str, Any]) -> Any:
+        """Return a picker for a date or time; None for other values, or if there is none for it."""
+        name = _PICKERS.get(_find_only_option(item, self._schema).get("format", ""))
+        picker = getattr(self._widgets, name or "", None)
+        if name is None or picker is None:
+            return None
+        start = None
+        if isinstance(default, str):
+            try:
+                start = _READERS[name](default)
+            except ValueError:
+                return None
+        if getattr(start, "tzinfo", None) is not None:
+            return None  # the pickers have no time zone
+        return picker(value=start, **style)
+
+
+def _find_only_option(item: Any, root: Schema) -> Schema:
+    """Return the schema that a value has unless it is null; {} if there are several."""
+    options = [
+        option
+        for option in list_options(item, root)
+        if option.get("type") != "null" and not _UNIONS & option.keys()
     ]
-    return widgets.VBox([*rows, button, output])
+    return options[0] if len(options) == 1 else {}
 
 
-def _explain(name: str, schema: Mapping[str, Any]) -> str:
-    words = describe_schema(schema["properties"][name], schema, PLAIN_WORDS)
-    return words if name in schema.get("required", ()) else f"{words}; optional"
-
-
-def _make_field(widgets: Any, name: str, item: Any, schema: Mapping[str, Any]) -> _Field:
-    keywords = item if isinstance(item, dict) else {}
-    is_required = name in schema.get("required", ())
-    target = resolve(item, schema)
-    style = {"description": name, "style": {"description_width": _LABELS}}
-    default = keywords.get("default", _OMITTED)
-    if has_secrets(keywords, schema):
-        return _Field(widgets.Password(**style), lambda text: text or _OMITTED)
-    choices = _list_choices(target)
-    if choices is not None:
-        if not is_required and default not in choices:
-            choices = [_OMITTED, *choices]
-        options = [("" if value is _OMITTED else repr(value), value) for value in choices]
-        start = default if default in choices else choices[0]
-        return _Field(widgets.Dropdown(options=options, value=start, **style), lambda value: value)
-    kinds = {option.get("type") for option in list_options(item, schema)}
-    is_text = kinds - {None, "null"} == {"string"}
-    if default is _OMITTED or default is None:
-        start = ""
-    else:
-        start = default if is_text and isinstance(default, str) else json.dumps(default)
-    widget = widgets.Text(value=start, continuous_update=False, **style)
-    if is_text:
-        return _Field(widget, lambda text: text if text or is_required else _OMITTED)
-    return _Field(widget, _read_value)
-
-
-def _list_choices(target: Mapping[str, Any]) -> list[Any] | None:
+def _list_choices(target: Schema) -> list[Any] | None:
     """Return the values that a parameter may have; None if they cannot be listed."""
     if target.get("type") == "boolean":
         return [False, True]

@@ -1,11 +1,15 @@
 """The form of ``%mcp try``: a field for each parameter, a call, a result."""
 
+import datetime as dt
+import re
 import sys
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
 
 import pytest
 from IPython.core.error import UsageError
-from pydantic import Field, SecretStr
+from ipywidgets import HTML, Text
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.tools.declared_tool import make_tool
@@ -24,16 +28,40 @@ def report(  # noqa: PLR0913, PLR0917 - a form of every kind of field
 ): ...
 
 
-@pytest.fixture
-def form():
+def show(function):
+    """Return a form's inputs by their labels, a function that presses its button, and problems."""
     calls = []
-    *rows, button, _output = build_form(make_tool(report), calls.append).children
-    fields = {row.children[0].description: row.children[0] for row in rows}
+    form = build_form(make_tool(function), calls.append)
+    *_, button, _output = form.children
+    inputs = {w.description: w for w in _list_widgets(form) if getattr(w, "description", "")}
 
     def press():
         button.click()
-        return calls.pop()
+        return calls.pop() if calls else None
 
+    def list_problems():
+        return [re.sub("<.*?>", "", w.value) for w in _list_widgets(form) if "alert" in _html(w)]
+
+    return inputs, press, list_problems
+
+
+def _html(widget):
+    return widget.value if isinstance(widget, HTML) else ""
+
+
+def _list_widgets(widget):
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from _list_widgets(child)
+
+
+VALID = {"year": "2015", "days": "[1]", "key": "k"}
+
+
+@pytest.fixture
+def form():
+    fields, press, _ = show(report)
+    del fields["Call report"]
     return fields, press
 
 
@@ -51,7 +79,10 @@ def test_a_form_has_a_field_for_each_parameter_that_shows_its_default(form):
 
 def test_a_call_gets_what_was_entered_and_leaves_out_what_was_not(form):
     fields, press = form
-    assert press() == {"city": "", "kind": "rain", "color": "C0", "draft": True}
+    for name, text in VALID.items():
+        fields[name].value = text
+    sent = {"city": "", "kind": "rain", "color": "C0", "draft": True}
+    assert press() == sent | {"year": 2015, "days": [1], "key": "k"}
     fields["city"].value = "2015"  # text, although it looks like a number
     fields["year"].value = "2015"
     fields["days"].value = "[1, 2]"
@@ -70,10 +101,111 @@ def test_a_call_gets_what_was_entered_and_leaves_out_what_was_not(form):
     }
 
 
-def test_invalid_json_is_sent_as_text_for_the_tool_to_refuse(form):
-    fields, press = form
-    fields["year"].value = "soon"
-    assert press()["year"] == "soon"
+def test_a_date_has_a_picker_and_is_sent_as_its_text():
+    def plan(
+        day: dt.date,
+        at: dt.datetime | None = None,
+        end: dt.time = dt.time(17, 30),
+        since: dt.date = dt.date(2020, 1, 2),
+        zoned: dt.datetime = dt.datetime(2020, 1, 2, tzinfo=dt.UTC),
+    ): ...
+
+    fields, press, _ = show(plan)
+    kinds = [type(field).__name__ for field in fields.values()]
+    assert kinds[:5] == ["DatePicker", "NaiveDatetimePicker", "TimePicker", "DatePicker", "Text"]
+    fields["day"].value = dt.date(2024, 12, 31)
+    sent = press()
+    assert sent.pop("zoned").startswith("2020-01-02T00:00:00")
+    assert sent == {"day": "2024-12-31", "end": "17:30:00", "since": "2020-01-02"}
+    fields["at"].value = dt.datetime(2024, 12, 31, 23, 59)  # noqa: DTZ001 - local
+    assert press()["at"] == "2024-12-31T23:59:00"
+
+
+@dataclass
+class Place:
+    city: str
+    code: int = 1
+
+
+class Person(BaseModel):
+    name: str
+    born: dt.date | None = None
+    home: Place | None = None
+    boss: "Person | None" = None
+
+
+class Size(TypedDict):
+    width: int
+
+
+def test_an_object_has_a_field_for_each_part():
+    def book(person: Person, size: Size, second: Place | None = None): ...
+
+    fields, press, list_problems = show(book)
+    assert {"name", "born", "city", "code", "width"} <= fields.keys()
+    assert press() is None
+    assert list_problems() == ["missing"]  # an empty text is a text
+    fields["width"].value = "3"
+    fields["name"].value = "Ada"
+    fields["born"].value = dt.date(1815, 12, 10)
+    person = {"name": "Ada", "born": "1815-12-10"}
+    assert press() == {"person": person, "size": {"width": 3}}
+    assert list_problems() == []
+
+
+def test_an_optional_object_is_sent_once_a_part_of_it_was_changed():
+    def send(to: Place | None = None, back: Place = Place("Oslo", 2)): ...  # noqa: B008
+
+    fields, press, _ = show(send)
+    assert press() == {}
+    assert (fields["city"].value, fields["code"].value) == ("Oslo", "2")
+    fields["code"].value = "5"
+    assert press() == {"back": {"city": "Oslo", "code": 5}}
+
+
+def test_a_type_within_itself_ends_with_a_field_for_json():
+    def greet(person: Person): ...
+
+    fields, press, _ = show(greet)
+    assert isinstance(fields["boss"], Text)
+    fields["name"].value, fields["boss"].value = "Ada", '{"name": "Lovelace"}'
+    assert press()
+
+
+def test_a_problem_is_shown_below_its_field_and_the_tool_is_not_called(form):
+    def order(n: Annotated[int, Field(ge=1)], tags: list[int], size: Size): ...
+
+    fields, press, list_problems = show(order)
+    fields["n"].value, fields["tags"].value, fields["width"].value = "0", '["<b>"]', "wide"
+    assert press() is None
+    assert list_problems() == [
+        "got 0 (integer); allowed: integer at least 1.",
+        "[0]: got &#x27;&lt;b&gt;&#x27; (string); allowed: integer.",
+        "got &#x27;wide&#x27; (string); allowed: integer.",
+    ]
+    fields["n"].value, fields["tags"].value, fields["width"].value = "1", "[1]", "2"
+    assert press() == {"n": 1, "tags": [1], "size": {"width": 2}}
+    assert list_problems() == []
+
+
+def test_a_problem_of_a_whole_object_is_shown_below_its_parts():
+    class Span(BaseModel):
+        low: int
+        high: int
+
+        @model_validator(mode="after")
+        def _check(self):
+            if self.low > self.high:
+                raise ValueError("low is above high")
+            return self
+
+    def cut(span: Span): ...
+
+    fields, press, list_problems = show(cut)
+    fields["low"].value, fields["high"].value = "2", "1"
+    assert press() is None
+    (problem,) = list_problems()
+    assert "low is above high" in problem
 
 
 def test_without_ipywidgets_the_message_says_what_else_there_is(monkeypatch):
