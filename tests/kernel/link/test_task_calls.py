@@ -310,7 +310,7 @@ def test_two_clients_that_make_the_same_call_wait_for_one(link, other, echo):
     other.send(messages.Cancel(id=2))
     left = other.receive()
     assert left.is_error
-    assert "the same call again finds it" in text_of(left)
+    assert "repeat the call to get its result" in text_of(left)
     reply(Result([Text("done")]))
     assert text_of(link.receive()) == "done"
     assert not echo.cancelled.is_set()

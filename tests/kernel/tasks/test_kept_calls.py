@@ -1,4 +1,4 @@
-"""The same call again finds the one that goes on, or that nobody has the result of."""
+"""A repeated call finds the one that still runs, or the result that no client has received."""
 
 import time
 
