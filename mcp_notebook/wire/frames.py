@@ -50,21 +50,19 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     Raises:
         FrameError: The message is too large for a frame, or cannot be represented in JSON.
     """
-    header = {
-        "type": message.type,
-        **structs.asdict(message),
-    }  # shallow: to_json walks the rest itself
+    kind = message.type
+    header = {"type": kind, **structs.asdict(message)}  # shallow: `_to_json` walks the rest
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
     # A result's NaN becomes null. A client's NaN is kept, and rejected by the argument check.
-    numbers: _Numbers = "constants" if message.type in ("call", "answer") else "null"
+    numbers: _Numbers = "constants" if kind in ("call", "answer") else "null"
     try:
         body = _to_json(header, numbers)
     except ValueError:
         body = _to_json_cleaned(header, numbers)
     if len(body) > MAX_HEADER:
-        raise FrameTooLarge(message.type, len(body), MAX_HEADER)
+        raise FrameTooLarge(kind, len(body), MAX_HEADER)
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
 
 

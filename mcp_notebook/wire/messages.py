@@ -27,11 +27,11 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 
 
 class Message(Struct, frozen=True):
-    """Base of all messages and of their parts; only messages have a tag, their type."""
+    """Base of all messages and of their parts. A message has a tag, and a part has none."""
 
     @property
     def type(self) -> str:
-        """The message's ``type`` in JSON."""
+        """The message's tag, which is its ``type`` in JSON."""
         return str(self.__struct_config__.tag)
 
 
