@@ -27,6 +27,8 @@ MAX_EXPIRED = 10_000
 
 @dataclass(frozen=True)
 class _Entry:
+    """An original that is kept, with its links."""
+
     first: int
     """Number of the first of its links; the others follow."""
     original: Original
