@@ -55,7 +55,7 @@ def test_a_module_is_imported_without_what_its_package_imports(package):
     assert _loaded() == {"shop", "shop.branch", "shop.branch.attic"}
 
 
-def test_names_of_the_package_are_there_when_somebody_asks(package):
+def test_names_of_the_package_are_there_on_access(package):
     postpone_names("shop")
     postpone_names("shop.branch")
     shop = importlib.import_module("shop")

@@ -42,7 +42,7 @@ async def test_anything_else_is_a_no(typed, monkeypatch):
         await ask_for_consent(Settings(), ENTRY, {})
 
 
-async def test_without_a_terminal_nobody_is_asked_and_the_way_out_is_told(monkeypatch):
+async def test_without_a_terminal_no_question_is_asked_and_the_error_says_what_to_do(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(ConsentDenied, match=r"stdin is not a terminal\. Add `--yes`"):
         await ask_for_consent(Settings(), ENTRY, {})

@@ -322,7 +322,7 @@ def test_a_cell_may_fail_if_that_is_allowed(home, arguments):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals")
-def test_somebody_who_types_stdio_is_told_who_it_is_for(home):
+def test_a_person_who_types_stdio_is_told_who_it_is_for(home):
     ours, theirs = os.openpty()
     with subprocess.Popen(
         [*COMMAND, "stdio"],

@@ -72,7 +72,7 @@ def strict_server(module_home):
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Slow": "1"}], ids=["def", "async def"])
-def test_whoever_may_not_run_code_in_the_kernels_gets_403(strict_server, headers):
+def test_a_user_who_may_not_run_code_in_the_kernels_gets_403(strict_server, headers):
     http = strict_server.http
     assert http.get("api/kernels").status_code == 200
     for path, body in [("mcp", {}), ("mcp/sales", {}), ("mcp-notebook/calls/stop", STOP)]:

@@ -225,7 +225,7 @@ def test_a_token_may_come_out_of_a_pipe_of_the_shell(home):
 
 
 @DESCRIPTORS
-def test_a_pipe_of_the_shell_that_nobody_writes_is_not_waited_for_for_ever(home, monkeypatch):
+def test_an_unwritten_pipe_of_the_shell_is_not_waited_for_forever(home, monkeypatch):
     monkeypatch.setattr(own_token_file, "PATIENCE", 0.05, raising=False)
     reader, writer = os.pipe()
     try:

@@ -95,7 +95,7 @@ async def test_the_owner_is_none_of_these_and_does_not_end(store):
 
 
 @pytest.mark.parametrize("presented", ["", "x", "ü", "\ud800", "x" * 2**16])
-async def test_a_wrong_token_is_nobodys(store, presented):
+async def test_a_wrong_token_has_no_caller(store, presented):
     store.add("ci", EVERYTHING)
     assert await NamedTokens(store).authenticate(presented) is None
 
@@ -185,7 +185,7 @@ async def test_the_own_token_is_the_owners():
 
 
 @pytest.mark.parametrize("token", ["", TOKEN[:-1], f"{TOKEN}0", TOKEN.upper(), "ü", "\ud800"])
-async def test_any_other_is_nobodys(token):
+async def test_any_other_token_has_no_caller(token):
     assert await OwnToken(TOKEN).authenticate(token) is None
 
 

@@ -195,7 +195,7 @@ async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home
 
 
 @pytest.mark.slow
-async def test_a_kernel_that_takes_no_link_any_more_is_replaced(folder, home):
+async def test_a_kernel_that_no_longer_accepts_links_is_replaced(folder, home):
     unload = (
         "def unload() -> None:\n    ip = get_ipython()\n    ip.kernel.io_loop.asyncio_loop."
         "call_soon(ip.run_line_magic, 'unload_ext', 'mcp_notebook')"

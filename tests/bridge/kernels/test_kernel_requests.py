@@ -260,7 +260,7 @@ async def test_a_question_gets_its_own_answer_and_only_once():
     assert len(sent) == 2
 
 
-async def test_a_question_that_nobody_waits_for_is_withdrawn():
+async def test_a_cancelled_question_is_withdrawn():
     sent = []
     requests = KernelRequests("sales", iter(range(1, 9)).__next__, sent.append)
     question = ask(requests)

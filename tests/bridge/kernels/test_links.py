@@ -79,7 +79,7 @@ async def test_a_linked_kernels_tools_follow_it_and_can_be_called(kernel):
             await links.call(gone, {"x": 1})
 
 
-async def test_notebooks_are_in_the_order_of_their_records_whoever_answers_first(home):
+async def test_notebooks_are_in_the_order_of_their_records_not_of_their_answers(home):
     catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top"), silent=True) as slow,

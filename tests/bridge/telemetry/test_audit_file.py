@@ -128,7 +128,7 @@ def test_on_a_full_disk_no_half_a_line_is_left_and_none_is_taken_for_written(tmp
     assert _numbers(file.path) == [1, 2, 3]
 
 
-def test_whoever_has_the_lock_is_waited_for_but_not_for_ever(tmp_path, monkeypatch):
+def test_the_lock_is_waited_for_but_not_forever(tmp_path, monkeypatch):
     file, other = _file(tmp_path), _file(tmp_path)
     with file.lock():
         waiter = threading.Thread(target=_append, args=(other, LINE % 2))

@@ -202,9 +202,7 @@ def _request(token=TOKEN):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its test process has no limit to raise")
 @pytest.mark.parametrize("strangers", [300, pytest.param(1300, marks=pytest.mark.slow)])
-def test_whoever_has_the_token_connects_and_is_served_among_half_open_connections(
-    running, strangers
-):
+def test_a_client_with_the_token_is_served_among_half_open_connections(running, strangers):
     import resource  # noqa: PLC0415 - not on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -37,7 +37,7 @@ async def gone(here, session):
             await anyio.sleep(2 * SOON * 60)
 
 
-async def test_a_session_that_nobody_uses_expires_and_the_client_opens_a_new_one(home):
+async def test_an_unused_session_expires_and_the_client_opens_a_new_one(home):
     async with served(home, minutes=SOON) as here:
         session = await here.open_session()
         await gone(here, session)
@@ -109,7 +109,7 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era, stre
         await here.kernel.cancelled.wait()
 
 
-async def test_whoever_reads_a_resource_when_the_bridge_stops_is_told_so(home):
+async def test_a_read_of_a_resource_is_answered_when_the_bridge_stops(home):
     async with served(home) as here:
         uri = f"{resource_uris.make_prefix(here.kernel.record.id)}1"
         message = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}}

@@ -94,7 +94,7 @@ def test_a_tool_that_was_removed_while_the_call_waited_is_unknown(execution, sta
 
 
 @pytest.mark.parametrize(("confirmed", "said"), [("", "nobody was asked"), ("x", "was changed")])
-def test_a_call_that_nobody_has_confirmed_does_not_run(execution, start, confirmed, said):
+def test_an_unconfirmed_call_does_not_run(execution, start, confirmed, said):
     call = start(double, x=2)
     call.client = Client(confirmed=confirmed)
     execution._registry.add(make_tool(double, ToolOptions(confirm=True)))

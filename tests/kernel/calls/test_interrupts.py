@@ -193,7 +193,7 @@ def test_the_watch_leaves_a_cells_interrupt_to_the_cell_and_listens_when_it_has_
     run_on_loop(main)
 
 
-def test_an_earlier_handler_is_put_back_when_nobody_listens_any_more():
+def test_the_earlier_handler_is_restored_after_the_last_listener():
     heard = []
 
     def earlier(*_):

@@ -589,7 +589,7 @@ def test_a_cell_that_runs_has_its_functions_followed_when_it_ends(kernel):
     assert "top" not in tools_of(kernel)
 
 
-def test_what_calls_rebind_is_followed_when_none_of_them_runs_any_more(kernel):
+def test_variables_that_calls_rebind_are_followed_after_the_last_call(kernel):
     kernel.ok(f"%%mcp_tool --run thread{CHANGE}")
     with Link(record_of(kernel)) as link:
         link.start("hold")

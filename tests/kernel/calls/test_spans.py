@@ -89,7 +89,7 @@ class Traced:
         return json.loads(self.kernel.ok(READ).stdout)
 
 
-def test_a_kernel_where_nobody_uses_opentelemetry_does_not_load_it(shared_kernel):
+def test_a_kernel_without_tracing_does_not_load_opentelemetry(shared_kernel):
     shared_kernel.ok(UNTRACED)
     with Link(record_of(shared_kernel)) as link:
         for _ in range(2):

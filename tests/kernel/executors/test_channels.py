@@ -30,7 +30,7 @@ def test_half_a_message_waits_for_its_other_half():
     channel.close()
 
 
-def test_the_worker_sees_that_nobody_waits_any_more():
+def test_the_worker_notices_that_the_call_has_ended():
     channel = FileChannel()
     worker = remote_context.FileChannel(*channel.address[1:])
     assert not worker.is_withdrawn()

@@ -54,7 +54,7 @@ def start():
         program.stdout.close()
 
 
-def test_a_lock_that_nobody_releases_is_waited_for_for_ever(start):
+def test_a_lock_that_is_never_released_is_waited_for_forever(start):
     program = start(f"{LOCK} lock.acquire()")
     while not waits_for_ever(program.pid):
         assert program.poll() is None

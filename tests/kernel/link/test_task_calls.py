@@ -91,7 +91,7 @@ def test_a_call_that_has_ended_becomes_no_task(link):
 
 @pytest.mark.parametrize("owner", ["bob", ""])
 @pytest.mark.parametrize("kind", ["ask", "answer", "cancel"])
-def test_a_task_of_somebody_else_is_not_there(link, other, echo, owner, kind):
+def test_a_task_of_another_owner_is_not_found(link, other, echo, owner, kind):
     task = start(link)
     about = {"id": 7, "task": task.id, "owner": owner}
     requests = {
@@ -328,7 +328,7 @@ def test_who_has_joined_a_call_and_can_follow_a_task_is_told_which_one_it_is(lin
     assert link.receive().task == state.task
 
 
-def test_whoever_has_a_task_s_id_waits_for_it_as_for_a_call_of_its_own(link, other, echo):
+def test_a_client_with_a_tasks_id_waits_for_it_as_for_its_own_call(link, other, echo):
     task = start(link)
     follow = messages.FollowTask(id=5, task=task.id, owner="ann")
     other.send(follow)

@@ -78,7 +78,7 @@ def test_whatever_declares_it(kernel, first, second):
     assert list(tools_of(kernel)) == ["g"]
 
 
-def test_a_cell_that_declares_nothing_any_more_has_no_tools(kernel):
+def test_a_cell_that_no_longer_declares_tools_has_none(kernel):
     kernel.ok(cell_of("f", "g"), cell="a")
     output = kernel.ok("'nothing'", cell="a")
     assert tools_of(kernel) == {}

@@ -239,7 +239,7 @@ def test_the_handler_is_ours_only_from_install_to_remove():
     assert signal.getsignal(signal.SIGURG) is before
 
 
-def test_a_signal_of_somebody_else_goes_to_the_handler_before():
+def test_a_foreign_signal_goes_to_the_previous_handler():
     heard = []
     before = signal.signal(signal.SIGURG, lambda *_: heard.append("before"))
     try:
@@ -251,7 +251,7 @@ def test_a_signal_of_somebody_else_goes_to_the_handler_before():
         signal.signal(signal.SIGURG, before)
 
 
-def test_a_signal_that_is_shared_interrupts_whoever_sends_it():
+def test_a_shared_signal_interrupts_from_any_sender():
     interrupter = SignalInterrupter(Stop, signal.SIGURG, takes_foreign=True)
     interrupter.install()
     try:
@@ -281,7 +281,7 @@ def test_outside_of_the_main_thread_no_signal_can_be_taken():
     assert in_thread(lambda: SignalInterrupter(Stop, signal.SIGURG).install()) is False
 
 
-def test_a_pending_exception_of_somebody_else_is_not_taken_back():
+def test_a_pending_exception_of_other_code_is_not_dropped():
     def run():
         first, second = AsyncInterrupter(Stop), AsyncInterrupter(KeyError)
         ident, ready = threading.get_ident(), threading.Event()

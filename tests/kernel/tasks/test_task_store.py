@@ -178,7 +178,7 @@ async def test_a_question_that_nobody_answers_in_time_is_an_error():
     assert task.status == "working"
 
 
-async def test_whoever_has_the_most_tasks_makes_room_among_its_own(store, monkeypatch):
+async def test_the_owner_of_the_most_tasks_loses_its_own_first(store, monkeypatch):
     monkeypatch.setattr(task_store, "MAX_ENDED", 6)
     mine = [add(store) for _ in range(3)]
     for task in mine:
@@ -189,7 +189,7 @@ async def test_whoever_has_the_most_tasks_makes_room_among_its_own(store, monkey
     assert store.list_tasks() == (*mine, *theirs[-3:])
 
 
-async def test_whoever_has_the_largest_results_makes_room_among_its_own(store):
+async def test_the_owner_of_the_largest_results_loses_its_own_first(store):
     mine = add(store)
     end(store, mine, "x" * 300)
     theirs = [add(store, owner="bob") for _ in range(5)]

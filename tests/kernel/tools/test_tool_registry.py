@@ -285,7 +285,7 @@ def unsaid(*anything):
         (Unaskable(), "RuntimeError: not bound"),
     ],
 )
-def test_a_variable_that_cannot_be_a_tool_any_more_drops_it_with_a_reason(registry, value, reason):
+def test_a_variable_that_can_no_longer_be_a_tool_drops_it_with_a_reason(registry, value, reason):
     namespace = {"a": make_function(), "b": make_function()}
     declare(registry, namespace, "a", "b")
     namespace["a"] = value

@@ -385,7 +385,7 @@ async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monk
     assert await has_run(kernel, 15)
 
 
-async def test_a_kernel_refuses_a_call_that_nobody_has_confirmed(kernel):
+async def test_a_kernel_refuses_an_unconfirmed_call(kernel):
     """As a bridge sends it that is older than the kernel, or late."""
 
     def call(tool, confirmed, **arguments):

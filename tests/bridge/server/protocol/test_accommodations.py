@@ -192,7 +192,7 @@ async def test_who_lists_only_once_is_told_of_new_tools_once_and_how_to_reach_th
         assert "`n9` and 10 more. " in note
 
 
-async def test_nobody_else_is_told_and_none_who_has_not_listed(tools):
+async def test_clients_that_list_again_or_have_not_listed_are_not_told(tools):
     for name, lists in (("any-client", True), (CODEX, False)):
         async with asked(tools, name) as client:
             if lists:

@@ -79,7 +79,7 @@ async def test_bytes_become_base64_while_they_are_sent(size):
     assert not wire.sent[-1].get("more_body")
 
 
-async def test_progress_that_nobody_wants_is_not_sent():
+async def test_unwanted_progress_is_not_sent():
     wire = Wire()
     await PlainChannel(HttpExchange(wire.receive, wire.send).send, None).send_progress(
         1, None, None

@@ -296,7 +296,7 @@ def test_a_tool_follows_its_name_through_ordinary_cells(kernel):
         assert link.receive().tools == []
 
 
-def test_a_tool_whose_name_holds_no_function_any_more_goes_and_the_user_is_told(kernel):
+def test_a_tool_whose_variable_no_longer_holds_a_function_is_dropped_and_the_user_is_told(kernel):
     kernel.ok("%%mcp_tool\ndef f(): 'F.'")
     output = kernel.ok("f = 5")
     assert "'f' is gone" in output.stderr

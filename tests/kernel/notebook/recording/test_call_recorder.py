@@ -158,7 +158,7 @@ def test_a_link_to_a_recording_stays_one(path):
     assert numbers_in(path) == [1]
 
 
-def test_what_somebody_else_saves_meanwhile_stays(path):
+def test_changes_saved_by_another_program_stay(path):
     recorder = CallRecorder(path, "sales.ipynb")
     recorder.call_ended(entry(1), RESULT)
     recorder.flush()
