@@ -20,12 +20,12 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
     NO_TOOLS,
+    RUNNING,
     TAKES_WORDS,
-    AllowErrors,
     Notebook,
-    TrustedOnly,
     explain_extra_notebook,
     read_settings,
+    takes_options,
 )
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
@@ -61,6 +61,7 @@ app = typer.Typer(add_completion=False)
     epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
     "--notebook notebooks/weather.ipynb",
 )
+@takes_options(RUNNING)
 def call(  # noqa: PLR0913 - one for each option
     context: typer.Context,
     tool: Annotated[
@@ -80,8 +81,6 @@ def call(  # noqa: PLR0913 - one for each option
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
     ] = None,
     notebook: Notebook = None,
-    allow_errors: AllowErrors = False,
-    trusted_only: TrustedOnly = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files in this folder.")
@@ -95,6 +94,7 @@ def call(  # noqa: PLR0913 - one for each option
             "call 12. Without a number, list the calls.",
         ),
     ] = False,
+    options: Mapping[str, Any],
 ) -> None:
     """Call a tool and print its result, or stop a call."""
     if stop:
@@ -108,7 +108,7 @@ def call(  # noqa: PLR0913 - one for each option
         context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:
         context.fail("Give the arguments with either --arg or --json, not both.")
-    settings = read_settings(allow_errors=allow_errors, trusted_only=trusted_only)
+    settings = read_settings(**options)
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),

@@ -5,7 +5,7 @@ stderr.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +14,12 @@ import typer
 from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
     NO_TOOLS,
+    RUNNING,
     TAKES_WORDS,
-    AllowErrors,
     Notebook,
-    TrustedOnly,
     explain_extra_notebook,
     read_settings,
+    takes_options,
 )
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.text.redaction import MASK, has_secrets
@@ -40,15 +40,15 @@ app = typer.Typer(add_completion=False)
     context_settings=TAKES_WORDS,
     epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
 )
+@takes_options(RUNNING)
 def list_(
     context: typer.Context,
     *,
     notebook: Notebook = None,
-    allow_errors: AllowErrors = False,
-    trusted_only: TrustedOnly = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
+    options: Mapping[str, Any],
 ) -> None:
     """List the tools of all open notebooks, or of one notebook.
 
@@ -57,8 +57,7 @@ def list_(
     """
     if context.args:
         context.fail(explain_extra_notebook(context.args[0]))
-    settings = read_settings(allow_errors=allow_errors, trusted_only=trusted_only)
-    run_command(list_tools, settings, notebook, as_json=json_)
+    run_command(list_tools, read_settings(**options), notebook, as_json=json_)
 
 
 async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bool = False) -> None:

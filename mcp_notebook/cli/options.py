@@ -3,25 +3,19 @@
 What the values mean is defined in `settings` and in the commands.
 """
 
+import inspect
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperGroup
 
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
-
-_MAX_PORT = 65_535
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MAX_PORT:
-        raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
-    return int(text)
+from mcp_notebook.settings.settings import Settings
 
 
 def parse_server_name(text: str) -> str:
@@ -48,86 +42,6 @@ Notebook = Annotated[
         "file. A file that is not open runs for this command.",
     ),
 ]
-AllowErrors = Annotated[
-    bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
-]
-Replicas = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Number of kernels that run each notebook and share its calls (default: 1), or "
-        "`auto` for one per processor, as far as memory allows.",
-    ),
-]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        help="Run a notebook again in new kernels when it is saved with changed code. The new "
-        "kernels "
-        "take over once all cells have run; running calls finish on the old ones.",
-    ),
-]
-TrustedOnly = Annotated[
-    bool,
-    typer.Option(
-        "--trusted-only", help="Run a notebook only if it is trusted (`jupyter trust FILE`)."
-    ),
-]
-MetaTools = Annotated[
-    bool,
-    typer.Option(
-        "--meta-tools",
-        help="Add four tools that list, describe and call the notebooks' tools and fetch late "
-        "results, for a client that does not notice when the list of tools changes.",
-    ),
-]
-ConfirmDestructive = Annotated[
-    bool,
-    typer.Option(
-        "--confirm-destructive",
-        help="Ask a person before each call of a tool that may delete or overwrite something, that "
-        "is, of any tool not marked --read-only or --non-destructive.",
-    ),
-]
-Host = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1)."),
-]
-Port = Annotated[
-    int | None,
-    typer.Option(
-        parser=_parse_port,
-        metavar="NUMBER",
-        help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File with the bearer token, created if it does not exist (default: "
-        "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
-    ),
-]
-Certfile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="TLS certificate, as a PEM file."),
-]
-Keyfile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
-]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
-]
-OAuthFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--oauth-file",
-        metavar="FILE",
-        help="TOML file that admits users of an OAuth issuer or a JupyterHub.",
-    ),
-]
 Tools = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +61,74 @@ Tags = Annotated[
 ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Only tools that are declared read-only.")
 ]
+
+RUNNING: Mapping[str, Any] = {
+    "allow_errors": Annotated[
+        bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
+    ],
+    "trusted_only": Annotated[
+        bool,
+        typer.Option(
+            "--trusted-only", help="Run a notebook only if it is trusted (`jupyter trust FILE`)."
+        ),
+    ],
+}
+"""The options of all commands that run notebooks, by the names of their settings."""
+OFFERING: Mapping[str, Any] = {
+    "meta_tools": Annotated[
+        bool,
+        typer.Option(
+            "--meta-tools",
+            help="Add four tools that list, describe and call the notebooks' tools and fetch late "
+            "results, for a client that does not notice when the list of tools changes.",
+        ),
+    ],
+    "tools": Tools,
+    "tags": Tags,
+    "read_only": ReadOnly,
+    "confirm_destructive": Annotated[
+        bool,
+        typer.Option(
+            "--confirm-destructive",
+            help="Ask a person before each call of a tool that may delete or overwrite something, "
+            "that is, of any tool not marked --read-only or --non-destructive.",
+        ),
+    ],
+}
+"""The options of the commands that serve tools."""
+
+
+def takes_options(
+    *groups: Mapping[str, Any],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command with groups of options, which it gets as a mapping ``options``.
+
+    Args:
+        groups: The options by their names, each with its type and help.
+    """
+    shared = {name: kind for group in groups for name, kind in group.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**values: Any) -> None:
+            command(options={name: values.pop(name) for name in shared}, **values)
+
+        signature = inspect.signature(command, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.name != "options"]
+        # typer reads the options from the signature.
+        vars(run)["__signature__"] = signature.replace(
+            parameters=[*own, *(_make_parameter(name, kind) for name, kind in shared.items())]
+        )
+        return run
+
+    return decorate
+
+
+def _make_parameter(name: str, kind: Any) -> inspect.Parameter:
+    is_flag = get_args(kind)[0] is bool
+    default = False if is_flag else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
 
 ClientName = Annotated[
     str | None,

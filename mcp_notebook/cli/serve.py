@@ -1,81 +1,110 @@
 """``mcp-notebook serve``: its options. Without options, `__main__` starts the bridge directly."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from mcp_notebook.cli.help import Command
 from mcp_notebook.cli.options import (
-    AllowErrors,
-    Certfile,
-    ConfirmDestructive,
-    Host,
-    Insecure,
-    Keyfile,
-    MetaTools,
+    OFFERING,
+    RUNNING,
     Notebooks,
-    OAuthFile,
-    Port,
-    ReadOnly,
-    Replicas,
-    Tags,
-    TokenFile,
-    Tools,
-    TrustedOnly,
-    Watch,
     read_settings,
+    takes_options,
 )
 from mcp_notebook.cli.runner import run_http_bridge
+from mcp_notebook.settings.settings import DEFAULT_PORT
+
+_MAX_PORT = 65_535
+
+
+def _parse_port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MAX_PORT:
+        raise typer.BadParameter(f"{text!r} is not a whole number from 0 to {_MAX_PORT}.")
+    return int(text)
+
+
+_LISTENING: Mapping[str, Any] = {
+    "host": Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1)."),
+    ],
+    "port": Annotated[
+        int | None,
+        typer.Option(
+            parser=_parse_port,
+            metavar="NUMBER",
+            help=f"Port to listen on (default: {DEFAULT_PORT}, or the next free port).",
+        ),
+    ],
+    "certfile": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TLS certificate, as a PEM file."),
+    ],
+    "keyfile": Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
+    ],
+    "insecure": Annotated[
+        bool, typer.Option("--insecure", help="Let other machines connect without encryption.")
+    ],
+    "token_file": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the bearer token, created if it does not exist (default: "
+            "~/.mcp-notebook/token). MCP_NOTEBOOK_TOKEN sets the token itself.",
+        ),
+    ],
+    "oauth_file": Annotated[
+        Path | None,
+        typer.Option(
+            "--oauth-file",
+            metavar="FILE",
+            help="TOML file that admits users of an OAuth issuer or a JupyterHub.",
+        ),
+    ],
+}
+"""Where and how the bridge listens; by the names of the settings."""
+_KERNELS: Mapping[str, Any] = {
+    "replicas": Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Number of kernels that run each notebook and share its calls (default: 1), or "
+            "`auto` for one per processor, as far as memory allows.",
+        ),
+    ],
+    "watch": Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Run a notebook again in new kernels when it is saved with changed code. The new "
+            "kernels take over once all cells have run; running calls finish on the old ones.",
+        ),
+    ],
+}
+"""How the kernels of the notebooks are kept."""
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command(cls=Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
-def serve(  # noqa: PLR0913 - one for each option
+@takes_options(_LISTENING, RUNNING, _KERNELS, OFFERING)
+def serve(
     notebooks: Notebooks = None,
     *,
-    host: Host = None,
-    port: Port = None,
-    certfile: Certfile = None,
-    keyfile: Keyfile = None,
-    insecure: Insecure = False,
-    token_file: TokenFile = None,
-    oauth_file: OAuthFile = None,
-    allow_errors: AllowErrors = False,
-    trusted_only: TrustedOnly = False,
-    replicas: Replicas = None,
-    watch: Watch = False,
-    meta_tools: MetaTools = False,
-    tools: Tools = None,
-    tags: Tags = None,
-    read_only: ReadOnly = False,
-    confirm_destructive: ConfirmDestructive = False,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
+    options: Mapping[str, Any],
 ) -> None:
     """Serve tools over HTTP."""
     if background and notebooks:
         raise typer.BadParameter("The background bridge serves open notebooks: do not name any.")
-    if (replicas is not None or watch) and not notebooks:
+    replicas = options["replicas"]
+    if (replicas is not None or options["watch"]) and not notebooks:
         option = "--watch" if replicas is None else f"--replicas {replicas}"
         raise typer.BadParameter(
             f"{option} needs a notebook: `mcp-notebook serve FILE.ipynb {option}`."
         )
-    settings = read_settings(
-        host=host,
-        port=port,
-        certfile=certfile,
-        keyfile=keyfile,
-        insecure=insecure,
-        token_file=token_file,
-        oauth_file=oauth_file,
-        allow_errors=allow_errors,
-        trusted_only=trusted_only,
-        replicas=replicas,
-        watch=watch,
-        meta_tools=meta_tools,
-        tools=tools,
-        tags=tags,
-        read_only=read_only,
-        confirm_destructive=confirm_destructive,
-    )
-    run_http_bridge(settings, notebooks or [], background=background)
+    run_http_bridge(read_settings(**options), notebooks or [], background=background)
