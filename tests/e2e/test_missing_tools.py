@@ -144,7 +144,8 @@ async def test_a_name_that_bridges_reserve(sales, listed):
 async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
     sales.ok(
         "tool = get_ipython()._mcp_notebook.registry.get('top')\n"
-        "object.__setattr__(tool.info, 'output_schema', {'anyOf': [{}]})\n"
+        "from msgspec.structs import force_setattr\n"
+        "force_setattr(tool.info, 'output_schema', {'anyOf': [{}]})\n"
     )
     _, below = await listed()
     assert "sales: top (not listed): MCP 2025-06-18, 2025-11-25 does not accept it: " in below
