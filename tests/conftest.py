@@ -8,24 +8,31 @@ from collections import Counter
 from pathlib import Path
 
 import forked_command
+import hypothesis
 import pytest
-from hypothesis import HealthCheck, settings
-from live import live_kernel
+from live import Link, live_kernel, record_of
 
 import mcp_notebook.bridge.headless.jsonschema_import  # noqa: F401 - before a test imports nbformat
+from mcp_notebook.settings.settings import Settings
 
 pytest_plugins = ["missing_libraries", "run_folder"]
 
 # Other processes of the tests may take the time.
-settings.register_profile(
-    "tests", deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "tests", deadline=None, max_examples=10, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-settings.register_profile(
-    "fresh", settings.get_profile("tests"), database=None, max_examples=100, print_blob=True
+hypothesis.settings.register_profile(
+    "fresh",
+    hypothesis.settings.get_profile("tests"),
+    database=None,
+    max_examples=100,
+    print_blob=True,
 )
 """For .ci/before-release: examples that come from the seed alone."""
-settings.register_profile("ci", settings.get_profile("fresh"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "tests")
+hypothesis.settings.register_profile(
+    "ci", hypothesis.settings.get_profile("fresh"), derandomize=True
+)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 if sys.dont_write_bytecode:
     # The tests start some hundred processes: each would compile all that it imports, pandas in two
@@ -143,3 +150,22 @@ def shared_kernel(module_home):
         # %reset looks for garbage, among all that is imported, too: for a tenth of a second.
         kernel.ok("__import__('gc').freeze()")
         yield kernel
+
+
+@pytest.fixture
+def link(kernel):
+    """Yield a link to the kernel of the test's module."""
+    with Link(record_of(kernel)) as link:
+        yield link
+
+
+@pytest.fixture
+def settings(home):
+    """The settings of who has this home folder."""
+    return Settings(home=home / ".mcp-notebook")
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request):
+    """Each way in which a client may begin: by the handshake, or as of 2026-07-28."""
+    return request.param

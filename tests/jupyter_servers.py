@@ -1,35 +1,24 @@
 """Real Jupyter Servers for tests, on loopback, within the test's home folder."""
 
 import json
-import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import psutil
 from forked_command import KERNEL, SERVER, find_pid, list_words
 from jupyter_client.blocking import BlockingKernelClient
-from live import TIMEOUT, LiveKernel, Output, kernel_env, wait_for_ends
+from live import TIMEOUT, LiveKernel, Output, find_free_port, kernel_env, until, wait_for_ends
 
 from mcp_notebook.discovery.records import list_live_records
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
 HEADERS = {"Authorization": f"token {TOKEN}"}
 LOOK = 0.1
-
-
-def wait_for(look: Callable[[], Any]) -> Any:
-    """Return what it finds, as soon as it finds anything."""
-    deadline = time.monotonic() + TIMEOUT
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(LOOK)
-    return found
+"""Seconds between two looks that are requests."""
 
 
 @dataclass
@@ -72,11 +61,16 @@ class JupyterServer:
     def kernel(self, kernel_id: str) -> Iterator[LiveKernel]:
         """Connect to a kernel for the block."""
         file = self.runtime / f"kernel-{kernel_id}.json"
-        client = wait_for(lambda: _connect(file))
+        client = until(lambda: _connect(file), every=LOOK)
         try:
             yield LiveKernel(None, client, self.home)
         finally:
             client.stop_channels()
+
+    def find_bridges(self) -> list[psutil.Process]:
+        """Return the bridges that it has started."""
+        children = psutil.Process(self.pid).children()
+        return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
 
     def states(self) -> dict[str, str]:
         """Return what the server takes its kernels for."""
@@ -100,7 +94,7 @@ def jupyter_server(
     """Run a Jupyter Server with the extensions that are installed, and end it."""
     settings = {
         "ServerApp.ip": "127.0.0.1",
-        "ServerApp.port": _find_free_port(),  # old servers do not say which one 0 was
+        "ServerApp.port": find_free_port(),  # old servers do not say which one 0 was
         "ServerApp.root_dir": home,
         "IdentityProvider.token": token,
     }
@@ -117,9 +111,9 @@ def jupyter_server(
             stderr=log,
         )
     try:
-        url = wait_for(lambda: _find_url(process, home))
+        url = until(lambda: _find_url(process, home), every=LOOK)
         with httpx2.Client(base_url=url, headers=HEADERS, timeout=TIMEOUT, trust_env=False) as http:
-            wait_for(lambda: _listens(http))  # old servers say where before they do
+            until(lambda: _listens(http), every=LOOK)  # old servers say where before they do
             yield JupyterServer(http, home, url, home / "runtime", process)
     finally:
         pids = _list_processes(process, home)
@@ -164,11 +158,6 @@ def _listens(http: httpx2.Client) -> bool:
     except httpx2.ConnectError:
         return False
     return True
-
-
-def _find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def _find_url(process: subprocess.Popen[bytes], home: Path) -> str | None:

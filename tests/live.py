@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
 from forked_command import KERNEL, find_pid, list_words
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -194,6 +195,24 @@ def live_kernel(
         manager.cleanup_resources()
 
 
+def kernel_with(*cells: str, kernel: str = "shared_kernel") -> Any:
+    """Return a module's fixture: the kernel that its tests share, after these cells.
+
+    Args:
+        *cells: What has run in it.
+        kernel: The fixture of the kernel.
+    """
+
+    @pytest.fixture(scope="module")
+    def run_cells(request: pytest.FixtureRequest) -> LiveKernel:
+        shared = request.getfixturevalue(kernel)
+        for cell in cells:
+            shared.ok(cell)
+        return shared
+
+    return run_cells
+
+
 class Link:
     """The bridge's end of the link, spoken by hand and synchronously."""
 
@@ -268,12 +287,15 @@ class Link:
         return self.result()
 
 
-def until(condition: Callable[[], Any], describe: Callable[[], Any] = str) -> Any:
+def until(
+    condition: Callable[[], Any], describe: Callable[[], Any] = str, *, every: float = 0.002
+) -> Any:
     """Wait for what no event tells, as of another process.
 
     Args:
         condition: What has to become true.
         describe: Says how it is when it has not become true for a minute.
+        every: Seconds between two looks.
 
     Returns:
         What the condition returned.
@@ -281,7 +303,7 @@ def until(condition: Callable[[], Any], describe: Callable[[], Any] = str) -> An
     limit = time.monotonic() + TIMEOUT
     while not (fulfilled := condition()):
         assert time.monotonic() < limit, describe()
-        time.sleep(0.002)
+        time.sleep(every)
     return fulfilled
 
 
@@ -289,6 +311,12 @@ def wait_for_ends(pids: Iterable[int]) -> None:
     """Wait until none of these processes runs."""
     for pid in pids:
         until(lambda pid=pid: read_start_time(pid) is None)
+
+
+def find_free_port() -> int:
+    """Return a port of the loopback interface on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def record_of(kernel: LiveKernel) -> Record:

@@ -110,6 +110,8 @@ class Bridge:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.said = ""
+        self._began = time.monotonic()
+        self._start_seconds: float | None = None
         self._news = threading.Condition()
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._readers = [
@@ -121,11 +123,23 @@ class Bridge:
 
     def _read_stdout(self) -> None:
         for line in self.process.stdout:
+            self._note_start()
             self._lines.put(line)
         self._lines.put(b"")
 
+    def _note_start(self) -> None:
+        if self._start_seconds is None:
+            self._start_seconds = time.monotonic() - self._began
+
+    @property
+    def soon(self) -> float:
+        """Seconds for what it does at once, by what its start took: the machine may be busy."""
+        assert self._start_seconds is not None
+        return 2 + 10 * self._start_seconds
+
     def _read_stderr(self) -> None:
         for line in self.process.stderr:
+            self._note_start()
             with self._news:
                 self.said += line.decode()
                 self._news.notify_all()

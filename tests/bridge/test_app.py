@@ -17,7 +17,7 @@ from bridges import (
     http_bridge,
 )
 from forked_command import find_pid
-from live import SOON, live_kernel
+from live import find_free_port, live_kernel
 
 from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _open_spans
@@ -123,13 +123,8 @@ def test_if_the_options_leave_out_all_tools_the_first_lines_name_them(with_noteb
 # -- the address from day to day -------------------------------------------------------------------
 
 
-def _free_port():
-    with open_listener(Settings(port=0)) as listener:
-        return listener.getsockname()[1]
-
-
 def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home):
-    port = _free_port()
+    port = find_free_port()
     _remember(home, port)
     tokens = set()
     for _ in range(2):
@@ -285,7 +280,7 @@ def test_an_interrupt_ends_it_soon_although_clients_are_there(home):
             status, seconds = running.end(signal.SIGINT)
             assert silent.recv(1) == b""
     assert status == 130
-    assert seconds < SOON
+    assert seconds < running.soon
     assert len(running.said.splitlines()) == 4, running.said
 
 
@@ -296,7 +291,7 @@ def test_impatience_does_not_make_it_untidy(home):
         running.process.send_signal(signal.SIGINT)
         status, seconds = running.end()
     assert status in (0, 130)
-    assert seconds < SOON
+    assert seconds < running.soon
     assert len(_first_lines(running)) == 4, running.said
     assert not _settings(home).bridge_file.exists()
 

@@ -11,9 +11,9 @@ import time
 from collections import deque
 
 import pytest
-from bridges import LIMIT, bridge
+from bridges import bridge
 from call_reports import end_of, start_of
-from live import kernel_env
+from live import kernel_env, until
 from typer.testing import CliRunner
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
@@ -105,9 +105,7 @@ def test_calls_that_run_come_last(settings, show):
         log.note_start(start_of(1, at=time.time()))
         log.note_start(start_of(2, at=time.time()))
         log.note_end(end_of(start_of(2)))
-        deadline = time.monotonic() + LIMIT
-        while len(lines := show()[0]) < 2 and time.monotonic() < deadline:
-            pass
+        lines = until(lambda: len(lines := show()[0]) == 2 and lines)
         assert re.search(r"running +\d+ ms  owner .* sales.top", lines[1])
         assert json.loads(show("--json")[0][1])["outcome"] == "running"
         assert len(show("--since", "1h")[0]) == 2

@@ -19,11 +19,6 @@ from mcp_notebook.settings.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def settings(home):
-    return Settings(home=home / ".mcp-notebook")
-
-
 async def find(settings, word):
     """Return the one finding that has a word."""
     (finding,) = [one for one in await examine_machine(settings) if word in one.text]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from clients import ERAS, TRANSPORTS, connected, http_bridge, over_http
+from clients import TRANSPORTS, connected, http_bridge, over_http
 from live import LiveKernel, live_kernel
 
 SELDOM = {("legacy", "http"), ("auto", "stdio")}
@@ -34,12 +34,6 @@ def _opened(home: Path, name: str) -> Iterator[LiveKernel]:
             if cell.cell_type == "code":
                 kernel.ok(cell.source)
         yield kernel
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    """Every way in which a client may begin."""
-    return request.param
 
 
 @pytest.fixture(params=TRANSPORTS)

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from jupyter_servers import LOOK, jupyter_server, wait_for
-from live import TIMEOUT, Link, text_of
+from jupyter_servers import LOOK, jupyter_server
+from live import TIMEOUT, Link, text_of, until
 
 from mcp_notebook.discovery.records import list_live_records
 
@@ -72,12 +72,12 @@ def test_kernels_whose_tools_are_called_are_not_culled_and_others_are(home, cull
         long_link.start("run_until", release=str(release))
         called, link = start()
         with calling(link):
-            wait_for(lambda: server.states()[running] == "busy")
+            until(lambda: server.states()[running] == "busy", every=LOOK)
             unused, _ = start()
             assert unused in server.states()
-            wait_for(lambda: unused not in server.states())
+            until(lambda: unused not in server.states(), every=LOOK)
             states = server.states()
         assert states == {running: "busy", called: "idle"}, "the unused kernel was younger"
         release.touch()
         assert text_of(long_link.result()) == "released"
-        wait_for(lambda: not server.states())
+        until(lambda: not server.states(), every=LOOK)

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from clients import INITIALIZED, ONE_WAY, answer_of, initialize, raw_session, text_of
 from forked_command import list_words
+from live import kernel_with
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.text.missing_tools import READ_RESOURCE
@@ -70,10 +71,7 @@ def odd() -> str:
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+kernel = kernel_with(TOOLS)
 
 
 async def test_a_client_that_asks_for_progress_is_told_what_a_call_waits_for(

@@ -5,6 +5,7 @@ import nbformat
 import pytest
 from clients import LOAD, ONE_WAY, connected, text_of
 from listing import list_tools
+from live import kernel_with
 
 pytestmark = pytest.mark.anyio
 
@@ -15,11 +16,7 @@ CELLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    for cell in CELLS:
-        shared_kernel.ok(cell)
-    return shared_kernel
+kernel = kernel_with(*CELLS)
 
 
 @pytest.mark.smoke

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from clients import TOKEN, http_bridge
 from forked_command import list_words
-from live import TIMEOUT, kernel_env
+from live import TIMEOUT, kernel_env, kernel_with
 
 KEPT = """%%mcp_tool --keep --run thread
 import threading
@@ -44,10 +44,7 @@ SDK = {"task_hint": 1}
 """A parameter that makes a request one for the SDK."""
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(KEPT)
-    return shared_kernel
+kernel = kernel_with(KEPT)
 
 
 @pytest.fixture(scope="module")

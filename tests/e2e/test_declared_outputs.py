@@ -6,6 +6,7 @@ import anyio
 import pytest
 from clients import ONE_WAY, text_of
 from listing import list_tools
+from live import kernel_with
 from schemas import check_schema
 
 pytestmark = pytest.mark.anyio
@@ -119,11 +120,7 @@ CONVERTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    for cell in (MODELS, TOOLS, OPTIONS, FLAT):
-        shared_kernel.ok(cell)
-    return shared_kernel
+kernel = kernel_with(MODELS, TOOLS, OPTIONS, FLAT)
 
 
 @pytest.mark.smoke

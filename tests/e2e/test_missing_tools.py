@@ -42,11 +42,6 @@ pytestmark = pytest.mark.anyio
 TOP = '%%mcp_tool\ndef top() -> str:\n    "Top."\n    return "x"'
 
 
-@pytest.fixture
-def settings(home):
-    return Settings(home=home / ".mcp-notebook")
-
-
 @pytest.fixture(scope="module")
 def shared_sales(module_home):
     with tool_kernel(module_home, TOP, name="sales") as kernel:

@@ -15,7 +15,7 @@ from random import Random
 import anyio
 import pytest
 from generated_requests import TOOLS, make_http_request, make_line
-from live import TIMEOUT, record_of
+from live import TIMEOUT, kernel_with, record_of
 from short_way import Comparison, both_sides, opened_pipes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
@@ -23,11 +23,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pip
 FEW, SEVERAL = 60, 1_000
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    """A kernel with tools whose results depend on nothing but their arguments."""
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+kernel = kernel_with(TOOLS)
+"""A kernel with tools whose results depend on nothing but their arguments."""
 
 
 @pytest.fixture(autouse=True)

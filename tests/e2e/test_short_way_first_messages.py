@@ -11,7 +11,7 @@ import os
 import anyio
 import pytest
 from generated_requests import TOOLS
-from live import TIMEOUT, record_of
+from live import TIMEOUT, kernel_with, record_of
 from short_way import FIRST, both_sides, normalise_message, serve_pipes
 
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS
@@ -24,11 +24,8 @@ META = FIRST["modern"]["params"]["_meta"]
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    """A kernel with tools."""
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+kernel = kernel_with(TOOLS)
+"""A kernel with tools."""
 
 
 def initialize(version, capabilities=FORMS, **changed):

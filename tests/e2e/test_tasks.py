@@ -24,7 +24,7 @@ from clients import (
 )
 from forked_command import list_words
 from limits_files import set_limits
-from live import TIMEOUT
+from live import TIMEOUT, kernel_with
 from mcp.shared.exceptions import MCPError
 from task_client import (
     EXTENSION,
@@ -146,11 +146,7 @@ async def greet_slowly(ctx: Context) -> str:
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    for cell in (TRAIN, TOOLS, ONLY, KEPT, FORSAKEN, LONG):
-        shared_kernel.ok(cell)
-    return shared_kernel
+kernel = kernel_with(TRAIN, TOOLS, ONLY, KEPT, FORSAKEN, LONG)
 
 
 @pytest.fixture(scope="module")

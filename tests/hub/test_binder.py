@@ -18,8 +18,8 @@ import httpx2
 import nbformat
 import pytest
 from clients import over_http, pictures_of, text_of
-from jupyter_servers import JupyterServer, wait_for
-from live import TIMEOUT, kernel_env
+from jupyter_servers import LOOK, JupyterServer
+from live import TIMEOUT, kernel_env, until
 
 pytest.importorskip("repo2docker", reason="needs the extra `hub`")
 
@@ -93,7 +93,7 @@ def binder(image, home):
     headers = {"Authorization": f"token {TOKEN}"}
     try:
         with httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=False) as http:
-            wait_for(lambda: _is_up(http, server, home))
+            until(lambda: _is_up(http, server, home), every=LOOK)
             yield JupyterServer(http, home, url, home / "runtime")
     finally:
         server.terminate()

@@ -6,7 +6,7 @@ import anyio
 import httpx2
 import pytest
 from bridges import bridge
-from clients import COMMAND, ERAS, over_http, text_of
+from clients import COMMAND, over_http, text_of
 from hubs import jupyter_hub
 from listing import list_tools
 from live import TIMEOUT
@@ -57,11 +57,6 @@ def hub(module_home):
 def token(hub):
     """A token that opens the first user's server, and nothing else."""
     return hub.make_token("ada", "access:servers!user=ada")
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 @pytest.mark.parametrize("path", ["mcp", "mcp/rain"])

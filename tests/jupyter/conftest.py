@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import httpx2
 import pytest
-from jupyter_servers import jupyter_server
+from jupyter_servers import HEADERS, jupyter_server
+from live import TIMEOUT
 
 TOOLS = '''%%mcp_tool
 import pathlib, time
@@ -47,3 +49,14 @@ def server(module_home):
             tools = TOOLS.format(name=f"double_{Path(path).stem}")
             server.start_kernel("%load_ext mcp_notebook", tools, path=path)
         yield server
+
+
+@pytest.fixture
+def page(server):
+    """A page of the server: it has the cookies, and no token."""
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
+        page.get("api/status", headers=HEADERS)
+        page.get("login", follow_redirects=True)
+        assert page.get("api/kernels").status_code == 200
+        page.headers["X-XSRFToken"] = page.cookies.get("_xsrf")
+        yield page

@@ -5,11 +5,11 @@ import signal
 
 import anyio
 import anyio.to_thread
-import psutil
 import pytest
 from clients import over_http, text_of
-from jupyter_servers import LOOK, TOKEN, jupyter_server, wait_for
-from live import TIMEOUT
+from file_events import appears
+from jupyter_servers import TOKEN, jupyter_server
+from live import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -24,15 +24,10 @@ def wait(began: str) -> None:
 '''
 
 
-def _bridges_of(server):
-    children = psutil.Process(server.pid).children()
-    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
-
-
 async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_bridge_along(home):
     with jupyter_server(home) as server:
         server.start_kernel("%load_ext mcp_notebook", WAIT, path="a.ipynb")
-        assert not _bridges_of(server), "nobody has asked yet"
+        assert not server.find_bridges(), "nobody has asked yet"
         async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
             answers = []
 
@@ -41,21 +36,19 @@ async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_b
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
-                with anyio.fail_after(TIMEOUT):
-                    while not await anyio.Path(home / "began").exists():  # noqa: ASYNC110
-                        await anyio.sleep(LOOK)
-                (bridge,) = _bridges_of(server)
+                await appears(home / "began")
+                (bridge,) = server.find_bridges()
                 server.process.terminate()
             (answer,) = answers
             assert answer.is_error
             assert "The kernel was shut down." in text_of(answer)
-        await anyio.to_thread.run_sync(wait_for, lambda: not bridge.is_running())
+        await anyio.to_thread.run_sync(until, lambda: not bridge.is_running())
 
 
 async def test_a_server_that_is_killed_leaves_no_bridge(home):
     with jupyter_server(home) as server:
         async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
             assert not (await client.list_tools()).tools
-        (bridge,) = _bridges_of(server)
+        (bridge,) = server.find_bridges()
         os.kill(server.pid, signal.SIGKILL)
-        await anyio.to_thread.run_sync(wait_for, lambda: not bridge.is_running())
+        await anyio.to_thread.run_sync(until, lambda: not bridge.is_running())

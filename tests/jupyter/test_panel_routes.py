@@ -9,7 +9,8 @@ import httpx2
 import pytest
 from clients import Changes as ListChanges
 from clients import over_http, text_of
-from jupyter_servers import HEADERS, TOKEN, wait_for
+from file_events import appears
+from jupyter_servers import HEADERS, TOKEN
 from live import TIMEOUT
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -111,16 +112,6 @@ def kernel(server):
     return server.start_kernel(TOOLS, path="panel.ipynb")
 
 
-@pytest.fixture
-def page(server):
-    """A page of the server: it has the cookies, and no token."""
-    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
-        page.get("api/status", headers=HEADERS)
-        page.get("login", follow_redirects=True)
-        page.headers["X-XSRFToken"] = page.cookies.get("_xsrf")
-        yield page
-
-
 async def act(page, kernel, **action):
     body = {"kernel": kernel} | action
     return await anyio.to_thread.run_sync(lambda: page.post(f"{API}/actions", json=body))
@@ -136,7 +127,7 @@ async def busy(server, kernel, folder):
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.to_thread.run_sync, server.run, kernel, cell)
-        await anyio.to_thread.run_sync(wait_for, began.exists)
+        await appears(began)
         try:
             yield
         finally:
@@ -189,7 +180,7 @@ async def test_a_call_is_seen_with_its_progress_and_stopped_while_a_cell_runs(
 async def test_a_page_that_comes_later_sees_how_far_a_call_is(server, kernel, tmp_path):
     async with connect(server) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(client.call_tool, "wait_after_progress", {"folder": str(tmp_path)})
-        await anyio.to_thread.run_sync(wait_for, (tmp_path / "began").exists)
+        await appears(tmp_path / "began")
         async with watch(server) as changes:
             find = find_call(kernel, "wait_after_progress")
             seen = await changes.until(find)

@@ -10,13 +10,13 @@ import anyio
 import anyio.to_thread
 import httpx2
 import live
-import psutil
 import pytest
 from bridges import INITIALIZE
-from clients import ERAS, over_http, text_of
-from jupyter_servers import HEADERS, LOOK, TOKEN, wait_for
+from clients import over_http, text_of
+from file_events import appears
+from jupyter_servers import HEADERS, LOOK, TOKEN
 from listing import list_tools
-from live import TIMEOUT, Link, live_kernel
+from live import TIMEOUT, Link, live_kernel, until
 from mcp import MCPError
 
 from mcp_notebook.discovery.records import list_live_records
@@ -28,11 +28,6 @@ pytestmark = pytest.mark.anyio
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    return request.param
 
 
 def _connect(server, era, notebook="", **options):
@@ -111,19 +106,19 @@ async def test_a_client_that_hangs_up_stops_its_call(server, tmp_path):
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
-                await _wait_for_file(f"{seen}-began")
+                await appears(tmp_path / "seen-began")
                 scope.cancel()
-        await _wait_for_file(f"{seen}-stopped")
+        await appears(tmp_path / "seen-stopped")
 
 
 async def test_a_client_of_the_handshake_era_stops_its_call_by_a_message(server, tmp_path):
     seen = tmp_path / "seen"
     async with _connect(server, "legacy", "sales") as client, anyio.create_task_group() as tasks:
         tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
-        await _wait_for_file(f"{seen}-began")
+        await appears(tmp_path / "seen-began")
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
-            await _wait_for_file(f"{seen}-stopped")
+            await appears(tmp_path / "seen-stopped")
 
 
 @pytest.mark.slow
@@ -131,12 +126,6 @@ async def test_arguments_may_have_63_megabytes(server, era):
     async with _connect(server, era, "sales") as client:
         result = await client.call_tool("measure", {"text": "x" * 63_000_000})
     assert text_of(result) == "63000000"
-
-
-async def _wait_for_file(path):
-    with anyio.fail_after(TIMEOUT):
-        while not await anyio.Path(path).exists():  # noqa: ASYNC110 - another process
-            await anyio.sleep(LOOK)
 
 
 # -- who is let in ---------------------------------------------------------------------------------
@@ -271,12 +260,12 @@ async def _wait_for_tools(client):
 
 @pytest.mark.slow
 async def test_a_bridge_that_died_is_started_again(server):
-    (bridge,) = _bridges_of(server)
+    (bridge,) = server.find_bridges()
     bridge.kill()
-    wait_for(lambda: not bridge.is_running())
+    until(lambda: not bridge.is_running())
     async with _connect(server, "auto", "sales") as client:
         assert text_of(await client.call_tool("double_sales", {"n": 4})) == "8"
-    (successor,) = _bridges_of(server)
+    (successor,) = server.find_bridges()
     assert successor != bridge
 
 
@@ -284,7 +273,7 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
     release = tmp_path / "release"
 
     async def kill_bridge(progress, total, message):
-        (bridge,) = _bridges_of(server)
+        (bridge,) = server.find_bridges()
         bridge.kill()
 
     async with _connect(server, "auto", "sales") as client:
@@ -292,11 +281,6 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
         with pytest.raises(MCPError), anyio.fail_after(TIMEOUT):
             await client.call_tool("count_to", arguments, progress_callback=kill_bridge)
     await anyio.Path(f"{release}-0").touch()
-
-
-def _bridges_of(server):
-    children = psutil.Process(server.pid).children()
-    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
 
 
 # -- the stop buttons, asked as a page of the server asks ------------------------------------------
@@ -310,19 +294,8 @@ def link(server):
         yield link
 
 
-@pytest.fixture
-def page(server):
-    """A page of the server: it has the cookies, and no token."""
-    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
-        page.get("api/status", headers=HEADERS)
-        page.get("login", follow_redirects=True)
-        assert page.get("api/kernels").status_code == 200
-        yield page
-
-
-def _stop(page, kernel, call, **headers):
-    xsrf = {"X-XSRFToken": page.cookies.get("_xsrf") or ""}
-    return page.post(ROUTE, json={"kernel": kernel, "call": call}, headers=xsrf | headers)
+def _stop(page, kernel, call):
+    return page.post(ROUTE, json={"kernel": kernel, "call": call})
 
 
 def test_the_route_is_the_one_that_the_buttons_know():
@@ -333,7 +306,7 @@ def test_a_page_stops_a_call_that_keeps_its_kernel_busy(page, link, tmp_path):
     seen = tmp_path / "seen"
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(link.call, "wait_to_be_stopped", seen=str(seen))
-        wait_for((tmp_path / "seen-began").exists)
+        until((tmp_path / "seen-began").exists)
         with Link(link.record) as other:
             (call,) = other.welcome.calls
         answer = _stop(page, link.record.id, call.number)
@@ -361,6 +334,7 @@ def test_an_invalid_call_is_refused(page, kernel, call):
 
 def test_only_pages_of_the_server_may_ask(page, link, server):
     body = {"kernel": link.record.id, "call": 1}
-    assert page.post(ROUTE, json=body).status_code == 403, "without the XSRF token"
+    del page.headers["X-XSRFToken"]
+    assert page.post(ROUTE, json=body).status_code == 403
     with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as stranger:
         assert stranger.post(ROUTE, json=body).status_code in (401, 403)

@@ -2,7 +2,6 @@
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
-from live import Link, record_of
 
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
@@ -25,13 +24,6 @@ def store():
 def converter(formatter, store):
     """A converter with the default settings, which keeps originals in `store`."""
     return Converter(formatter.format, Settings(), keep=store.keep)
-
-
-@pytest.fixture
-def link(kernel):
-    """Yield a link to the kernel of the test's module."""
-    with Link(record_of(kernel)) as link:
-        yield link
 
 
 @pytest.fixture(scope="module")

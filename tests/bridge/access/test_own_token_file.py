@@ -17,11 +17,6 @@ from mcp_notebook.settings.settings import Settings
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="file modes")
 
 
-@pytest.fixture
-def settings(home):
-    return Settings(home=home / "state")
-
-
 def _mode(path):
     return path.stat().st_mode & 0o777
 

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
-from clients import ERAS, TOKEN, http_bridge
+from clients import TOKEN, http_bridge
 from forked_command import list_words
 from listing import KNOWN
 from live import live_kernel
@@ -53,12 +53,6 @@ def rows() -> list[int]:
     "More than fits."
     return list(range(100_000))
 """
-
-
-@pytest.fixture(params=ERAS)
-def era(request):
-    """Every way in which a client may begin."""
-    return request.param
 
 
 @pytest.fixture(scope="module")

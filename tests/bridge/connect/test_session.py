@@ -1,13 +1,12 @@
 """A remote bridge that is killed and comes back at its address, under a client that stays."""
 
 import signal
-import socket
 from contextlib import contextmanager
 
 import anyio
 import pytest
 from clients import COMMAND, Changes, http_bridge, text_of
-from live import TIMEOUT
+from live import TIMEOUT, find_free_port
 from mcp.shared.exceptions import MCPError
 from watchfiles import awatch
 
@@ -16,9 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def port():
-    """A port that a bridge can have twice."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    return find_free_port()
 
 
 @contextmanager

@@ -5,15 +5,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import nbformat
 import psutil
 import pytest
-from live import TIMEOUT, kernel_env, text_of
+from kept_notebook import kept_notebook, write_notebook
+from live import TIMEOUT, kernel_env
 from trusted_notebooks import sign
-from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.headless import replica_set, restarts
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
@@ -58,59 +58,12 @@ def soon(monkeypatch):
     monkeypatch.setattr(restarts, "FIRST_DELAY", 0.05)
 
 
-@pytest.fixture
-def folder(home, monkeypatch):
-    """A folder for notebooks; kernels keep within the test's home."""
-    for name, value in kernel_env(home).items():
-        monkeypatch.setenv(name, value)
-    (home / "work").mkdir()
-    return home / "work"
+kept = partial(kept_notebook, ReplicaSet)
 
 
-def notebook(folder, *cells, name="sums.ipynb"):
-    path = folder / name
-    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
-    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-    return path
-
-
-class Kept:
-    """A notebook that is kept served, and waits for what is seen of it."""
-
-    def __init__(self):
-        self.catalog = WatchedCatalog()
-        self.links = Links(self.catalog, on_change=self.catalog.note_change)
-        self.ended = anyio.Event()
-        self.reason = None
-
-    async def call(self, name, **arguments):
-        return text_of(await self.links.call(self.catalog.find(name), arguments))
-
-    async def pids(self, number):
-        """Return the processes that idle kernels answer from, one call after another."""
-        return [int(await self.call("pid")) for _ in range(number)]
-
-    async def gone(self, name):
-        """Make a call that its kernel does not survive, and return what it is told."""
-        with pytest.raises(KernelGone) as caught, anyio.fail_after(TIMEOUT):
-            await self.call(name)
-        return str(caught.value)
-
-    async def run(self, replicas, *, task_status=anyio.TASK_STATUS_IGNORED):
-        self.reason = await replicas.run(task_status=task_status)
-        self.ended.set()
-
-
-@asynccontextmanager
-async def kept(path, home, **options):
-    here = Kept()
-    settings = Settings(home=home / "state", **options)
-    replicas = ReplicaSet(path, settings, here.links, SharedProgress())
-    async with here.links, anyio.create_task_group() as tasks:
-        await tasks.start(here.run, replicas)
-        yield here
-        tasks.cancel_scope.cancel()
-    assert psutil.Process().children() == []
+async def pids_of(here, number):
+    """Return the processes that idle kernels answer from, one call after another."""
+    return [await here.pid() for _ in range(number)]
 
 
 async def wait_until_said(capsys, text):
@@ -137,7 +90,7 @@ async def fail_to_start(path, home, **options):
 async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_other_answers(
     folder, home, capsys
 ):
-    async with kept(notebook(folder, TOOLS), home, replicas=2) as here:
+    async with kept(write_notebook(folder, TOOLS), home, replicas=2) as here:
         assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet"]
         met = []
 
@@ -149,7 +102,7 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
                 tasks.start_soon(meet, "a", "b")
                 tasks.start_soon(meet, "b", "a")
         assert len(set(met)) == 2
-        assert set(await here.pids(4)) == set(met)
+        assert set(await pids_of(here, 4)) == set(met)
 
         told = []
 
@@ -162,12 +115,12 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
                 while not (folder / "c").exists():
-                    await here.pids(1)
-                (living,) = set(await here.pids(2))  # the other one is busy
+                    await pids_of(here, 1)
+                (living,) = set(await pids_of(here, 2))  # the other one is busy
                 (busy,) = set(met) - {living}
                 os.kill(busy, signal.SIGKILL)
-                assert await here.pids(2) == [living, living]
-            while len(pids := set(await here.pids(2))) == 1:
+                assert await pids_of(here, 2) == [living, living]
+            while len(pids := set(await pids_of(here, 2))) == 1:
                 assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet"]
         assert living in pids
         assert busy not in pids
@@ -180,7 +133,7 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
 
 @pytest.mark.slow
 async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_started(folder, home):
-    path = notebook(folder, "open('tries', 'a').write('x')", "1 / 0", TOOLS)
+    path = write_notebook(folder, "open('tries', 'a').write('x')", "1 / 0", TOOLS)
     said = await fail_to_start(path, home, replicas=3)
     assert said.startswith("Code cell 3 of 4 of sums.ipynb failed")
     assert (folder / "tries").read_text() == "x"
@@ -197,7 +150,7 @@ async def test_a_cell_that_fails_fails_in_the_first_kernel_and_no_other_is_start
 async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on(
     folder, home, failure, told
 ):
-    path = notebook(folder, FAILS_LATER.format(failure), TOOLS)
+    path = write_notebook(folder, FAILS_LATER.format(failure), TOOLS)
     said = await fail_to_start(path, home, replicas=2)
     assert said.startswith("2 kernels of sums.ipynb could not be started, only fewer: choose a")
     assert told in said
@@ -206,8 +159,8 @@ async def test_kernels_that_do_not_all_start_are_an_error_that_says_how_to_go_on
 @pytest.mark.slow
 async def test_a_notebook_is_given_up_with_the_last_of_its_kernels(folder, home, capsys):
     broken = "import os\nif os.path.exists('broken'): 1 / 0"
-    async with kept(notebook(folder, broken, TOOLS), home, replicas=2) as here:
-        pids = set(await here.pids(2))
+    async with kept(write_notebook(folder, broken, TOOLS), home, replicas=2) as here:
+        pids = set(await pids_of(here, 2))
         (folder / "broken").touch()
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -234,27 +187,27 @@ async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_t
     async def meet():
         results.append(int(await here.call("meet", here="a", there="b")))
 
-    async with kept(notebook(folder, TOOLS), home, replicas=2, watch=True) as here:
-        old = set(await here.pids(2))
+    async with kept(write_notebook(folder, TOOLS), home, replicas=2, watch=True) as here:
+        old = set(await pids_of(here, 2))
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(meet)
                 while not (folder / "a").exists():
-                    await here.pids(1)
-                notebook(folder, TOOLS, MORE)
+                    await pids_of(here, 1)
+                write_notebook(folder, TOOLS, MORE)
                 await here.catalog.wait_for("pid", "meet", "more")
-                new = set(await here.pids(2))
+                new = set(await pids_of(here, 2))
                 assert len(new) == 2
                 assert not new & old
                 monkeypatch.setattr(replica_set, "LINGER", 0.0)  # of those that are current now
-                notebook(folder, TOOLS)
+                write_notebook(folder, TOOLS)
                 await here.catalog.wait_for("pid", "meet")
-                newest = set(await here.pids(2))
+                newest = set(await pids_of(here, 2))
                 assert not newest & (new | old)
                 (folder / "b").touch()
             assert results[0] in old
             while any(map(psutil.pid_exists, old | new)):
-                assert set(await here.pids(2)) == newest
+                assert set(await pids_of(here, 2)) == newest
     said = capsys.readouterr().err
     assert "sums.ipynb was saved and is being run" in said
     assert "restarted" not in said
@@ -265,15 +218,15 @@ async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
-        (old,) = await here.pids(1)
-        notebook(folder, TOOLS, MORE)
+    async with kept(write_notebook(folder, TOOLS), home, watch=True) as here:
+        (old,) = await pids_of(here, 1)
+        write_notebook(folder, TOOLS, MORE)
         await here.catalog.wait_for("pid", "meet", "more")
         os.kill(old, signal.SIGKILL)
         with anyio.fail_after(TIMEOUT):
             while len(list_live_records(home / "state" / "kernels")) > 1:
-                await here.pids(1)
-        await here.pids(5)
+                await pids_of(here, 1)
+        await pids_of(here, 5)
         assert [entry.name for entry in here.catalog.entries()] == ["pid", "meet", "more"]
     assert "restarted" not in capsys.readouterr().err
 
@@ -283,25 +236,25 @@ async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    async with kept(notebook(folder, TOOLS, SUICIDE), home, watch=True) as here:
-        (pid,) = await here.pids(1)
+    async with kept(write_notebook(folder, TOOLS, SUICIDE), home, watch=True) as here:
+        (pid,) = await pids_of(here, 1)
         said = ""
 
         async def wait_until_said(text):
             nonlocal said
             with anyio.fail_after(TIMEOUT):
                 while text not in said:
-                    assert await here.pids(1) == [pid]
+                    assert await pids_of(here, 1) == [pid]
                     said += capsys.readouterr().err
 
-        notebook(folder, TOOLS, "1 / 0")
+        write_notebook(folder, TOOLS, "1 / 0")
         await wait_until_said("sums.ipynb is still served with its previous code. Code cell 3 of")
         (folder / "sums.ipynb").write_text("{")
         await wait_until_said("is not a Jupyter notebook")
         # A kernel that dies is replaced by one that runs the version that is served.
         assert "It is being restarted, and its tools return when" in await here.gone("suicide")
         await here.catalog.wait_for("pid", "meet", "suicide")
-        notebook(folder, TOOLS, MORE)
+        write_notebook(folder, TOOLS, MORE)
         await here.catalog.wait_for("pid", "meet", "more")
         assert len(psutil.Process().children()) <= 3  # the old one lingers
 
@@ -313,14 +266,14 @@ async def test_a_new_kernel_that_is_killed_while_it_starts_is_started_again(
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
     killed = FAILS_LATER.replace("O_EXCL))", "O_EXCL))\n    os.kill(os.getpid(), signal.SIGKILL)")
-    async with kept(notebook(folder, TOOLS), home, watch=True, replicas=replicas) as here:
-        notebook(folder, killed.format("pass"), TOOLS, MORE)
+    async with kept(write_notebook(folder, TOOLS), home, watch=True, replicas=replicas) as here:
+        write_notebook(folder, killed.format("pass"), TOOLS, MORE)
         await here.catalog.wait_for("pid", "meet", "more")
         said = capsys.readouterr().err
         assert "was killed by SIGKILL" in said
         assert "It is being restarted." in said
         assert "as it was before it was saved" not in said
-        notebook(folder, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", TOOLS)
+        write_notebook(folder, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", TOOLS)
         said = await wait_until_said(capsys, "sums.ipynb is still served with its previous code.")
         assert said.count("It is being restarted.") == restarts.MAX_FAILURES - 1
 
@@ -331,17 +284,17 @@ async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_sa
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
     cells = "import os\nif os.path.exists('broken'): 1 / 0", TOOLS, SUICIDE
-    async with kept(notebook(folder, *cells), home, watch=True) as here:
+    async with kept(write_notebook(folder, *cells), home, watch=True) as here:
         (folder / "broken").touch()
         await here.gone("suicide")
         said = await wait_until_said(capsys, "sums.ipynb is no longer served: 3 starts in a row")
         with pytest.raises(KernelGone, match=r"Fix the notebook and save it\.$"):
             here.catalog.find("pid")
-        notebook(folder, *cells)
+        write_notebook(folder, *cells)
         said = await wait_until_said(capsys, "sums.ipynb is still not served. Code cell 2 of 4")
         assert "as it was" not in said
         (folder / "broken").unlink()
-        notebook(folder, *cells)
+        write_notebook(folder, *cells)
         await here.catalog.wait_for("pid", "meet", "suicide")
 
 
@@ -350,12 +303,12 @@ async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+    async with kept(write_notebook(folder, TOOLS), home, watch=True) as here:
         cells = "open('rain.csv')", TOOLS, MORE
-        notebook(folder, *cells)
+        write_notebook(folder, *cells)
         await wait_until_said(capsys, "No such file or directory: 'rain.csv'")
         (folder / "rain.csv").touch()
-        notebook(folder, *cells)
+        write_notebook(folder, *cells)
         await here.catalog.wait_for("pid", "meet", "more")
 
 
@@ -365,18 +318,18 @@ async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_be
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
     waits = "import pathlib, time\npathlib.Path('began').touch()\nwhile True: time.sleep(0.01)"
-    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
-        (pid,) = await here.pids(1)
-        notebook(folder, TOOLS, waits)
+    async with kept(write_notebook(folder, TOOLS), home, watch=True) as here:
+        (pid,) = await pids_of(here, 1)
+        write_notebook(folder, TOOLS, waits)
         with anyio.fail_after(TIMEOUT):
             while not (folder / "began").exists():
-                await here.pids(1)
-            notebook(folder, TOOLS)
+                await pids_of(here, 1)
+            write_notebook(folder, TOOLS)
             await wait_until_said(
                 capsys, "sums.ipynb was saved with the code that is already served"
             )
             while len(list_live_records(home / "state" / "kernels")) > 1:
-                assert await here.pids(1) == [pid]
+                assert await pids_of(here, 1) == [pid]
 
 
 @pytest.mark.slow
@@ -384,15 +337,15 @@ async def test_a_full_disk_leaves_the_version_before_a_saved_file(
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(replica_set, "_LOOK_INTERVAL", 0.02)
-    async with kept(notebook(folder, TOOLS), home, watch=True) as here:
+    async with kept(write_notebook(folder, TOOLS), home, watch=True) as here:
         usual = tempfile.gettempdir()
         monkeypatch.setattr(tempfile, "tempdir", str(home / "nowhere"))
-        notebook(folder, TOOLS, MORE)
+        write_notebook(folder, TOOLS, MORE)
         said = await wait_until_said(capsys, "No such file or directory")
         assert "The kernel 'python3' of sums.ipynb cannot be started: " in said
-        await here.pids(1)
+        await pids_of(here, 1)
         monkeypatch.setattr(tempfile, "tempdir", usual)
-        notebook(folder, TOOLS, MORE)
+        write_notebook(folder, TOOLS, MORE)
         await here.catalog.wait_for("pid", "meet", "more")
 
 
@@ -405,15 +358,15 @@ async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
     data = home / "jupyter"
     data.mkdir()
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))
-    sign(path := notebook(folder, TOOLS), data)
+    sign(path := write_notebook(folder, TOOLS), data)
     async with kept(path, home, watch=True, trusted_only=True) as here:
-        notebook(folder, TOOLS, MORE)
+        write_notebook(folder, TOOLS, MORE)
         said = ""
         with anyio.fail_after(TIMEOUT):
             while "sums.ipynb is still served with its previous code." not in said:
-                await here.pids(1)
+                await pids_of(here, 1)
                 said += capsys.readouterr().err
-        await here.pids(20)
+        await pids_of(here, 20)
         assert "it was before it was saved" not in capsys.readouterr().err
         if is_saved_again:  # as Jupyter does, with what the cells have said
             document = read_notebook(path)[1]
@@ -424,7 +377,7 @@ async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
 
 
 async def test_a_saved_file_with_the_same_code_starts_nothing(folder, home):
-    path = notebook(folder, TOOLS)
+    path = write_notebook(folder, TOOLS)
     version = read_notebook(path)
     document = read_notebook(path)[1]
     document.cells[1].metadata["execution"] = {"shell.execute_reply": "now"}
@@ -471,7 +424,7 @@ def test_kernels_that_have_no_memory_are_not_started_and_one_sentence_says_how_m
 def test_kernels_that_need_more_open_files_than_there_may_be_are_not_started(folder, home):
     import resource  # noqa: PLC0415 - not on Windows
 
-    command = [sys.executable, "-m", "mcp_notebook", "serve", str(notebook(folder, TOOLS))]
+    command = [sys.executable, "-m", "mcp_notebook", "serve", str(write_notebook(folder, TOOLS))]
     done = subprocess.run(
         [*command, "--replicas", "3", "--port", "0"],
         check=False,

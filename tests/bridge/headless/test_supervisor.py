@@ -4,21 +4,20 @@ import contextlib
 import json
 import os
 import signal
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
-import nbformat
 import psutil
 import pytest
 from bridges import INITIALIZE, bridge, http_bridge
+from file_events import appears
 from forked_command import find_pid
-from live import SOON, TIMEOUT, kernel_env, text_of
+from kept_notebook import kept_notebook, write_notebook
+from live import TIMEOUT
 from trusted_notebooks import sign
-from watched_catalog import WatchedCatalog
-from watchfiles import awatch
 
-from mcp_notebook.bridge.headless import restarts
+from mcp_notebook.bridge.headless import kernel_process, restarts
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.supervisor import Supervisor
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -72,64 +71,12 @@ def soon(monkeypatch):
     monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.05)
 
 
-@pytest.fixture
-def folder(home, monkeypatch):
-    """A folder for notebooks; kernels keep within the test's home."""
-    for name, value in kernel_env(home).items():
-        monkeypatch.setenv(name, value)
-    (home / "work").mkdir()
-    return home / "work"
-
-
-def notebook(folder, *cells, name="sums.ipynb"):
-    path = folder / name
-    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
-    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-    return path
-
-
-class Kept:
-    """A notebook that is kept served, and waits for what is seen of it."""
-
-    def __init__(self):
-        self.catalog = WatchedCatalog()
-        self.links = Links(self.catalog, on_change=self.catalog.note_change)
-        self.ended = anyio.Event()
-        self.reason = None
-        self.supervisor = None
-
-    async def call(self, name, **arguments):
-        return await self.links.call(self.catalog.find(name), arguments)
-
-    async def gone(self, name, **arguments):
-        """Make a call that the kernel does not survive, and return what it is told."""
-        with pytest.raises(KernelGone) as caught, anyio.fail_after(TIMEOUT):
-            await self.call(name, **arguments)
-        return str(caught.value)
-
-    async def pid(self):
-        return int(text_of(await self.call("pid")))
-
-    async def run(self, supervisor, *, task_status=anyio.TASK_STATUS_IGNORED):
-        self.reason = await supervisor.run(task_status=task_status)
-        self.ended.set()
-
-
-@asynccontextmanager
-async def kept(path, home, **options):
-    here = Kept()
-    settings = Settings(home=home / "state", **options)
-    here.supervisor = Supervisor(path, settings, here.links, SharedProgress())
-    async with here.links, anyio.create_task_group() as tasks:
-        await tasks.start(here.run, here.supervisor)
-        yield here
-        tasks.cancel_scope.cancel()
-    assert psutil.Process().children() == []
+kept = partial(kept_notebook, Supervisor)
 
 
 @pytest.mark.smoke
 async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, home, capsys):
-    async with kept(notebook(folder, TOOLS), home) as here:
+    async with kept(write_notebook(folder, TOOLS), home) as here:
         before = await here.pid()
         said = await here.gone("leave", status=3)
         assert "The kernel of 'sums' ended with exit status 3, and the call was lost." in said
@@ -150,7 +97,7 @@ async def test_calls_are_told_the_exit_status_and_the_tools_come_back(folder, ho
 
 @pytest.mark.slow
 async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
-    async with kept(notebook(folder, TOOLS), home) as here:
+    async with kept(write_notebook(folder, TOOLS), home) as here:
         said = await here.gone("suicide")
         assert "was killed by SIGKILL (out of memory, perhaps)" in said
         await here.catalog.wait_for(*NAMES)
@@ -175,7 +122,7 @@ async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 async def test_a_process_that_a_kernel_leaves_behind_does_not_keep_it_alive(folder, home):
-    async with kept(notebook(folder, TOOLS), home) as here:
+    async with kept(write_notebook(folder, TOOLS), home) as here:
         said = await here.gone("crowd")
         child = int((folder / "left").read_text())
         assert psutil.pid_exists(child)
@@ -185,7 +132,7 @@ async def test_a_process_that_a_kernel_leaves_behind_does_not_keep_it_alive(fold
 
 
 async def test_a_link_that_fails_is_made_again_and_the_kernel_lives(folder, home):
-    async with kept(notebook(folder, TOOLS), home) as here:
+    async with kept(write_notebook(folder, TOOLS), home) as here:
         pid = await here.pid()
         (link,) = here.links._links.values()
         link._connection.connection_lost(ConnectionResetError())
@@ -200,7 +147,7 @@ async def test_a_kernel_that_no_longer_accepts_links_is_replaced(folder, home):
         "def unload() -> None:\n    ip = get_ipython()\n    ip.kernel.io_loop.asyncio_loop."
         "call_soon(ip.run_line_magic, 'unload_ext', 'mcp_notebook')"
     )
-    async with kept(notebook(folder, TOOLS, f"%%mcp_tool\n{unload}"), home) as here:
+    async with kept(write_notebook(folder, TOOLS, f"%%mcp_tool\n{unload}"), home) as here:
         pid = await here.pid()
         with contextlib.suppress(KernelGone):  # the goodbye may come before the answer
             await here.call("unload")
@@ -215,7 +162,7 @@ NEEDS_DATA = "import os\nif not os.path.exists('data'): {}"
 
 
 async def test_the_first_start_that_fails_is_the_callers(folder, home):
-    path = notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS)
+    path = write_notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS)
     with pytest.raises(NotebookError, match="Code cell 2 of 3 of sums"):
         async with Links(Catalog(), on_change=lambda: None) as links:
             await Supervisor(path, Settings(home=home / "state"), links, SharedProgress()).run()
@@ -230,7 +177,7 @@ async def test_the_first_start_that_fails_is_the_callers(folder, home):
 async def test_three_starts_in_a_row_that_fail_end_it(folder, home, capsys, fails, told):
     data = folder / "data"
     data.touch()
-    async with kept(notebook(folder, NEEDS_DATA.format(fails), TOOLS), home) as here:
+    async with kept(write_notebook(folder, NEEDS_DATA.format(fails), TOOLS), home) as here:
         data.unlink()
         await here.gone("leave", status=0)
         with anyio.fail_after(TIMEOUT):
@@ -257,7 +204,7 @@ async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, ho
         "number = int(count.read_text()) if count.exists() else 0\n"
         "count.write_text(str(number + 1))\nassert number % 3 == 0"
     )
-    async with kept(notebook(folder, fails, TOOLS), home) as here:
+    async with kept(write_notebook(folder, fails, TOOLS), home) as here:
         for _ in range(2):
             await here.gone("leave", status=0)
             await here.catalog.wait_for(*NAMES)
@@ -270,14 +217,14 @@ async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
     folder, home, capsys, monkeypatch
 ):
     monkeypatch.setattr(restarts, "FIRST_DELAY", 2.0)
-    async with kept(notebook(folder, TOOLS), home) as here:
+    async with kept(write_notebook(folder, TOOLS), home) as here:
         await here.gone("leave", status=0)
         await here.catalog.wait_for(*NAMES)
         await here.gone("leave", status=3)
         with anyio.fail_after(TIMEOUT):
             while "It is being restarted in 2 s" not in capsys.readouterr().err:
                 await anyio.lowlevel.checkpoint()
-            here.supervisor.retire()
+            here.keeper.retire()
             await here.ended.wait()
     assert here.reason == "sums.ipynb: a kernel of an earlier version ended with exit status 3."
 
@@ -290,10 +237,10 @@ async def test_a_changed_notebook_is_restarted_only_when_it_is_trusted_again(
     folder, home, monkeypatch, capsys
 ):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(folder))
-    path = notebook(folder, TOOLS)
+    path = write_notebook(folder, TOOLS)
     sign(path, folder)
     async with kept(path, home, trusted_only=True) as here:
-        notebook(folder, "open('ran', 'w').close()", TOOLS)
+        write_notebook(folder, "open('ran', 'w').close()", TOOLS)
         await here.gone("leave", status=0)
         said = ""
         with anyio.fail_after(TIMEOUT):
@@ -322,11 +269,11 @@ async def test_a_notebook_that_changed_is_said_to_be_not_trusted_when_it_is_run_
     folder, home, monkeypatch, capsys
 ):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(folder))
-    path = notebook(folder, TOOLS)
+    path = write_notebook(folder, TOOLS)
     sign(path, folder)
     async with kept(path, home) as here:
         assert "trust" not in capsys.readouterr().err
-        notebook(folder, "1 + 1", TOOLS)
+        write_notebook(folder, "1 + 1", TOOLS)
         await here.gone("leave", status=0)
         await here.catalog.wait_for(*NAMES)
     assert f"{path} is not trusted (Jupyter has not signed its present content)" in (
@@ -349,7 +296,9 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
     )
     if during == "a delay":
         monkeypatch.setattr(restarts, "FIRST_DELAY", 30)
-    async with kept(notebook(folder, busy, TOOLS), home) as here:
+    before = anyio.current_time()
+    async with kept(write_notebook(folder, busy, TOOLS), home) as here:
+        limit = kernel_process._SHUTDOWN_LIMIT + 2 * (anyio.current_time() - before)
         if during == "a delay":
             (folder / "again").unlink()
             await here.gone("leave", status=0)
@@ -359,11 +308,9 @@ async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
             while during == "a start" and not psutil.Process().children():
                 await anyio.lowlevel.checkpoint()
             if during == "a cell":
-                async for _ in awatch(folder, rust_timeout=100, yield_on_timeout=True):
-                    if (folder / "began").exists():
-                        break
+                await appears(folder / "began")
         began = anyio.current_time()
-    assert anyio.current_time() - began < SOON
+    assert anyio.current_time() - began < limit
     assert list_live_records(home / "state" / "kernels") == ()
 
 
@@ -390,7 +337,7 @@ def test_the_last_notebook_that_cannot_be_restarted_ends_the_bridge(folder, home
     data = folder / "data"
     data.touch()
     paths = [
-        str(notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS, name=f"{name}.ipynb"))
+        str(write_notebook(folder, NEEDS_DATA.format("1 / 0"), TOOLS, name=f"{name}.ipynb"))
         for name in names
     ]
     running = http_bridge(home, *paths) if verb == "serve" else bridge(home, verb, *paths, stdin=-1)
@@ -417,7 +364,7 @@ def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, ver
         "import pathlib, time\nif pathlib.Path('again').exists():\n"
         "    while True: time.sleep(0.01)\npathlib.Path('again').touch()"
     )
-    path = str(notebook(folder, TOOLS, busy))
+    path = str(write_notebook(folder, TOOLS, busy))
     running = http_bridge(home, path) if verb == "serve" else bridge(home, verb, path, stdin=-1)
     with running as here:
         serves(here, verb)
@@ -427,7 +374,7 @@ def test_a_bridge_ends_in_time_while_a_restarted_notebook_runs(folder, home, ver
         (kernel,) = psutil.Process(find_pid(here.process.pid)).children()
         status, seconds = here.end()
         assert status == 0
-        assert seconds < SOON
+        assert seconds < here.soon
         assert not kernel.is_running()
         if here.process.stdin:
             here.process.stdin.close()

@@ -8,8 +8,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 from kernel_stand_ins import peer, welcome
+from linked_servers import linked_client
 from listing import KNOWN, is_unknown, list_tools
-from live import TIMEOUT, record_of
+from live import TIMEOUT, kernel_with
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -68,27 +69,7 @@ async def forever():
 """
 
 
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def sales(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
-
-
-@asynccontextmanager
-async def asked(kernel, era, client_info=None, **options):
-    """Yield a client of a server that is linked to this kernel."""
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
-        await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, **options)
-        async with Client(server.mcp, mode=era, client_info=client_info) as client:
-            with anyio.fail_after(TIMEOUT):
-                yield client
+sales = kernel_with(TOOLS)
 
 
 def info(name, schema=None, **changed):
@@ -107,7 +88,7 @@ async def listed(catalog, era):
 
 
 async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
-    async with asked(sales, era, KNOWN) as client:
+    async with linked_client(sales, era, KNOWN) as client:
         result = await client.call_tool("everything", {})
     text, image, audio, link, resource = result.content
     assert isinstance(text, TextContent)
@@ -132,7 +113,7 @@ async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
 
 
 async def test_a_structured_object_is_served_in_each_era(sales, era):
-    async with asked(sales, era) as client:
+    async with linked_client(sales, era) as client:
         result = await client.call_tool("structured", {"kind": "object"})
     assert result.structured_content == {"a": 1}
     assert result.meta["com.example/a"] == 1
@@ -141,7 +122,7 @@ async def test_a_structured_object_is_served_in_each_era(sales, era):
 async def test_structured_content_other_than_objects_is_left_out_where_the_era_does_not_know_it(
     sales, era
 ):
-    async with asked(sales, era) as client:
+    async with linked_client(sales, era) as client:
         result = await client.call_tool("structured", {"kind": "list"})
     assert result.structured_content == (None if era == "legacy" else [1, 2])
     assert result.content[0].text == "list"
@@ -149,7 +130,7 @@ async def test_structured_content_other_than_objects_is_left_out_where_the_era_d
 
 async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sales, era):
     """The text is brief only for a client that gets the structured content as well."""
-    async with asked(sales, era) as client:
+    async with linked_client(sales, era) as client:
         for kind, whole in (("object", {"a": "x" * 9_000}), ("list", list(range(3_000)))):
             result = await client.call_tool("large", {"kind": kind})
             text = result.content[0].text
@@ -163,7 +144,7 @@ async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sal
 
 
 async def test_a_tool_with_a_larger_budget_uses_it_and_tells_clients_so(sales, era):
-    async with asked(sales, era) as client:
+    async with linked_client(sales, era) as client:
         tools = {tool.name: tool for tool in await list_tools(client)}
         result = await client.call_tool("long_text", {})
     assert tools["long_text"].meta == {"anthropic/maxResultSizeChars": 120_000}
@@ -245,7 +226,7 @@ async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):
 
 async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, era):
     refused = []
-    async with asked(sales, era, limits=ONE) as client, anyio.create_task_group() as tasks:
+    async with linked_client(sales, era, limits=ONE) as client, anyio.create_task_group() as tasks:
 
         async def call():
             refused.append(await client.call_tool("forever", {}))
@@ -258,7 +239,7 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
 
 
 async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era):
-    async with asked(sales, era, limits=ONE) as client:
+    async with linked_client(sales, era, limits=ONE) as client:
         for kind in ("null", "none", "null", "null"):
             result = await client.call_tool("structured", {"kind": kind})
             assert "Too many" not in str(result.content)

@@ -5,7 +5,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 import weakref
 from contextlib import contextmanager
 
@@ -14,7 +13,7 @@ from bridges import COMMAND, INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
 from held_items import count_items
 from limits_files import set_limits
-from live import TIMEOUT, live_kernel
+from live import TIMEOUT, live_kernel, until
 
 from mcp_notebook.bridge.telemetry.audit_file import find_journals
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -88,19 +87,12 @@ def _call(running, number, tool, arguments):
     return _wait_for_answer(running, number)
 
 
-def _wait_until(condition):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def _wait_for_start(log, tool):
     def has_started():
         calls = [call for journal in find_journals(log) for call in journal.calls]
         return tool in [call["tool"] for call in calls]
 
-    _wait_until(has_started)
+    until(has_started)
 
 
 def _lines(*files):
@@ -122,7 +114,7 @@ def test_each_call_of_a_client_has_one_line(sales, log):
             "params": {"requestId": 5},
         }
         running.send(json.dumps(notice).encode())
-        _wait_until(lambda: len(_lines(log)) == 5)
+        until(lambda: len(_lines(log)) == 5)
         _send_call(running, 6, "forever", {})
         _wait_for_start(log, "forever")
     added, failed, slow, unknown, cancelled, left = _lines(log)
@@ -195,7 +187,7 @@ def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log)
 def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
     with _client(sales, log, COMMAND) as running:
         _call(running, 0, "add", {"a": 0})
-        _wait_until(lambda: _lines(log))
+        until(lambda: _lines(log))
         pid, size = running.process.pid, log.stat().st_size
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + 100, before[1]))
@@ -233,7 +225,7 @@ def test_while_the_disk_is_behind_arguments_are_not_kept_in_memory(tmp_path):
 
     arguments = []
     with write_audit_log(Settings(home=tmp_path)) as (log,):
-        _wait_until((tmp_path / "audit.jsonl").exists)
+        until((tmp_path / "audit.jsonl").exists)
         with log._writer._file.lock():
             for number in range(1000):
                 argument = Argument(number)
@@ -253,7 +245,7 @@ def test_calls_that_are_written_leave_nothing_in_memory(tmp_path):
             log.note_start(start)
             log.note_end(end_of(start))
             if number in (99, 299):
-                _wait_until(lambda: log._writer.backlog == 0 and not log._writer._lines)
+                until(lambda: log._writer.backlog == 0 and not log._writer._lines)
                 held.append(count_items(log))
     assert held[0] == held[1]
 
@@ -262,7 +254,7 @@ def test_a_refused_request_has_a_line_without_its_token(home):
     log = home / ".mcp-notebook" / "audit.jsonl"
     with http_bridge(home) as running:
         assert ask(running.url, headers={"Authorization": "Bearer hunter2"}).status == 401
-        _wait_until(lambda: _lines(log))
+        until(lambda: _lines(log))
     (line,) = _lines(log)
     assert (line["kind"], line["outcome"]) == ("request", "refused")
     assert line["address"].startswith("127.0.0.1 port ")

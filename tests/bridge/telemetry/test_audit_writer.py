@@ -2,7 +2,7 @@
 
 import json
 import os
-import time
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -18,9 +18,26 @@ def file(tmp_path):
     return AuditFile(tmp_path / "audit.jsonl", max_bytes=10**6, old_files=2)
 
 
+class WatchedWriter(AuditWriter):
+    """A writer that says when it has written what it had."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self._rounds = threading.Condition()
+
+    def _wait(self):
+        with self._rounds:
+            self._rounds.notify_all()
+        super()._wait()
+
+    def wait_until(self, condition):
+        with self._rounds:
+            assert self._rounds.wait_for(condition, TIMEOUT)
+
+
 @contextmanager
 def writing(file):
-    writer = AuditWriter(file)
+    writer = WatchedWriter(file)
     writer.start()
     try:
         yield writer
@@ -48,20 +65,13 @@ def _ids(file):
     return [line["id"] for line in _lines(file)]
 
 
-def _wait_until(condition):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline
-        os.sched_yield()
-
-
 def test_a_call_has_one_line_once_it_has_ended_and_is_in_the_journal_before(file):
     with writing(file) as writer:
         writer.put(_start(1))
-        _wait_until(lambda: any(journal.calls for journal in find_journals(file.path)))
+        writer.wait_until(lambda: any(journal.calls for journal in find_journals(file.path)))
         assert _lines(file) == []
         writer.put(_end(1))
-        _wait_until(lambda: [journal.calls for journal in find_journals(file.path)] == [()])
+        writer.wait_until(lambda: [journal.calls for journal in find_journals(file.path)] == [()])
     assert _lines(file) == [_record(1, "ok")]
     assert {path.name for path in file.path.parent.iterdir()} == {"audit.jsonl", "audit.jsonl.lock"}
 
@@ -76,12 +86,12 @@ def test_what_cannot_be_written_is_kept_and_that_is_said_once_and_its_end_too(
             writer.put(_start(number))
             writer.put(_end(number))
             if number % 10 == 0:
-                _wait_until(lambda: writer._received == writer._put)
+                writer.wait_until(lambda: writer._received == writer._put)
         (told,) = caplog.messages
         assert told.startswith(f"The audit log {file.path} cannot be written: ")
         assert "Is a directory" in told
         file.path.rmdir()
-        _wait_until(lambda: len(caplog.messages) == 2)
+        writer.wait_until(lambda: len(caplog.messages) == 2)
         assert caplog.messages[1].endswith("is written again; no call is missing.")
     assert _ids(file) == [f"a-{number}" for number in range(100)]
     assert len(caplog.messages) == 2
@@ -89,8 +99,8 @@ def test_what_cannot_be_written_is_kept_and_that_is_said_once_and_its_end_too(
 
 def test_a_link_in_the_place_of_the_log_is_named(file, caplog):
     file.path.symlink_to("elsewhere")
-    with writing(file):
-        _wait_until(lambda: caplog.messages)
+    with writing(file) as writer:
+        writer.wait_until(lambda: caplog.messages)
     assert "audit.jsonl is a symbolic link" in caplog.messages[0]
 
 
@@ -99,7 +109,7 @@ def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeyp
     monkeypatch.setattr(audit_log, "RETRY_INTERVAL", 0.01)
     with writing(file) as writer:
         writer.put(_start("early"))
-        _wait_until(lambda: any(journal.calls for journal in find_journals(file.path)))
+        writer.wait_until(lambda: any(journal.calls for journal in find_journals(file.path)))
         with file.lock():  # as if the disk were hanging
             for number in range(30):
                 writer.put(_start(number))
@@ -107,7 +117,7 @@ def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeyp
             writer.put(_end("early"))
             (told,) = caplog.messages
             assert told.endswith("from now on, it lacks calls.")
-        _wait_until(lambda: writer._missing == writer._told_missing)
+        writer.wait_until(lambda: writer._missing == writer._told_missing)
         assert [journal.calls for journal in find_journals(file.path)] == [()]
     gaps = [line["missing"] for line in _lines(file) if line["kind"] == "gap"]
     assert sum(gaps) == 31 - (len(_lines(file)) - len(gaps)) >= 20
@@ -118,7 +128,7 @@ def test_a_call_that_there_is_no_room_for_is_counted_aloud(file, caplog, monkeyp
 def test_the_end_of_a_bridge_does_not_wait_for_a_disk_that_hangs(file, caplog, monkeypatch):
     monkeypatch.setattr(audit_log, "CLOSE_LIMIT", 0.01)
     with writing(file) as writer:
-        _wait_until(file.path.exists)
+        writer.wait_until(file.path.exists)
         with file.lock():
             writer.put(_end(1))
             writer.close()

@@ -9,6 +9,7 @@ from bridges import (
     hold_local_port,
     hold_port_of_another_user,
 )
+from live import find_free_port
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.token_store import TokenStore
@@ -51,13 +52,8 @@ def test_the_port_to_use_again_is_the_last_one(settings):
     assert read_last_port(settings) == 9000
 
 
-def _free_port():
-    with open_listener(Settings(port=0)) as listener:
-        return listener.getsockname()[1]
-
-
 def test_nothing_changes_while_no_port_is_in_use(settings):
-    remember_port(settings, TOKEN, _free_port())
+    remember_port(settings, TOKEN, find_free_port())
     assert _choose(settings) == (TOKEN, [])
 
 
@@ -157,7 +153,7 @@ def test_a_bounded_number_of_ports_is_remembered_those_of_the_last_time(settings
 def test_a_bad_file_is_none(settings, content):
     write_private(settings.home / "ports", content)
     assert _choose(settings) == (TOKEN, [])
-    remember_port(settings, TOKEN, _free_port())
+    remember_port(settings, TOKEN, find_free_port())
     assert _choose(settings) == (TOKEN, [])
 
 

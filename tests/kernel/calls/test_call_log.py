@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from limits_files import set_limits
-from live import Link, record_of, text_of
+from live import Link, kernel_with, record_of, text_of
 from pydantic import SecretStr
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
@@ -319,11 +319,7 @@ print(json.dumps([dataclasses.asdict(call) for call in log.list_calls()]))
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    for cell in (TOOLS, MORE_TOOLS, IMPATIENT, CONFIRMED):
-        shared_kernel.ok(cell)
-    return shared_kernel
+kernel = kernel_with(TOOLS, MORE_TOOLS, IMPATIENT, CONFIRMED)
 
 
 def last_entry(kernel):

@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+from live import text_of
 
 from mcp_notebook import Context, Secret
 from mcp_notebook.content import Result, Text
@@ -66,10 +67,6 @@ def run(execution, call, wait=None):
     gate = InterruptGate()
     assert execution.begin(call, gate.interrupt)
     return execution.run(call, gate, wait)
-
-
-def text_of(result):
-    return "\n".join(block.text for block in result.content)
 
 
 def test_the_result_has_the_value_after_what_the_code_printed(execution, start):

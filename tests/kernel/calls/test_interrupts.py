@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from live import text_of
+from live import kernel_with, text_of
 
 from mcp_notebook.kernel.calls.interrupts import InterruptGate, InterruptWatch, Steps, ThreadGate
 
@@ -256,10 +256,7 @@ async def never_begun() -> str:
 '''
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+kernel = kernel_with(TOOLS)
 
 
 @pytest.mark.parametrize("tool", ["wait_for", "group", "outlived"])

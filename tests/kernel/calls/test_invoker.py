@@ -7,7 +7,7 @@ import statistics
 import time
 
 import pytest
-from live import Link, record_of, text_of, tools_of
+from live import Link, kernel_with, record_of, text_of, tools_of
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.wire import messages
@@ -130,10 +130,7 @@ def end(how: str) -> None:
 '''
 
 
-@pytest.fixture(scope="module")
-def kernel(hasty_kernel):
-    hasty_kernel.ok(TOOLS)
-    return hasty_kernel
+kernel = kernel_with(TOOLS, kernel="hasty_kernel")
 
 
 def wait_for_report(link):

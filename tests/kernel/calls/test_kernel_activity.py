@@ -67,12 +67,6 @@ def be_hasty(kernel, every=EVERY):
 
 
 @pytest.fixture
-def link(kernel):
-    with Link(record_of(kernel)) as link:
-        yield link
-
-
-@pytest.fixture
 def release(kernel):
     """The file that a long call waits for."""
     path = kernel.home / "release"

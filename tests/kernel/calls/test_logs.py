@@ -2,8 +2,7 @@
 
 import logging
 
-import pytest
-from live import Link, record_of, text_of
+from live import Link, kernel_with, record_of, text_of
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.environment import level_of
@@ -38,11 +37,7 @@ def talk_in_the_result(ctx: Context) -> str:
 '''
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    shared_kernel.ok("logging.raiseExceptions = False")
-    return shared_kernel
+kernel = kernel_with(TOOLS, "logging.raiseExceptions = False")
 
 
 def logs_of(kernel, tool, level):

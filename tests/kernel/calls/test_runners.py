@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from live import Link, record_of, text_of, until
+from live import Link, kernel_with, record_of, text_of, until
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.wire import messages
@@ -169,10 +169,7 @@ for function in (square, wait, broken):
 '''
 
 
-@pytest.fixture(scope="module")
-def kernel(hasty_kernel):
-    hasty_kernel.ok(TOOLS)
-    return hasty_kernel
+kernel = kernel_with(TOOLS, kernel="hasty_kernel")
 
 
 def until_call(link, tool, doing="running"):

@@ -2,7 +2,7 @@
 
 import ipykernel
 import pytest
-from live import text_of
+from live import kernel_with, text_of
 
 TOOLS = """
 import threading
@@ -112,10 +112,7 @@ def use_pool() -> str:
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+kernel = kernel_with(TOOLS)
 
 
 def test_what_its_threads_print_is_in_the_result(kernel, link):

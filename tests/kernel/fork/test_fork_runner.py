@@ -8,7 +8,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
-from live import Link, text_of, until
+from live import Link, kernel_with, text_of, until
 
 from mcp_notebook.content import Image, ResourceLink, Result, Text
 from mcp_notebook.kernel.fork.fork_runner import KernelOfChild
@@ -206,10 +206,7 @@ def lock_and_log() -> str:
 '''
 
 
-@pytest.fixture(scope="module")
-def kernel(hasty_kernel):
-    hasty_kernel.ok(TOOLS)
-    return hasty_kernel
+kernel = kernel_with(TOOLS, kernel="hasty_kernel")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """A call is stopped by its number, whoever made it, and whatever holds the main thread."""
 
 import pytest
-from live import Link, record_of, text_of, until
+from live import Link, kernel_with, record_of, text_of, until
 
 from mcp_notebook.wire import messages
 
@@ -32,17 +32,7 @@ def stubborn() -> str:
 REASON = "The user stopped it."
 
 
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    shared_kernel.ok(IN_THREAD)
-    return shared_kernel
-
-
-@pytest.fixture
-def link(kernel):
-    with Link(record_of(kernel)) as link:
-        yield link
+kernel = kernel_with(TOOLS, IN_THREAD)
 
 
 def wait_for_call(kernel, tool, doing):

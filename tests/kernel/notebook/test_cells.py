@@ -8,6 +8,7 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusal_of
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import CellSyntaxError, make_cell_function, run_cell
@@ -23,9 +24,7 @@ def tool(shell, text):
 
 
 def refusal(shell, text):
-    with pytest.raises(DefinitionError) as caught:
-        tool(shell, text)
-    return str(caught.value)
+    return refusal_of(tool, shell, text)
 
 
 def test_the_last_expression_is_the_result(shell):

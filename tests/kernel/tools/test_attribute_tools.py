@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+from refusals import refusal_of
 
 from mcp_notebook import mcp_tool, mcp_tools
-from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.attribute_tools import (
     find_classes_of_tools,
     find_marked_methods,
@@ -84,9 +84,7 @@ class Model:
 
 
 def refusal(word, namespace, **options):
-    with pytest.raises(DefinitionError) as caught:
-        make_tools_by_name(word, namespace, **options)
-    return str(caught.value)
+    return refusal_of(make_tools_by_name, word, namespace, **options)
 
 
 def names(tools):

@@ -10,6 +10,7 @@ import PIL.Image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusal_of
 
 from mcp_notebook import Icon
 from mcp_notebook.errors import DefinitionError
@@ -27,10 +28,7 @@ def info(icon):
 
 
 def refusal(icon):
-    with pytest.raises(DefinitionError) as raised:
-        read_icons([icon], "f")
-    message = str(raised.value)
-    assert "\n" not in message
+    message = refusal_of(read_icons, [icon], "f")
     assert message.startswith("`f`: ")
     return message
 

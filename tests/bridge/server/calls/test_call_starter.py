@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
+from linked_servers import Notes, linked_server
 from listing import is_unknown, list_tools
-from live import TIMEOUT, record_of
+from live import TIMEOUT, kernel_with, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
@@ -51,35 +52,17 @@ async def forever():
 """
 
 
-class Notes(list):
-    """Keeps what it hears."""
-
-    note_start = note_end = note_refusal = list.append
-
-
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def sums(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    shared_kernel.ok(MORE)
-    shared_kernel.ok(STILL_MORE)
-    return shared_kernel
+sums = kernel_with(TOOLS, MORE, STILL_MORE)
 
 
 @asynccontextmanager
 async def asked(kernel, era, client_info=None, **options):
     """Yield a client of a server that is linked to this kernel, and its links."""
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
-        await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, **options)
-        async with Client(server.mcp, mode=era, client_info=client_info) as client:
-            with anyio.fail_after(TIMEOUT):
-                yield client, links
+    async with (
+        linked_server(kernel, **options) as (server, links),
+        Client(server.mcp, mode=era, client_info=client_info) as client,
+    ):
+        yield client, links
 
 
 async def test_a_call_has_a_start_and_one_end(sums, era):

@@ -2,18 +2,13 @@
 
 from types import SimpleNamespace
 
-import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live import TIMEOUT, record_of
-from mcp import Client
+from linked_servers import linked_client
 from starlette.datastructures import Headers
 
-from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.call_starter import read_trace_headers
-from mcp_notebook.bridge.server.server import NotebookServer
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 WHOLE = {"traceparent": PARENT, "tracestate": "rojo=00f067aa0ba902b7", "baggage": "user=ada"}
@@ -33,13 +28,9 @@ def request(meta=None, headers=None):
 async def test_a_tool_sees_the_trace_of_its_client(shared_kernel, era):
     shared_kernel.ok("from mcp_notebook import Context")
     shared_kernel.ok(TOOL)
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
-        await links.connect(record_of(shared_kernel))
-        async with Client(NotebookServer(catalog, links).mcp, mode=era) as client:
-            with anyio.fail_after(TIMEOUT):
-                traced = await client.call_tool("headers", {}, meta=WHOLE)
-                untraced = await client.call_tool("headers", {})
+    async with linked_client(shared_kernel, era) as client:
+        traced = await client.call_tool("headers", {}, meta=WHOLE)
+        untraced = await client.call_tool("headers", {})
     assert traced.structured_content == WHOLE
     assert untraced.structured_content == {}
 

@@ -7,14 +7,15 @@ from contextlib import asynccontextmanager
 import anyio
 import mcp_types as types
 import pytest
-from live import TIMEOUT, Link, record_of
+from clients import text_of
+from contents import only_text
+from linked_servers import Notes, linked_server
+from live import Link, kernel_with, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
-from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.consent import ask_consent
 from mcp_notebook.bridge.server.consent.ask_consent import (
     ALLOW,
@@ -25,7 +26,6 @@ from mcp_notebook.bridge.server.consent.ask_consent import (
 )
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.protocol.detached_arguments import ARGUMENTS_KEY, StdioRequest
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
@@ -65,47 +65,17 @@ class User:
         return types.ElicitResult(action="accept", content=answer)
 
 
-class Notes(list):
-    """Keeps what observers hear."""
-
-    note_start = note_end = note_refusal = list.append
-
-
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def kernel(shared_kernel):
-    for cell in CELLS:
-        shared_kernel.ok(cell)
-    return shared_kernel
-
-
-@asynccontextmanager
-async def serving(kernel, **options):
-    """Yield a server that is linked to this kernel, and its links."""
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
-        await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, **options)
-        with anyio.fail_after(TIMEOUT):
-            yield server, links
+kernel = kernel_with(*CELLS)
 
 
 @asynccontextmanager
 async def connected(kernel, era, user=None, **options):
     """Yield a client of a server that is linked to this kernel."""
     async with (
-        serving(kernel, **options) as (server, _),
+        linked_server(kernel, **options) as (server, _),
         Client(server.mcp, mode=era, elicitation_callback=user) as client,
     ):
         yield client
-
-
-def text_of(result):
-    return "\n".join(block.text for block in result.content)
 
 
 async def has_run(kernel, *years):
@@ -181,7 +151,10 @@ async def test_a_client_that_fails_to_ask_is_a_no(kernel):
 
 async def test_for_this_session_is_asked_once_for_each_tool_and_client(kernel, era):
     user = User({"answer": ALLOW_SESSION if era == "legacy" else ALLOW_HOUR})
-    async with serving(kernel, consent=ConsentPolicy(confirm_destructive=True)) as (server, _):
+    async with linked_server(kernel, consent=ConsentPolicy(confirm_destructive=True)) as (
+        server,
+        _,
+    ):
         async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
             for year in (4, 5):
                 assert not (await client.call_tool("drop", {"year": year})).is_error
@@ -243,7 +216,7 @@ async def test_consent_is_void_if_the_tool_has_changed_since_the_question(kernel
     await anyio.to_thread.run_sync(kernel.ok, CELLS[-2])
     policy = ConsentPolicy(confirm_destructive=True)
     async with (
-        serving(kernel, consent=policy) as (server, _),
+        linked_server(kernel, consent=policy) as (server, _),
         Client(server.mcp, mode=era, elicitation_callback=user) as client,
     ):
         result = await client.call_tool("overwrite", {})
@@ -336,7 +309,7 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
         await anyio.sleep_forever()
 
     async with (
-        serving(kernel) as (server, _),
+        linked_server(kernel) as (server, _),
         Client(server.mcp, mode="legacy", elicitation_callback=User(never)) as client,
     ):
         result = await client.call_tool("drop", {"year": 12})
@@ -401,9 +374,9 @@ async def test_a_kernel_refuses_an_unconfirmed_call(kernel):
             unasked = call(tool, None, **arguments)
             outdated = call(tool, "another revision", **arguments)
             assert unasked.is_error
-            assert "nobody was asked" in text_of(unasked)
+            assert "nobody was asked" in only_text(unasked)
             assert outdated.is_error
-            assert "was changed" in text_of(outdated)
+            assert "was changed" in only_text(outdated)
 
     await anyio.to_thread.run_sync(check)
     assert await has_run(kernel, 16)
@@ -473,7 +446,7 @@ async def test_a_no_to_one_call_holds_although_another_one_was_allowed_for_longe
 
 async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel):
     user = User("cancel")
-    async with serving(kernel) as (server, _):
+    async with linked_server(kernel) as (server, _):
         async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
             question = await Raw(client).call({"year": 22})
         info = types.Implementation(name="another program", version="1")
@@ -516,7 +489,7 @@ async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
 
     texts = [text]
     async with (
-        serving(kernel) as (server, _),
+        linked_server(kernel) as (server, _),
         Client(server.mcp, mode="auto", elicitation_callback=User("cancel")) as client,
     ):
         server.mcp.middleware.append(attach)
@@ -653,7 +626,7 @@ async def test_a_question_of_a_cancelled_call_leaves_the_notebook(kernel):
 async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kernel):
     reader = Reader(kernel)
     async with (
-        serving(kernel) as (server, links),
+        linked_server(kernel) as (server, links),
         Client(server.mcp, mode="legacy") as client,
         calling(client, "drop", year=44) as results,
     ):
@@ -671,7 +644,7 @@ async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kerne
 )
 async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, owner, why):
     notes = Notes()
-    async with serving(kernel, observers=[notes]) as (server, links):
+    async with linked_server(kernel, observers=[notes]) as (server, links):
         (link,) = links.open_links
         link.requests.can_ask_consent = False
         link.record = structs.replace(link.record, owner=owner)

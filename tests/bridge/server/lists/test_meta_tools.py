@@ -8,8 +8,10 @@ from functools import partial
 import anyio
 import jsonschema
 import pytest
+from clients import text_of
+from contents import only_text
 from listing import is_unknown, list_tools
-from live import TIMEOUT, record_of
+from live import TIMEOUT, kernel_with, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, ImageContent
@@ -62,10 +64,6 @@ def asked(catalog, name, /, **arguments):
     )
 
 
-def text_of(result):
-    return "\n".join(block.text for block in result.content)
-
-
 # -- what they are ---------------------------------------------------------------------------------
 
 
@@ -104,7 +102,7 @@ def test_the_list_has_each_tools_name_notebook_and_first_line():
         ]
     }
     jsonschema.validate(result.structured, OUTPUTS[LIST])
-    assert text_of(result).splitlines() == [
+    assert only_text(result).splitlines() == [
         "- top (notebook sales): Best customers.",
         "- sales_total (notebook sales)",
         "- costs_total (notebook costs)",
@@ -119,7 +117,7 @@ def test_a_long_first_line_is_cut():
 def test_an_empty_list_says_what_to_do():
     result = asked(Catalog(), LIST)
     assert result.structured == {"tools": []}
-    assert text_of(result) == "There are none."
+    assert only_text(result) == "There are none."
 
 
 # -- describe --------------------------------------------------------------------------------------
@@ -134,8 +132,8 @@ def test_the_description_is_whole_and_has_the_input_schema():
         "inputSchema": SCHEMA,
     }
     jsonschema.validate(result.structured, OUTPUTS[DESCRIBE])
-    assert text_of(result).startswith("top (notebook sales)\n\nBest.\n\nMore.\n\n")
-    assert '"default": null' in text_of(result)
+    assert only_text(result).startswith("top (notebook sales)\n\nBest.\n\nMore.\n\n")
+    assert '"default": null' in only_text(result)
 
 
 @pytest.mark.parametrize("name", [DESCRIBE, CALL])
@@ -224,11 +222,6 @@ def test_of_two_such_tools_each_is_served_under_its_long_name():
 # -- in a server -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
 @asynccontextmanager
 async def served(catalog, era, kernel=None, ready=None, *, server_options=None, **options):
     """Yield a client of a server with them; of a kernel's tools, too, if one is given."""
@@ -279,11 +272,7 @@ def rename(ctx: Context) -> str:
 """
 
 
-@pytest.fixture(scope="module")
-def notebook(shared_kernel):
-    shared_kernel.ok(NOTEBOOK)
-    shared_kernel.ok(KEPT)
-    return shared_kernel
+notebook = kernel_with(NOTEBOOK, KEPT)
 
 
 @pytest.mark.anyio

@@ -19,11 +19,6 @@ from mcp_notebook.wire import messages
 VERSION = "2026-07-28"
 
 
-@pytest.fixture(params=["legacy", "auto"])
-def era(request):
-    return request.param
-
-
 def info(name, **changed):
     return messages.ToolInfo(**{"name": name, "input_schema": {"type": "object"}} | changed)
 

@@ -1,18 +1,13 @@
 """What clients that are known by their names get otherwise than all others."""
 
 import re
-from contextlib import asynccontextmanager
 
-import anyio
 import pytest
-from live import TIMEOUT, record_of
-from mcp import Client
+from linked_servers import linked_client
+from live import kernel_with
 from mcp_types import ImageContent, Implementation, ResourceLink, TextContent
 
-from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.protocol.accommodations import ACCOMMODATIONS
-from mcp_notebook.bridge.server.server import NotebookServer
 
 pytestmark = pytest.mark.anyio
 
@@ -43,10 +38,7 @@ def declare(names: list[str]) -> str:
 CODEX = "codex-mcp-client"
 
 
-@pytest.fixture(scope="module")
-def notebook(shared_kernel):
-    shared_kernel.ok(TOOLS)
-    return shared_kernel
+notebook = kernel_with(TOOLS)
 
 
 @pytest.fixture
@@ -57,17 +49,10 @@ def tools(notebook):
     return notebook
 
 
-@asynccontextmanager
-async def asked(kernel, name, era="legacy", **options):
+def asked(kernel, name, era="legacy", **options):
     """Yield a client that calls itself so."""
-    catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
-        server = NotebookServer(catalog, links, **options)
-        await links.connect(record_of(kernel))
-        info = Implementation(name=name, version="0.169.0")
-        async with Client(server.mcp, mode=era, client_info=info) as client:
-            with anyio.fail_after(TIMEOUT):
-                yield client
+    info = Implementation(name=name, version="0.169.0")
+    return linked_client(kernel, era, info, **options)
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])

@@ -268,19 +268,21 @@ class Odd:
 
 
 def test_what_objects_do_when_they_are_measured_does_no_harm(store):
+    woken = []
+
     def sleep():
         time.sleep(60)
+        woken.append("by itself")
 
     converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep, seconds=0.2)
     for find in (lambda: 1 / 0, sleep):
-        began = time.monotonic()
         text = converter.make_result([Odd(find), *range(30_000)], ()).content[0].text
         assert "Odd object" in text
-        assert time.monotonic() - began < 30
+    assert not woken
 
 
 def test_measuring_takes_bounded_time():
-    began = time.monotonic()
+    began = time.process_time()
     assert estimate_memory([[[[1] * 20] * 20] * 1_000] * 1_000) > 1_000_000_000
-    assert time.monotonic() - began < 20  # all of it takes minutes
+    assert time.process_time() - began < 5  # all of it takes minutes
     assert estimate_memory([1] * 5_000 + ["x" * 1_000_000] * 5_000) > 4_000_000_000

@@ -19,6 +19,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from contents import only_text
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
@@ -193,11 +194,6 @@ def returned_by(tool, value, outputs=(), limit=100_000, *, is_valid=True):
     return result
 
 
-def text_of(result):
-    [block] = result.content
-    return block.text
-
-
 @pytest.mark.parametrize(
     "annotation",
     [
@@ -234,7 +230,7 @@ def test_pandas_and_matplotlib_have_none_unless_asked_for():
     result = result_of(pandas.DataFrame, frame, output_schema=True)
     rows = [{"index": "x", "a": 1, "b": 0.5}, {"index": "y", "a": 2, "b": None}]
     assert result.structured == {"result": rows}
-    assert text_of(result).startswith("DataFrame: 2 rows")
+    assert only_text(result).startswith("DataFrame: 2 rows")
     series = pandas.Series({"a": 1, "b": 2})
     assert result_of(pandas.Series, series, output_schema=True).structured == {"a": 1, "b": 2}
 
@@ -352,16 +348,16 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         (list[list], [np.array([10**9], "m8[ns]")], [["PT1S"]]),
     ]:
         assert result_of(annotation, value).structured["result"] == made
-    assert '"2024-01-01T00:00:00", null' in text_of(result_of(UNSAID, {"a": moments}))
+    assert '"2024-01-01T00:00:00", null' in only_text(result_of(UNSAID, {"a": moments}))
     assert result_of(dict[str, float], pd.Series({"a": np.nan})).structured == {"a": None}
     visit = Visit(np.int64(3), pd.NaT)
     assert result_of(Visit, visit).structured == {"count": 3, "when": None}
 
 
 def test_the_text_of_a_structured_result_is_the_same_json():
-    assert text_of(result_of(dict[str, float], {"a": NAN})) == '{"a": null}'
-    assert text_of(result_of(Item, Item(name="a"))) == '{"Name": "a", "price": 0.0}'
-    assert text_of(result_of(list[int], [1, 2])) == "[1, 2]"
+    assert only_text(result_of(dict[str, float], {"a": NAN})) == '{"a": null}'
+    assert only_text(result_of(Item, Item(name="a"))) == '{"Name": "a", "price": 0.0}'
+    assert only_text(result_of(list[int], [1, 2])) == "[1, 2]"
 
 
 def test_what_is_printed_does_not_disturb():
@@ -406,9 +402,9 @@ def test_a_result_that_does_not_match_is_an_error_that_says_where(annotation, va
     result = result_of(annotation, value)
     assert result.is_error
     assert result.structured is None
-    assert said in text_of(result)
-    assert "`validate_output=False`" in text_of(result)
-    assert "\n" not in text_of(result)
+    assert said in only_text(result)
+    assert "`validate_output=False`" in only_text(result)
+    assert "\n" not in only_text(result)
 
 
 def test_a_result_need_not_match_if_its_author_says_so():
@@ -424,7 +420,7 @@ def test_a_result_need_not_match_if_its_author_says_so():
 def test_code_of_the_authors_that_fails_is_an_error():
     result = result_of(Failing, Failing(x=1))
     assert result.is_error
-    assert "SystemExit" in text_of(result)
+    assert "SystemExit" in only_text(result)
 
 
 def test_what_contains_itself_is_refused():
@@ -432,7 +428,7 @@ def test_what_contains_itself_is_refused():
     endless.append(endless)
     ring["a"] = ring
     for annotation, value in ((list[list], endless), (dict, ring)):
-        assert "contains itself" in text_of(result_of(annotation, value))
+        assert "contains itself" in only_text(result_of(annotation, value))
 
 
 def test_what_is_nested_deep_is_sent_whole_or_refused():
@@ -442,7 +438,7 @@ def test_what_is_nested_deep_is_sent_whole_or_refused():
     assert result_of(dict, deep).structured == deep
     for _ in range(80):
         deep = {"a": deep}
-    assert "nested too deep" in text_of(result_of(dict, deep))
+    assert "nested too deep" in only_text(result_of(dict, deep))
 
 
 class Sale(TypedDict):
@@ -535,8 +531,8 @@ def test_what_no_part_of_matches_the_schema_is_refused():
 
     result = result_of(Pair, Pair(list(range(40_000))))
     assert result.is_error
-    assert "too large" in text_of(result)
-    assert "(the limit max_structured_chars)" in text_of(result)
+    assert "too large" in only_text(result)
+    assert "(the limit max_structured_chars)" in only_text(result)
     assert result.structured is None
 
 
@@ -576,7 +572,7 @@ def test_a_schema_by_hand_is_told_as_it_is_and_results_are_compared_with_it():
     good = result_of(UNSAID, {"items": [{"price": 1}]}, output_schema=ORDERS)
     assert good.structured == {"items": [{"price": 1}]}
     bad = {"items": [{"price": 1}, {"price": "x"}]}
-    said = text_of(result_of(UNSAID, bad, output_schema=ORDERS))
+    said = only_text(result_of(UNSAID, bad, output_schema=ORDERS))
     assert "result.items[1].price: got 'x' (string); allowed: number" in said
     assert "`output_schema`" in said
     assert not result_of(UNSAID, bad, output_schema=ORDERS, validate_output=False).is_error
@@ -591,7 +587,7 @@ def test_a_schema_by_hand_other_than_an_object_is_wrapped_with_its_references():
         {"$ref": "#/$defs/N"},
     ]
     assert result_of(UNSAID, [1, [2]], output_schema=schema).structured == {"result": [1, [2]]}
-    assert "result[0][0]" in text_of(result_of(UNSAID, [["x"]], output_schema=schema))
+    assert "result[0][0]" in only_text(result_of(UNSAID, [["x"]], output_schema=schema))
 
 
 @pytest.mark.parametrize(
@@ -618,10 +614,10 @@ def test_a_schema_that_clients_could_not_use_is_refused(schema, said):
 def test_a_result_by_hand_is_validated_and_wrapped_too():
     assert result_of(int, Result("hi", structured=3)).structured == {"result": 3}
     assert result_of(Item, Result("hi", structured={"name": "a"})).structured["Name"] == "a"
-    assert "allowed: integer" in text_of(result_of(int, Result("hi", structured="x")))
-    assert "has no `structured`" in text_of(result_of(int, Result("hi")))
+    assert "allowed: integer" in only_text(result_of(int, Result("hi", structured="x")))
+    assert "has no `structured`" in only_text(result_of(int, Result("hi")))
     assert result_of(int | None, Result("hi")).structured == {"result": None}
-    assert text_of(result_of(int, Result("failed", is_error=True))) == "failed"
+    assert only_text(result_of(int, Result("failed", is_error=True))) == "failed"
     assert result_of(Result, Result(structured=[1, 2])).structured == [1, 2]
 
 
@@ -637,7 +633,7 @@ def test_a_result_by_hand_is_validated_and_wrapped_too():
 def test_meta_under_a_key_that_is_not_the_authors_is_an_error(meta, said):
     result = result_of(Result, Result("hi", meta=meta))
     assert result.is_error
-    assert said in text_of(result)
+    assert said in only_text(result)
 
 
 def test_meta_under_a_domain_of_the_authors_is_kept():
@@ -745,7 +741,7 @@ def test_rows_of_any_library_are_structured_when_asked_for():
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     assert result_of(list, twice, output_schema=True).structured == {"result": [{"a": 1, "a_2": 2}]}
     many = [{"a": n} for n in range(60)]
-    text = text_of(result_of(list[dict[str, int]], many))
+    text = only_text(result_of(list[dict[str, int]], many))
     assert text.startswith("list of dicts: 60 rows x 1 column; a int\n")
     assert len(text) < 500
 
@@ -766,7 +762,7 @@ def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
     assert result_of(None, result).structured == {"rows": rows}
     long = duckdb.sql("select i from range(1000000000) t(i)")
     for annotation in (dict[str, Any], dict[str, list]):
-        assert "too large" in text_of(result_of(annotation, {"rows": long}, output_schema=True))
+        assert "too large" in only_text(result_of(annotation, {"rows": long}, output_schema=True))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import BaseModel, Field
+from refusals import refusal_of
 
 from mcp_notebook import Header, Hidden
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -26,11 +27,7 @@ class Model(BaseModel):
 
 
 def refusal(function):
-    with pytest.raises(DefinitionError) as raised:
-        read_function_schema(function)
-    message = str(raised.value)
-    assert "\n" not in message
-    return message
+    return refusal_of(read_function_schema, function)
 
 
 # -- headers ---------------------------------------------------------------------------------------

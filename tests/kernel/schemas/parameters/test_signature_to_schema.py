@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from refusals import refusal_of
 from schemas import check_schema
 
-from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 
 
@@ -28,11 +29,7 @@ def properties(function, **options):
 
 
 def refusal(function):
-    with pytest.raises(DefinitionError) as raised:
-        read_function_schema(function)
-    message = str(raised.value)
-    assert "\n" not in message
-    return message
+    return refusal_of(read_function_schema, function)
 
 
 def notebook(code, **names):

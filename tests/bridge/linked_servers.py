@@ -1,0 +1,44 @@
+"""Servers of MCP in the test's own process that are linked to a real kernel, and their clients."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from live import TIMEOUT, LiveKernel, record_of
+from mcp import Client
+
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import NotebookServer
+
+
+class Notes(list):
+    """An observer that keeps what it hears."""
+
+    note_start = note_end = note_refusal = list.append
+
+
+@asynccontextmanager
+async def linked_server(
+    kernel: LiveKernel, **options: Any
+) -> AsyncIterator[tuple[NotebookServer, Links]]:
+    """Yield a server that is linked to this kernel, and its links."""
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        await links.connect(record_of(kernel))
+        server = NotebookServer(catalog, links, **options)
+        with anyio.fail_after(TIMEOUT):
+            yield server, links
+
+
+@asynccontextmanager
+async def linked_client(
+    kernel: LiveKernel, era: str, client_info: Any = None, **options: Any
+) -> AsyncIterator[Client]:
+    """Yield a client of a server that is linked to this kernel."""
+    async with (
+        linked_server(kernel, **options) as (server, _),
+        Client(server.mcp, mode=era, client_info=client_info) as client,
+    ):
+        yield client
