@@ -166,8 +166,9 @@ def cli_page() -> str:
         if verb.epilog:
             text, _, example = verb.epilog.partition("Example")
             parts += [format_text(text)] if text else []
-            language = "json" if "{" in example else "bash"
-            introduction, _, code = example.partition(": ")
+            introduction, _, lines = example.partition(":")
+            code = lines.strip()
+            language = "json" if code.startswith("{") else "bash"
             parts.append(f"Example{introduction}:\n\n```{language}\n{code}\n```")
     return format_page("Command line", *parts)
 

@@ -19,7 +19,7 @@ import typer
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem, find_journals
 from mcp_notebook.bridge.telemetry.audit_records import Record, complete
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
@@ -54,7 +54,13 @@ def _parse_moment(text: str) -> float:
         ) from None
 
 
-@app.command(cls=Command, epilog="Example: mcp-notebook audit --since 1h --failed")
+@app.command(
+    cls=Command,
+    epilog=format_examples(
+        "mcp-notebook audit --since 1h --failed",
+        "mcp-notebook audit --tool 'sales.*' --json",
+    ),
+)
 def audit(  # noqa: PLR0913 - one for each option
     *,
     tool: Annotated[

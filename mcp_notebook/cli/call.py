@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcp_notebook._version import __version__
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     NO_TOOLS,
     RUNNING,
@@ -58,8 +58,12 @@ app = typer.Typer(add_completion=False)
 @app.command(
     cls=Command,
     context_settings=TAKES_WORDS,
-    epilog="Example: mcp-notebook call monthly_rain --arg year=2015 "
-    "--notebook notebooks/weather.ipynb",
+    epilog=format_examples(
+        "mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb",
+        'mcp-notebook call rainy_days --json \'{"kind": "snow", "count": 3}\' '
+        "--notebook notebooks/weather.ipynb",
+        "mcp-notebook call --stop sales:12",
+    ),
 )
 @takes_options(RUNNING)
 def call(  # noqa: PLR0913 - one for each option

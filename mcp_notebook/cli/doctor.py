@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import ClientName, SettingsFile, parse_server_name
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.clients.known_clients import find_client
@@ -13,7 +13,9 @@ from mcp_notebook.settings.settings import Settings
 app = typer.Typer(add_completion=False)
 
 
-@app.command(cls=Command, epilog="Example: mcp-notebook doctor cursor")
+@app.command(
+    cls=Command, epilog=format_examples("mcp-notebook doctor", "mcp-notebook doctor cursor")
+)
 def doctor(
     context: typer.Context,
     client: ClientName = None,

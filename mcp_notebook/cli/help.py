@@ -13,6 +13,11 @@ from typer.core import TyperCommand, TyperGroup
 from mcp_notebook.text.wording import suggest
 
 
+def format_examples(*lines: str) -> str:
+    """Return command lines as the end of a command's help."""
+    return "\n".join(["Examples:", *lines])
+
+
 def _hide_types(parameters: list[Any]) -> list[Any]:
     """Keep typer from adding Python's types to help: ``<bool>`` to flags, ``<list[Path]>``."""
     for parameter in parameters:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     TAKES_OPTIONS,
     ClientName,
@@ -32,7 +32,14 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command(
-    cls=Command, context_settings=TAKES_OPTIONS, epilog="Example: mcp-notebook install cursor"
+    cls=Command,
+    context_settings=TAKES_OPTIONS,
+    epilog=format_examples(
+        "mcp-notebook install cursor",
+        "mcp-notebook install vscode --print",
+        "mcp-notebook install claude-code --http",
+        "mcp-notebook install codex --name weather notebooks/weather.ipynb --read-only",
+    ),
 )
 def install(  # noqa: PLR0913 - one for each option
     context: typer.Context,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     NO_TOOLS,
     RUNNING,
@@ -38,7 +38,9 @@ app = typer.Typer(add_completion=False)
     "list",
     cls=Command,
     context_settings=TAKES_WORDS,
-    epilog="Example: mcp-notebook list --notebook notebooks/weather.ipynb",
+    epilog=format_examples(
+        "mcp-notebook list", "mcp-notebook list --notebook notebooks/weather.ipynb"
+    ),
 )
 @takes_options(RUNNING)
 def list_(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_notebook.cli.help import Command
+from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     OFFERING,
     RUNNING,
@@ -90,7 +90,14 @@ _KERNELS: Mapping[str, Any] = {
 app = typer.Typer(add_completion=False)
 
 
-@app.command(cls=Command, epilog="Example: mcp-notebook serve notebooks/weather.ipynb")
+@app.command(
+    cls=Command,
+    epilog=format_examples(
+        "mcp-notebook serve",
+        "mcp-notebook serve notebooks/weather.ipynb --watch",
+        "mcp-notebook serve --tools 'sales.*' --read-only",
+    ),
+)
 @takes_options(_LISTENING, RUNNING, _KERNELS, OFFERING)
 def serve(
     notebooks: Notebooks = None,

@@ -163,6 +163,13 @@ def test_help_shows_no_types_of_python_and_no_braces(arguments):
     assert not re.search(r"[^\s.:] *\n +\S", about.partition("\n")[2])
 
 
+def test_each_example_is_a_line_of_its_own():
+    answer = CliRunner().invoke(main.app, ["install", "-h"], env=WIDE)
+    lines = [line.strip() for line in answer.output.partition("Examples:")[2].strip().splitlines()]
+    assert len(lines) > 2
+    assert all(line.startswith("mcp-notebook install ") for line in lines)
+
+
 def test_the_example_of_the_tokens_is_a_line_of_its_own():
     answer = CliRunner().invoke(main.app, ["token", "-h"], env=WIDE)
     lines = [line.strip() for line in answer.output.splitlines()]
