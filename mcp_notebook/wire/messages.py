@@ -73,6 +73,8 @@ class ToolInfo(Message, frozen=True):
     """All calls of a client go to the same replica of the notebook."""
     place: Literal["main", "loop", "apart"] = "apart"
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
+    view: str | None = None
+    """The page that clients show beside its results: "result". Unknown ones are ignored."""
 
 
 class Keep(Message, frozen=True):
@@ -118,6 +120,8 @@ class Call(Message, frozen=True, tag="call"):
     """The client asked for log messages of this level (one of MCP's) and above."""
     can_elicit: bool = False
     """The client's user can be asked."""
+    shows_views: bool = False
+    """The client shows live views of results (MCP Apps)."""
     client: ClientInfo = ClientInfo()
     """The calling program; empty if unknown."""
     trace: dict[str, str] = field(default_factory=dict)

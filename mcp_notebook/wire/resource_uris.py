@@ -3,13 +3,35 @@
 Runs on both sides, pure. Only the kernel interprets what follows its id.
 """
 
+from urllib.parse import unquote
+
 SCHEME = "notebook"
 """The scheme of all URIs of kernels' resources."""
+LIBRARIES = "library"
+"""The first part of the URIs of scripts, behind the kernel's id."""
+VIEW = "view"
+"""The last part of the URI that a live view reads, before its query."""
 
 
 def make_prefix(kernel_id: str) -> str:
     """Return the prefix of the URIs of a kernel's resources."""
     return f"{SCHEME}://{kernel_id}/"
+
+
+def make_view_uri(uri: str) -> str:
+    """Return the URI that the live view of an original reads, given one of its files' URIs."""
+    return f"{uri.rpartition('/')[0]}/{VIEW}"
+
+
+def make_library_uri(uri: str, name: str) -> str:
+    """Return the URI of the script that draws a kernel's plots, given that of one of its files."""
+    return f"{make_prefix(find_kernel_id(uri) or '')}{LIBRARIES}/{name}.js"
+
+
+def split_query(uri: str) -> tuple[str, str]:
+    """Return a URI without the query of a view, and that query: empty if it has none."""
+    address, _, query = uri.partition("?")
+    return address, unquote(query)
 
 
 def find_kernel_id(uri: str) -> str | None:

@@ -205,6 +205,7 @@ class Link:
         listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
+        shows_views: bool = False,
         client: messages.ClientInfo | None = None,
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
@@ -219,6 +220,7 @@ class Link:
             arguments: The arguments; if large, as the client's JSON, which the kernel parses.
             listener: Receives the call's progress and log messages.
             can_elicit: Whether the client's user can be asked.
+            shows_views: Whether the client shows live views of results.
             client: The calling program, as it describes itself.
             trace: The call's trace, as W3C's headers; None without a trace.
             confirmed: The revision of the tool that a person has agreed to.
@@ -242,6 +244,7 @@ class Link:
                 progress=listener.wants_progress or keep is not None,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
+                shows_views=shows_views,
                 client=client or messages.ClientInfo(),
                 trace=dict(trace or {}),
                 confirmed=confirmed,

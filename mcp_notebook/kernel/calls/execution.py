@@ -182,7 +182,9 @@ class Execution:
             lifetime = tool.options.cache_time
             call.ticket = None
             if lifetime is not None:
-                call.ticket = self._cache.make_ticket(tool, call.arguments, lifetime)
+                call.ticket = self._cache.make_ticket(
+                    tool, call.arguments, lifetime, shows_views=call.client.shows_views
+                )
             call.set_target(tool)
         return tool
 

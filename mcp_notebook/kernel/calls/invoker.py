@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from mcp_notebook import meta_keys
 from mcp_notebook.content import Result
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
@@ -211,7 +212,9 @@ class Invoker:
             call.run = declared.options.run_mode
             lifetime = declared.options.cache_time
             if lifetime is not None and declared.is_confirmed(client.confirmed):
-                call.ticket = self.cache.make_ticket(declared, arguments, lifetime)
+                call.ticket = self.cache.make_ticket(
+                    declared, arguments, lifetime, shows_views=client.shows_views
+                )
         self.log.add(call)
         return call
 
@@ -241,6 +244,8 @@ class Invoker:
         if call.ticket is not None and is_reusable:
             self.cache.store(call.ticket, result)
         self._follow_variables(call)
+        if meta_keys.VIEW in result.meta and call.declared is not None:
+            self._registry.note_view(call.declared)
         if not result.is_error:
             call.answer(CallState.DONE, result)
         else:

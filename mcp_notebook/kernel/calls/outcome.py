@@ -58,7 +58,11 @@ class CallConverter:
         try:
             # The outputs are read last, because an object's display method may print or display.
             result = self._converter.make_result(
-                value, lambda: capture.outputs, call.output_schema, max_chars=capture.max_chars
+                value,
+                lambda: capture.outputs,
+                call.output_schema,
+                max_chars=capture.max_chars,
+                shows_views=call.client.shows_views,
             )
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:

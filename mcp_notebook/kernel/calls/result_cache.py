@@ -68,7 +68,12 @@ class ResultCache:
         return len(self._entries)
 
     def make_ticket(
-        self, tool: object, arguments: Mapping[str, Any], lifetime: float
+        self,
+        tool: object,
+        arguments: Mapping[str, Any],
+        lifetime: float,
+        *,
+        shows_views: bool = False,
     ) -> Ticket | None:
         """Return where the result of a call is stored; None if its arguments cannot be a key.
 
@@ -76,12 +81,13 @@ class ResultCache:
             tool: An object for the tool as currently declared; a new object has no results.
             arguments: JSON, as the client sent them.
             lifetime: Seconds for which the result is reused.
+            shows_views: Whether its client shows live views: its results are others.
         """
         try:
             text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):  # too odd, or too deep, to be compared
             return None
-        key = hashlib.sha256(text.encode()).hexdigest()
+        key = hashlib.sha256(f"{shows_views:d}{text}".encode()).hexdigest()
         return Ticket(tool, key, lifetime, self._generation)
 
     def find(self, ticket: Ticket) -> Result | None:

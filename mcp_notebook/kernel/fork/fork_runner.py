@@ -144,6 +144,7 @@ class ForkRunner(ThreadRunner):
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
         )
         converter.keep_by(kernel.keep)
+        call.client = replace(call.client, shows_views=False)  # its tables are in the copy
         gate = InterruptGate()
         _watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
@@ -232,7 +233,7 @@ class KernelOfChild:
         content = replace(first, content=MadeContent(data), size=len(data))
         with self._lock:
             self._connection.send(
-                ("original", replace(original, formats=(content,), cost=len(data)))
+                ("original", replace(original, formats=(content,), cost=len(data), table=None))
             )
             links: tuple[ResourceLink, ...] = self._connection.recv()
         return links

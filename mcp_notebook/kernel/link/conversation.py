@@ -373,6 +373,7 @@ class Conversation:
             program=ClientProgram(message.client.name, message.client.version),
             guest=message.guest,
             confirmed=message.confirmed or "",
+            shows_views=message.shows_views,
         )
         call = self._calls.take(message.tool, message.arguments, reply, client)
         self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, shown, logs)

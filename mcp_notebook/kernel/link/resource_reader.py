@@ -14,8 +14,9 @@ from contextlib import suppress
 from mcp_notebook.content import Resource
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.views.plot_libraries import read_library
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.wire import content_blocks, messages
+from mcp_notebook.wire import content_blocks, messages, resource_uris
 
 MAX_READERS = 4
 """Worker threads."""
@@ -111,7 +112,14 @@ class ResourceReader:
         return messages.Contents(id=request.id, error=refusal), ()
 
     def _create(self, uri: str, max_bytes: int) -> Resource:
-        file_format = self._store.find_format(uri)
+        address, query = resource_uris.split_query(uri)
+        view = self._store.find_view(address)
+        if view is not None:
+            return Resource(uri, view.answer(query), "application/json")
+        script = self._read_script(address)
+        if script is not None:
+            return Resource(uri, script, "text/javascript")
+        file_format = self._store.find_format(address)
         if file_format.size is not None and file_format.size > max_bytes:
             raise _TooLarge(file_format.size)
         data = file_format.content()
@@ -125,6 +133,14 @@ class ResourceReader:
         if size > max_bytes:
             raise _TooLarge(size)
         return Resource(uri, data if isinstance(data, str) else bytes(data), file_format.mime_type)
+
+    @staticmethod
+    def _read_script(uri: str) -> str | None:
+        """Return the script of a plotting library; None if the URI is of something else."""
+        kernel_id = resource_uris.find_kernel_id(uri) or ""
+        name = uri.removeprefix(resource_uris.make_prefix(kernel_id))
+        folder, _, file = name.partition("/")
+        return read_library(file) if folder == resource_uris.LIBRARIES else None
 
 
 class _TooLarge(Exception):

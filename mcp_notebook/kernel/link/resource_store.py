@@ -15,6 +15,7 @@ from urllib.parse import quote
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.views.table_view import TableView
 from mcp_notebook.wire import resource_uris
 
 MAX_ORIGINALS = 1_000
@@ -33,6 +34,8 @@ class _Entry:
     """Number of the first of its links; the others follow."""
     original: Original
     links: tuple[ResourceLink, ...]
+    view: TableView | None
+    """Answers the queries of its live view, if it is a table."""
 
 
 class ResourceStore:
@@ -64,7 +67,8 @@ class ResourceStore:
         with self._lock:
             first = self._last + 1
             self._last += len(links)
-            self._entries[key] = _Entry(first, original, links)
+            view = None if original.table is None else TableView(original.table)
+            self._entries[key] = _Entry(first, original, links, view)
             expired = self._expire_excess()
         # Without the lock: finalizers of the user's objects may take long, or call this method.
         del expired
@@ -105,6 +109,23 @@ class ResourceStore:
         numbered = (pair for entry in entries for pair in enumerate(entry.links, entry.first))
         later = [pair for pair in numbered if pair[0] > after]
         return later if limit is None else later[: max(limit, 0)]
+
+    def find_view(self, uri: str) -> TableView | None:
+        """Return the live view that a URI names, or None for any other URI; counts as a use.
+
+        Raises:
+            UnknownResource: Its original has expired, or never existed.
+        """
+        if not uri.endswith(f"/{resource_uris.VIEW}"):
+            return None
+        key = self._key(uri)
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.view is not None:
+                self._entries.move_to_end(key)
+                return entry.view
+            expired = key in self._expired
+        raise UnknownResource(uri, expired=expired)
 
     def find_format(self, uri: str) -> FileFormat:
         """Return the file format behind a URI; counts as a use.

@@ -78,6 +78,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--output-schema": {"action": BooleanOptionalAction, "default": None},
     "--no-validate-output": {"action": "store_false", "dest": "validate_output", "default": True},
     "--flatten": {"action": "store_true"},
+    "--ui": {"action": BooleanOptionalAction, "default": None},
     "--run": {"default": "main"},
     "--timeout": {},
     "--task": {"action": _Either, "const": True},

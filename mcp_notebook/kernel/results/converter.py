@@ -47,6 +47,7 @@ from mcp_notebook.kernel.results.value_renderer import (
     ValueRenderer,
 )
 from mcp_notebook.kernel.results.values import RULES
+from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.safe.foreign_code import (
     CONVERSION_SECONDS,
     DeadlineExceeded,
@@ -172,6 +173,7 @@ class Converter:
         output: OutputSchema | None = None,
         *,
         max_chars: int | None = None,
+        shows_views: bool = False,
     ) -> Result:
         """Make the result of a call that returned.
 
@@ -180,6 +182,7 @@ class Converter:
             outputs: What it printed and displayed.
             output: The tool's output schema, if it has one.
             max_chars: Maximum characters of the result's texts; None: as the settings say.
+            shows_views: Whether the client shows live views: a table is then kept for one.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
@@ -192,9 +195,11 @@ class Converter:
             )
             if result is not None:
                 return result
+        views = KeptViews(budget.keep) if shows_views else None
+        budget = budget if views is None else replace(budget, keep=views.keep)
         with deadline(self._seconds):
             return run_guarded(  # even the class of a value may be unreadable
-                lambda: self._make_result(value, outputs, output, budget),
+                lambda: self._make_result(value, outputs, output, budget, views),
                 lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
@@ -282,7 +287,12 @@ class Converter:
         return Result([Text(text)], structured.data)
 
     def _make_result(
-        self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
+        self,
+        value: Any,
+        outputs: Outputs,
+        output: OutputSchema | None,
+        budget: Budget,
+        views: KeptViews | None,
     ) -> Result:
         collected = value
         # With structured content, the value is read twice.
@@ -303,7 +313,8 @@ class Converter:
             data = output.unwrap(structured.data) if output is not None and is_whole else MISSING
             pieces = self._render(collected, budget, data)
             pieces = _note_cuts(pieces, structured, collected, limit)
-            return _assemble(pieces, outputs, budget, structured=structured)
+            result = _assemble(pieces, outputs, budget, structured=structured)
+            return result if views is None else views.add_to(result, collected, pieces)
 
         return run_guarded(
             render,

@@ -287,4 +287,5 @@ def _describe_page(html: str) -> Original:
         title=f"The whole HTML: {len(html):,} characters",
         formats=(FileFormat(".html", "text/html", lambda: clean_text(html)),),
         cost=sys.getsizeof(html),
+        kind="page",
     )

@@ -149,6 +149,8 @@ class Client:
     confirmed: str | None = ""
     """The revision of the tool that a person has agreed to; "" if no person was asked; None if no
     consent is needed, because the author calls the tool."""
+    shows_views: bool = False
+    """Whether it shows live views of results."""
 
 
 NO_CLIENT = Client(program=None, confirmed=None)

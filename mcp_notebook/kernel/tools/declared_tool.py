@@ -19,6 +19,8 @@ from msgspec import structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
+from mcp_notebook.kernel.schemas.output.return_types import describes_view
+from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotation
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
     read_function_schema,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+RESULT_VIEW = "result"
+"""The page that shows tables and plots; see `messages.ToolInfo.view`."""
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
 CELL = "__mcp_cell__"
@@ -172,7 +176,8 @@ def make_tool(
     )
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
-    info = structs.replace(info, place=_find_place(function, options))
+    place, view = _find_place(function, options), _find_view(function, options)
+    info = structs.replace(info, place=place, view=view)
     return DeclaredTool(
         info=add_result_size(info, options.max_result_chars or 0),
         function=function,
@@ -224,6 +229,19 @@ def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
     if options.run_mode != "main":
         return "apart"
     return "loop" if inspect.iscoroutinefunction(function) else "main"
+
+
+def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None:
+    """Return the kind of live view of a tool's results; see `messages.ToolInfo.view`."""
+    if options.run_mode == "fork":
+        return None  # its tables stay in the copy of the kernel
+    if options.ui is not None:
+        return RESULT_VIEW if options.ui else None
+    try:
+        hint = read_return_annotation(function)
+    except Exception:  # noqa: BLE001 - the author's expression; a card says so
+        return None
+    return RESULT_VIEW if describes_view(hint) else None
 
 
 def _freeze_options(

@@ -83,7 +83,7 @@ _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
         *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
-        *("max_concurrency", "max_result_chars", "logs"),
+        *("max_concurrency", "max_result_chars", "logs", "ui"),
     )
 )
 _FLAG = "True or False"
@@ -121,6 +121,7 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "validate_output": _Form(_FLAG, "True", "validate_output=False", ("--no-validate-output",)),
     "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
+    "ui": _Form(_FLAG, "True for tables and plots", "ui=True", ("--ui", "--no-ui")),
     "run": _Form(
         '`"main"`, `"thread"` or `"fork"`',
         '`"main"`',

@@ -118,6 +118,10 @@ class ToolOptions:
     flatten: bool = False
     """Whether clients pass the fields of the function's only parameter (a pydantic model, dataclass
     or TypedDict) as the tool's arguments, in place of one object."""
+    ui: bool | None = None
+    """Whether clients with MCP Apps show a live view beside a result: a table that a person sorts
+    and filters, or a plot to zoom. Unless you set this, they do if the return annotation is a table
+    or a plot, or once a call has returned one."""
     run: RunMode = "main"
     """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
     cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
@@ -196,6 +200,7 @@ class ToolKeywords(TypedDict, total=False):
     output_schema: bool | Mapping[str, Any] | None
     validate_output: bool
     flatten: bool
+    ui: bool | None
     run: RunMode
     executor: "Executor | DaskClient | None"
     timeout: float | str | None
@@ -217,10 +222,7 @@ def check_options(options: ToolOptions, name: str) -> None:
     Raises:
         DefinitionError: An option is invalid, or two exclude each other.
     """
-    if options.run not in (*get_args(RunMode),):
-        raise DefinitionError(
-            f"`{name}`: `run` must be 'main', 'thread' or 'fork', not {options.run!r}."
-        )
+    _check_words(options, name)
     if options.run == "fork":
         _check_fork(options, name)
     _check_duration(options.timeout, "timeout", name)
@@ -238,16 +240,25 @@ def check_options(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `task` must be True, False or 'only', not {options.task!r}."
         )
-    if options.logs is not None and options.logs not in (*LEVELS,):
-        raise DefinitionError(
-            f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
-        )
     if options.executor is not None and not _runs_calls(options.executor):
         raise DefinitionError(
             f"`{name}`: `executor` must be a concurrent.futures.Executor (such as a "
             f"ProcessPoolExecutor) or a Dask client (distributed.Client), not "
             f"{options.executor!r}. To use that, declare the tool with `run='thread'`, and have "
             f"its function submit the work and wait for it: {_find_example(options.executor)}."
+        )
+
+
+def _check_words(options: ToolOptions, name: str) -> None:
+    if options.run not in (*get_args(RunMode),):
+        raise DefinitionError(
+            f"`{name}`: `run` must be 'main', 'thread' or 'fork', not {options.run!r}."
+        )
+    if options.ui is not None and not isinstance(options.ui, bool):
+        raise DefinitionError(f"`{name}`: `ui` must be True or False, not {options.ui!r}.")
+    if options.logs is not None and options.logs not in (*LEVELS,):
+        raise DefinitionError(
+            f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
         )
 
 

@@ -16,12 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.declared_tool import (
+    RESULT_VIEW,
     DeclaredTool,
     ToolOrigin,
     make_tool,
@@ -219,6 +222,16 @@ class ToolRegistry:
         if new.name != old.name and self.get(old.name) is old:
             drops = [Drop([old], f"It was renamed to `{new.name}`.", new_tools=[new])]
         self._change(replace_in, drops)
+
+    def note_view(self, tool: DeclaredTool) -> None:
+        """Note that a tool's result has a live view, so that its next ones are shown with it.
+
+        Clients learn from the list of tools which results have one. Nothing changes if they already
+        know, or if the author has said that they have none.
+        """
+        if tool.info.view is None and tool.options.ui is None:
+            info = structs.replace(tool.info, view=RESULT_VIEW)
+            self.replace(tool, replace(tool, info=info))
 
     def remove(self, *names: str, reason: str | None = None) -> None:
         """Remove tools; names without a tool are ignored.

@@ -118,6 +118,7 @@ class CallStarter:
                 call.arguments,
                 call.listener,
                 can_elicit=request.can_elicit,
+                shows_views=request.profile.shows_views,
                 client=request.profile.client,
                 confirmed=choice.revision,
                 trace=trace,

@@ -23,6 +23,7 @@ import anyio
 import mcp_types as types
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.link import Link
@@ -37,6 +38,8 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
 )
 from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
+from mcp_notebook.bridge.views import pages
+from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, UnknownResource
 from mcp_notebook.wire import messages, resource_uris
@@ -49,6 +52,8 @@ PAGE_SIZE = 100
 """Resources on a page if the settings do not set a size."""
 MAX_URI = 2_000
 """Maximum length of a URI; longer ones are cut, and real ones are far shorter."""
+MAX_QUERY_URI = 16_000
+"""Characters of a URI with the query of a live view."""
 MAX_READ = 16 * 2**20
 """Maximum bytes of one resource's content. Over stdio, the time that the SDK's client needs grows
 with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
@@ -89,20 +94,32 @@ class ResourceOwners:
         """Note the resources to which a caller's result links."""
         if caller.permissions.is_everything:
             return
-        for block in result.content:
-            if isinstance(block, ResourceLink) and resource_uris.find_kernel_id(block.uri):
-                uris = self._uris.setdefault(caller.owns, OrderedDict())
-                self._uris.move_to_end(caller.owns)
-                uris[block.uri] = None
-                uris.move_to_end(block.uri)
-                if len(uris) > MAX_OWNED:
-                    uris.popitem(last=False)
-                if len(self._uris) > MAX_OWNERS:
-                    self._uris.popitem(last=False)
+        for uri in _list_uris(result):
+            uris = self._uris.setdefault(caller.owns, OrderedDict())
+            self._uris.move_to_end(caller.owns)
+            uris[uri] = None
+            uris.move_to_end(uri)
+            if len(uris) > MAX_OWNED:
+                uris.popitem(last=False)
+            if len(self._uris) > MAX_OWNERS:
+                self._uris.popitem(last=False)
 
     def may_see(self, caller: Caller, uri: str) -> bool:
         """Return whether a caller may see a resource."""
-        return caller.permissions.is_everything or uri in self._uris.get(caller.owns, ())
+        if caller.permissions.is_everything:
+            return True
+        address, _ = resource_uris.split_query(uri)
+        return address in self._uris.get(caller.owns, ())
+
+
+def _list_uris(result: Result) -> list[str]:
+    """Return the URIs of a kernel's resources that a result names: in links, and for its view."""
+    uris: list[Any] = [block.uri for block in result.content if isinstance(block, ResourceLink)]
+    view = result.meta.get(meta_keys.VIEW)
+    if isinstance(view, dict):
+        uris += [view.get("uri"), view.get("library")]
+        uris += [file.get("uri") for file in view.get("files", {}).values()]
+    return [uri for uri in uris if isinstance(uri, str) and resource_uris.find_kernel_id(uri)]
 
 
 class ResourceRequests:
@@ -175,6 +192,8 @@ class ResourceRequests:
         """Answer ``resources/read``."""
         uri = str(params.uri)
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if uri in BY_URI:
+            return types.ReadResourceResult(contents=[_make_page_contents(BY_URI[uri])])
         try:
             if self._ready is not None:
                 await self._ready()
@@ -191,7 +210,7 @@ class ResourceRequests:
 
     def note_result(self, caller: Caller, result: Result) -> None:
         """Note that a caller gets a result, which may link to resources."""
-        if any(isinstance(block, ResourceLink) for block in result.content):
+        if _list_uris(result):
             self._owners.note_result(caller, result)
             self._notices.note_result(caller, result)
 
@@ -205,6 +224,9 @@ class ResourceRequests:
         if kept is not None:
             self._kept = kept, anyio.current_time()
             return await anyio.to_thread.run_sync(make_page, kept, page)
+        if resource_uris.split_query(page.uri)[1]:  # the answer to a live view is sent whole
+            answer = await self._read(caller, page.uri, MAX_READ, _return_same)
+            return Result([Text(str(answer.data))])
         # Without a size limit: only a page of it is sent.
         resource = await self._read(caller, page.uri, None, _return_same)
         is_small = sys.getsizeof(resource.data) <= MAX_KEPT
@@ -228,7 +250,7 @@ class ResourceRequests:
         self, caller: Caller, uri: str, most: int | None, make: Callable[[Resource], _T]
     ) -> _T:
         """Read a resource, and convert it in a worker thread."""
-        uri = uri[:MAX_URI]
+        uri = uri[:MAX_QUERY_URI] if "?" in uri else uri[:MAX_URI]
         if not self._owners.may_see(caller, uri):
             raise UnknownResource(uri)  # the same error as for one that never existed
         lack = self._reads.explain_lack(caller)
@@ -279,6 +301,12 @@ class ResourceRequests:
 
     def _sign(self, position: str) -> str:
         return hmac.new(self._key, _encode(position), hashlib.sha256).hexdigest()[:32]
+
+
+def _make_page_contents(page: ViewPage) -> types.TextResourceContents:
+    return types.TextResourceContents(
+        uri=page.uri, text=page.html, mime_type=pages.MIME_TYPE, _meta=page.meta
+    )
 
 
 def _return_same(resource: Resource) -> Resource:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 from pydantic_core import to_json
 
@@ -36,9 +36,29 @@ logger = logging.getLogger(__name__)
 
 MAX_VIEWS = 64
 """Size of the LRU cache of lists: one for each version of the protocol and set of permissions."""
-MakeForm: TypeAlias = Callable[[str, messages.ToolInfo, str], dict[str, Any]]
-"""Makes the JSON object of a tool from its name, its description and the protocol's version. Raises
-``ValueError`` (like pydantic) if that version does not accept the tool."""
+
+
+class MakeForm(Protocol):
+    """Makes the JSON object of a tool, as `tool_form.make_tool_form` does.
+
+    Raises ``ValueError`` (like pydantic) if the version does not accept the tool.
+    """
+
+    def __call__(
+        self, name: str, info: messages.ToolInfo, protocol_version: str, *, shows_views: bool
+    ) -> dict[str, Any]:
+        """Return the JSON object."""
+
+
+@dataclass(frozen=True)
+class ListKind:
+    """What a client's list depends on, besides the tools."""
+
+    protocol_version: str
+    permissions: Permissions = EVERYTHING
+    """The caller's."""
+    shows_views: bool = False
+    """Whether the client shows live views of results."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +136,9 @@ class ToolLists:
         takes_structured = find_accommodation(request.profile).takes_structured
         pages = self._pages if takes_structured else self._plain_pages
         entries = self._tools.list_entries(request.caller)
-        permissions = request.caller.permissions
-        page = pages.find_page(entries, request.protocol_version, cursor, permissions)
+        profile, permissions = request.profile, request.caller.permissions
+        kind = ListKind(profile.protocol_version, permissions, profile.shows_views)
+        page = pages.find_page(entries, kind, cursor)
         if page is None:
             raise ProtocolError(
                 INVALID_PARAMS,
@@ -150,40 +171,35 @@ class ToolPages:
         self._first = tuple(first)
         self._last = tuple(last)
         self._page_size = page_size
-        self._views: OrderedDict[tuple[str, Permissions], _View] = OrderedDict()
+        self._views: OrderedDict[ListKind, _View] = OrderedDict()
 
     def find_page(
         self,
         entries: Sequence[CatalogEntry],
-        protocol_version: str,
+        kind: ListKind,
         cursor: str | None,
-        permissions: Permissions = EVERYTHING,
     ) -> Page | None:
         """Return a page of the list.
 
         Args:
             entries: The tools that the caller sees; the same object as long as nothing changes.
-            protocol_version: The client's.
+            kind: Of the client's list.
             cursor: From the previous page; None for the first page.
-            permissions: The caller's.
 
         Returns:
             The page, or None if this list does not have the cursor.
         """
-        key = (protocol_version, permissions)
-        view = self._views.get(key)
+        view = self._views.get(kind)
         if view is None or view.entries is not entries:
-            view = self._build_view(
-                entries, protocol_version, {} if view is None else view.conversions
-            )
-            self._views[key] = view
+            view = self._build_view(entries, kind, {} if view is None else view.conversions)
+            self._views[kind] = view
             if len(self._views) > MAX_VIEWS:
                 self._views.popitem(last=False)
-        self._views.move_to_end(key)
+        self._views.move_to_end(kind)
         return view.pages.get(cursor)
 
     def _build_view(
-        self, entries: Sequence[CatalogEntry], version: str, previous: Mapping[str, _Conversion]
+        self, entries: Sequence[CatalogEntry], kind: ListKind, previous: Mapping[str, _Conversion]
     ) -> _View:
         tools = [(tool.name, tool) for tool in self._first]
         tools += [(entry.name, entry.tool) for entry in entries]
@@ -195,12 +211,13 @@ class ToolPages:
             if old is not None and (old.tool is tool or old.tool == tool):
                 conversions[name] = old
             else:
-                conversions[name] = self._convert(name, tool, version)
+                conversions[name] = self._convert(name, tool, kind)
         return _View(entries, conversions, self._divide(list(conversions.values())))
 
-    def _convert(self, name: str, tool: messages.ToolInfo, version: str) -> _Conversion:
+    def _convert(self, name: str, tool: messages.ToolInfo, kind: ListKind) -> _Conversion:
+        version = kind.protocol_version
         try:
-            form = self._make_form(name, tool, version)
+            form = self._make_form(name, tool, version, shows_views=kind.shows_views)
             # A tool that cannot be serialised would cost the client the whole list.
             body = serialize_tool_form(form)
         except (ValueError, RecursionError) as error:

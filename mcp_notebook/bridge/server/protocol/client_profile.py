@@ -7,12 +7,14 @@ without the SDK. For anything else `read_profile` returns None, and the SDK read
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.views.pages import MIME_TYPE
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 """MCP's extension for calls that outlive their clients."""
+VIEW_EXTENSION = "io.modelcontextprotocol/ui"
+"""MCP Apps: https://github.com/modelcontextprotocol/ext-apps, specification of 2026-01-26."""
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least severe on."""
 MAX_NAME = 200
@@ -46,6 +50,8 @@ class ClientProfile:
     """Whether it can show its user a form, and not only web pages."""
     extensions: frozenset[str] = frozenset()
     """MCP's extensions that it supports."""
+    shows_views: bool = False
+    """Whether it shows live views of results (MCP Apps)."""
     connection: Any = None
     """The client's session (`client_sessions.ClientSession`); None at 2026-07-28."""
 
@@ -87,6 +93,7 @@ def read_profile(
         can_elicit=elicitation is not None,
         shows_forms=elicitation is not None and ("form" in elicitation or "url" not in elicitation),
         extensions=frozenset(capabilities.get("extensions", ())),
+        shows_views=shows_views(capabilities.get("extensions")),
         connection=connection,
     )
 
@@ -111,8 +118,15 @@ def profile_from_sdk(
         shows_forms=elicitation is not None
         and (elicitation.form is not None or elicitation.url is None),
         extensions=frozenset(extensions or ()),
+        shows_views=shows_views(extensions),
         connection=connection,
     )
+
+
+def shows_views(extensions: Mapping[str, Any] | None) -> bool:
+    """Return whether a client shows live views: it says so, and names the format of our pages."""
+    formats = ((extensions or {}).get(VIEW_EXTENSION) or {}).get("mimeTypes")
+    return isinstance(formats, list) and MIME_TYPE in formats
 
 
 def _is_simple_info(info: Any) -> bool:

@@ -16,14 +16,17 @@ from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.protocol.client_profile import (
     MAX_NAME,
+    VIEW_EXTENSION,
     ClientProfile,
     profile_from_sdk,
+    shows_views,
 )
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     ProtocolError,
 )
+from mcp_notebook.bridge.views.pages import MIME_TYPE
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -287,6 +290,8 @@ def _forget_unused(params: dict[str, Any]) -> None:
     if elicitation is not None:
         modes = (mode for mode in ("form", "url") if elicitation.get(mode) is not None)
         capabilities["elicitation"] = {mode: {} for mode in modes}
+    if shows_views(params["capabilities"].get("extensions")):
+        capabilities["extensions"] = {VIEW_EXTENSION: {"mimeTypes": [MIME_TYPE]}}
     info = params["clientInfo"]
     used = {
         "protocolVersion": params["protocolVersion"],

@@ -16,6 +16,7 @@ from msgspec import structs
 from pydantic_core import ValidationError, from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.views.pages import PAGES
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
 
@@ -42,13 +43,16 @@ def has_feature(protocol_version: str, feature: str) -> bool:
     return is_version_at_least(protocol_version, SINCE[feature])
 
 
-def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) -> dict[str, Any]:
+def make_tool_form(
+    name: str, info: messages.ToolInfo, protocol_version: str, *, shows_views: bool = False
+) -> dict[str, Any]:
     """Return the JSON object of a tool in the list of tools.
 
     Args:
         name: The name that the tool is served under.
         info: The kernel's description of it.
         protocol_version: The client's.
+        shows_views: Whether the client shows live views of results.
 
     Raises:
         ValueError: This version of the protocol does not accept the tool.
@@ -63,6 +67,9 @@ def make_tool_form(name: str, info: messages.ToolInfo, protocol_version: str) ->
         "icons": info.icons,
         "_meta": info.meta,
     }
+    page = PAGES.get(info.view or "") if shows_views else None
+    if page is not None:
+        fields["_meta"] = {**(info.meta or {}), "ui": {"resourceUri": page.uri}}
     if info.title is not None and not has_feature(protocol_version, "title"):
         fields["annotations"] = {**(info.annotations or {}), "title": info.title}
     too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
@@ -130,10 +137,11 @@ def _is_simple_icon(icon: dict[str, Any]) -> bool:
 
 
 def make_plain_tool_form(
-    name: str, info: messages.ToolInfo, protocol_version: str
+    name: str, info: messages.ToolInfo, protocol_version: str, *, shows_views: bool = False
 ) -> dict[str, Any]:
     """Return the JSON object of a tool without its output schema; otherwise as `make_tool_form`."""
-    return make_tool_form(name, structs.replace(info, output_schema=None), protocol_version)
+    plain = structs.replace(info, output_schema=None)
+    return make_tool_form(name, plain, protocol_version, shows_views=shows_views)
 
 
 def serialize_tool_form(form: dict[str, Any]) -> bytes:

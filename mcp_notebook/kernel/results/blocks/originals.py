@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mcp_notebook.content import ResourceLink
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
@@ -45,6 +45,10 @@ class Original:
     """The formats to choose from; the first suits most readers."""
     cost: int
     """Bytes of memory held while it is kept."""
+    kind: Literal["", "table", "plotly", "vega", "bokeh", "page"] = ""
+    """What a live view can show it as; empty for none."""
+    table: Any = field(default=None, repr=False)
+    """The frame (`tables.frame.Frame`) of a table."""
 
 
 OriginalSink: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]

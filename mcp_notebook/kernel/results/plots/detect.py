@@ -25,7 +25,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -84,12 +84,14 @@ class Plot:
     """How to get a picture, for plots that are not drawn here."""
     html: str = field(default="", repr=False)
     """The picture within its HTML that it shows first."""
+    library: Literal["", "plotly", "vega", "bokeh"] = ""
+    """The library that draws it in a live view; empty if none does."""
 
     @property
     def original(self) -> Original:
         """The whole plot, to be kept."""
         title = f"The whole of {self.kind}"
-        return Original(self.name, title, (self.file,), self.cost)
+        return Original(self.name, title, (self.file,), self.cost, self.library)
 
 
 def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
@@ -168,6 +170,7 @@ def _make_plotly(figure: Mapping[str, Any]) -> Plot:
         estimate_memory(figure),
         lambda size: compact_json(_remove_noise(figure, _PLOTLY_NOISE), size),
         lambda side, renderer: draw_plotly(figure, side, renderer),
+        library="plotly",
     )
 
 
@@ -180,6 +183,7 @@ def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
         estimate_memory(spec),
         lambda size: compact_json(content, size),
         lambda side, renderer: draw_vega(spec, side, renderer),
+        library="vega",
     )
 
 
@@ -193,6 +197,7 @@ def _make_bokeh(documents: Any) -> Plot:
         lambda size: compact_json(summarize_bokeh(documents), size),
         note=_BOKEH_NOTE if has_plot else "only a browser shows it",
         html=find_bokeh_pictures(documents),
+        library="bokeh" if has_plot else "",
     )
 
 

@@ -80,6 +80,14 @@ class Frame(ABC):
     def snapshot(self) -> Self:
         """Return a frame to read later; see `is_live`."""
 
+    @abstractmethod
+    def take(self, positions: Any) -> "Frame":
+        """Return a frame of some rows, in this order.
+
+        Args:
+            positions: An array of numpy, or another sequence of ints.
+        """
+
     def labels(self, start: int, stop: int) -> list[Column]:  # noqa: ARG002 - most have none
         """Return some rows of the labels, unless they only count rows."""
         return []

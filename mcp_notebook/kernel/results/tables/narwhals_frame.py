@@ -128,6 +128,13 @@ class NarwhalsFrame(Frame):
         return int(self.frame.estimated_size())
 
     @override
+    def take(self, positions: Any) -> Self:
+        taken = copy(self)
+        taken.frame = self.frame[[int(position) for position in positions]]
+        taken.height = len(positions)
+        return taken
+
+    @override
     def snapshot(self) -> Self:
         snapshot = copy(self)
         if self.kind.startswith("polars"):

@@ -57,6 +57,8 @@ class PandasFrame(Frame):
         self.kind = type(table).__name__
         self.height = len(table.index)
         self.width = self._count_columns()
+        self.counts_rows = _only_counts_rows(self._index)
+        """Whether the index only counts rows; it is then no label."""
         self._columns: dict[int, Any] = {}
         """Cache of columns, which pandas makes slowly; unused if they may change or are many."""
 
@@ -94,7 +96,7 @@ class PandasFrame(Frame):
 
     @override
     def labels(self, start: int, stop: int) -> list[Column]:
-        if _only_counts_rows(self._index):
+        if self.counts_rows:
             return []
         rows = self._index[start:stop]
         levels = range(rows.nlevels)
@@ -103,7 +105,7 @@ class PandasFrame(Frame):
     @override
     def label_data(self) -> list[tuple[Any, Any]]:
         index = self._index
-        levels = range(0 if _only_counts_rows(index) else index.nlevels)
+        levels = range(0 if self.counts_rows else index.nlevels)
         return [(index.names[level], index.get_level_values(level)) for level in levels]
 
     @override
@@ -118,6 +120,12 @@ class PandasFrame(Frame):
         snapshot = type(self)(_snapshot_table(self.table, self.estimate_bytes()))
         snapshot.is_live = snapshot.table is self.table
         return snapshot
+
+    @override
+    def take(self, positions: Any) -> Self:
+        taken = type(self)(self.table.iloc[positions])
+        taken.counts_rows = self.counts_rows
+        return taken
 
     def _count_columns(self) -> int:
         return len(self.table.columns)
@@ -176,6 +184,10 @@ class IndexFrame(Frame):
     @override
     def snapshot(self) -> Self:
         return self
+
+    @override
+    def take(self, positions: Any) -> Self:
+        return type(self)(self._index[positions])
 
 
 class MultiIndexFrame(IndexFrame):
@@ -277,6 +289,10 @@ class StylerFrame(Frame):
     @override
     def snapshot(self) -> Self:
         return self
+
+    @override
+    def take(self, positions: Any) -> Frame:
+        return self._data.take(positions)
 
     @property
     @override

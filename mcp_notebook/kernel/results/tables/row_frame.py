@@ -120,6 +120,13 @@ class ArrayFrame(Frame):
         snapshot.array = self.array if snapshot.is_live else self.array.copy()
         return snapshot
 
+    @override
+    def take(self, positions: Any) -> Self:
+        taken = copy(self)
+        taken.array = self.array[positions]
+        taken.height = len(positions)
+        return taken
+
 
 class RecordsFrame(ArrayFrame):
     """A structured array, whose fields are the columns."""
@@ -214,6 +221,13 @@ class DictsFrame(Frame):
         snapshot.is_live = self.estimate_bytes() > MAX_COPY
         snapshot.rows = self.rows if snapshot.is_live else [dict(row) for row in self.rows]
         return snapshot
+
+    @override
+    def take(self, positions: Any) -> Self:
+        taken = copy(self)
+        taken.rows = [self.rows[position] for position in positions]
+        taken.height = len(positions)
+        return taken
 
 
 def _write_json(value: Any) -> str:

@@ -198,7 +198,7 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
     is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
     if is_whole and len(text) <= budget.chars:
         return [Piece(Text(text))]
-    original = _describe_original(frame.source)
+    original = describe_table(frame.source)
     links = budget.keep(original)
     note = _describe_availability(original, bool(links), budget)
     room = max(budget.chars - LINK * len(links), budget.chars // 2)
@@ -340,7 +340,17 @@ def _write_rows(lines: TableLines, preview: _Preview, room: int) -> tuple[int, s
 # -- the whole table -------------------------------------------------------------------------------
 
 
-def _describe_original(frame: Frame) -> Original:
+def find_frame(value: Any) -> Frame | None:
+    """Return the frame of a value that is a table: of a library, an array, or rows of dicts."""
+    if is_table(value):
+        frame = wrap_pandas_table(value) or wrap_narwhals_table(value)
+    else:
+        frame = wrap_array(value) or wrap_dicts(value)
+    return None if frame is None else frame.source
+
+
+def describe_table(frame: Frame) -> Original:
+    """Describe a whole table: as files, and as a live view."""
     snapshot = frame.snapshot()
     title = f"The whole table: {snapshot.shape_text}"
     return Original(
@@ -348,6 +358,8 @@ def _describe_original(frame: Frame) -> Original:
         title=title + (", as of when it is read" if snapshot.is_live else ""),
         formats=describe_exports(snapshot),
         cost=snapshot.estimate_bytes(),
+        kind="table",
+        table=snapshot,
     )
 
 

@@ -33,6 +33,7 @@ from uuid import UUID
 import typing_extensions
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
+from typing_extensions import is_typeddict
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.safe.libraries import is_instance
@@ -384,6 +385,8 @@ _LIBRARY_TYPES: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): list,
 }
 """Types of the data libraries, with the type of their JSON."""
+_PLOTTING = frozenset({"plotly", "altair", "bokeh"})
+"""Libraries whose types are plots."""
 
 
 def describes_data(annotation: Any) -> bool:
@@ -403,6 +406,23 @@ def describes_data(annotation: Any) -> bool:
     if inspect.isclass(annotation) and issubclass(annotation, (str, bytes, bytearray)):
         return issubclass(annotation, Enum)
     return not (annotation in _LAZY or origin in _LAZY or _contains_displayed(annotation))
+
+
+def describes_view(annotation: Any) -> bool:
+    """Return whether a live view can show what a return annotation describes.
+
+    That is a table of a data library, a list of dicts, or a plot of plotly, altair or bokeh.
+    """
+    annotation = _unwrap(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return any(map(describes_view, arguments))
+    kind = origin or annotation
+    if kind is list:
+        item = get_origin(arguments[0]) or arguments[0] if arguments else None
+        return item is dict or is_typeddict(item)
+    module = str(getattr(kind, "__module__", "")).partition(".")[0]
+    return module in _PLOTTING or (module, getattr(kind, "__name__", "")) in _LIBRARY_TYPES
 
 
 def translate_annotation(annotation: Any) -> Any:

@@ -12,11 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists import meta_tools
-from mcp_notebook.bridge.server.lists.tool_lists import ToolPages
+from mcp_notebook.bridge.server.lists.tool_lists import ListKind, ToolPages
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.wire import messages
 
-VERSION = "2026-07-28"
+KIND = ListKind("2026-07-28")
 
 
 def info(name, **changed):
@@ -34,10 +34,10 @@ def plain(name, tool, version):
 
 
 def pages_of(size, made=None):
-    def form(name, tool, version):
+    def form(name, info, protocol_version, *, shows_views):  # noqa: ARG001
         if made is not None:
             made.append(name)
-        return plain(name, tool, version)
+        return plain(name, info, protocol_version)
 
     return ToolPages(form, page_size=size)
 
@@ -46,7 +46,7 @@ def followed(pages, catalog):
     """Return the names on each page, as a client finds them."""
     found, cursor = [], None
     while True:
-        page = pages.find_page(catalog.entries(), VERSION, cursor)
+        page = pages.find_page(catalog.entries(), KIND, cursor)
         found.append([tool["name"] for tool in page.tools])
         if page.next_cursor is None:
             return found
@@ -86,9 +86,9 @@ def test_a_tool_is_made_once_until_it_changes():
 
 def test_a_cursor_is_good_as_long_as_the_list_is_the_same_also_after_a_restart():
     catalog = catalog_of(*"abc")
-    cursor = pages_of(2).find_page(catalog.entries(), VERSION, None).next_cursor
+    cursor = pages_of(2).find_page(catalog.entries(), KIND, None).next_cursor
     catalog.set_kernel("2", notebook="empty", tools=[])
-    again = pages_of(2).find_page(catalog.entries(), VERSION, cursor)
+    again = pages_of(2).find_page(catalog.entries(), KIND, cursor)
     assert [tool["name"] for tool in again.tools] == ["c"]
 
 
@@ -103,9 +103,9 @@ def test_a_cursor_is_good_as_long_as_the_list_is_the_same_also_after_a_restart()
 )
 def test_a_cursor_of_another_list_is_unknown(tools):
     pages, catalog = pages_of(1), catalog_of(*"abc")
-    cursor = pages.find_page(catalog.entries(), VERSION, None).next_cursor
+    cursor = pages.find_page(catalog.entries(), KIND, None).next_cursor
     catalog.set_kernel("1", notebook="sales", tools=tools)
-    assert pages.find_page(catalog.entries(), VERSION, cursor) is None
+    assert pages.find_page(catalog.entries(), KIND, cursor) is None
 
 
 @pytest.mark.anyio

@@ -25,6 +25,9 @@ class Grid(Frame):
     def column_type(self, position):  # noqa: ARG002
         return "int"
 
+    def take(self, positions):
+        return Grid(len(positions), self.width)
+
     def column_values(self, position, start, stop):  # noqa: ARG002
         return list(range(start, stop))
 

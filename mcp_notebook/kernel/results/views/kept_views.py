@@ -1,0 +1,79 @@
+"""Keeps what a result's live view shows, and tells the view where to read it.
+
+Runs in the user's kernel, on the thread of the call; one for each result of a client that shows
+views. A table or plot that the result shows in part is kept as one original, for its files and for
+its view.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from mcp_notebook import meta_keys
+from mcp_notebook.content import ResourceLink, Result
+from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
+from mcp_notebook.kernel.results.blocks.piece import Piece
+from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
+from mcp_notebook.wire import resource_uris
+
+
+class KeptViews:
+    """Notes what a result keeps.
+
+    Args:
+        keep: Keeps an original.
+    """
+
+    def __init__(self, keep: OriginalSink) -> None:
+        self._keep = keep
+        self._shown: tuple[Original, tuple[ResourceLink, ...]] | None = None
+        """The first original that a view can show, with its links."""
+
+    def keep(self, original: Original) -> tuple[ResourceLink, ...]:
+        """Keep an original, and return its links."""
+        links = self._keep(original)
+        if original.kind and links and self._shown is None:
+            self._shown = original, links
+        return links
+
+    def add_to(self, result: Result, value: Any, pieces: Sequence[Piece]) -> Result:
+        """Return a result with the addresses that its view reads, if a view can show it.
+
+        Args:
+            result: The result.
+            value: What the function returned.
+            pieces: What the value became. What the result shows as a whole, as it does a small
+                table, is kept only now.
+        """
+        if self._shown is None and not result.is_error:
+            original = _describe_value(value) or _find_page(pieces)
+            if original is not None:
+                self.keep(original)
+        if self._shown is None:
+            return result
+        original, links = self._shown
+        view: dict[str, Any] = {"kind": original.kind, "uri": links[0].uri}
+        view["files"] = {
+            link.name.rpartition(".")[2]: {
+                "uri": link.uri,
+                "name": link.name,
+                "mimeType": link.mime_type,
+            }
+            for link in links
+        }
+        if original.kind == "table":
+            view["uri"] = resource_uris.make_view_uri(links[0].uri)
+        elif original.kind != "page":
+            view["library"] = resource_uris.make_library_uri(links[0].uri, original.kind)
+        return replace(result, meta={**result.meta, meta_keys.VIEW: view})
+
+
+def _describe_value(value: Any) -> Original | None:
+    frame = find_frame(value)
+    return None if frame is None else describe_table(frame)
+
+
+def _find_page(pieces: Sequence[Piece]) -> Original | None:
+    """Return the last HTML that a result is made of."""
+    originals = (piece.original for piece in reversed(pieces))
+    return next((item for item in originals if item is not None and item.kind), None)

@@ -1,0 +1,324 @@
+"""The columns of any table as arrays: which cells match, which are missing, and how they sort.
+
+Runs in the user's kernel, on the threads of the resource store. Numbers and times are arrays of
+numpy, whatever library has them. Texts and other values are coded: each distinct value is looked at
+once, so that ten million cells with a thousand values cost a thousand comparisons. numpy is
+imported when a person opens a view, and never for a call.
+"""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+from zoneinfo import ZoneInfo
+
+from typing_extensions import override
+
+from mcp_notebook.kernel.results.tables.frame import Frame
+from mcp_notebook.kernel.results.tables.narwhals_frame import NarwhalsFrame
+from mcp_notebook.kernel.results.views.table_query import Condition, InvalidQuery
+from mcp_notebook.kernel.safe.libraries import is_instance
+
+Kind: TypeAlias = Literal["number", "time", "bool", "text"]
+"""What a person may ask of a column: a range of numbers and times, a part of anything else."""
+_BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class Column(ABC):
+    """A whole column. All its arrays have an element for each row."""
+
+    kind: Kind
+
+    @property
+    @abstractmethod
+    def missing(self) -> Any:
+        """Which cells are missing: bools."""
+
+    @property
+    @abstractmethod
+    def keys(self) -> Any:
+        """Numbers or times that sort as the cells do; anything where a cell is missing."""
+
+    def match(self, condition: Condition) -> Any:
+        """Return which cells fulfil a condition: bools.
+
+        Raises:
+            InvalidQuery: Its value is none that this column could have.
+        """
+        match condition.test:
+            case "missing":
+                return self.missing
+            case "present":
+                return ~self.missing
+            case "contains":
+                return self.contain(condition.value)
+            case "equals":
+                return self.equal(condition.value)
+            case "from":
+                return (self.keys >= self.parse(condition.value)) & ~self.missing
+            case "to":
+                return (self.keys <= self.parse(condition.value)) & ~self.missing
+
+    @abstractmethod
+    def parse(self, text: str) -> Any:
+        """Return the key of a value that a person has typed.
+
+        Raises:
+            InvalidQuery: It is none that this column could have.
+        """
+
+    @abstractmethod
+    def equal(self, text: str) -> Any:
+        """Return which cells have this value: bools."""
+
+    @abstractmethod
+    def contain(self, text: str) -> Any:
+        """Return which cells' texts contain a text, in upper or lower case: bools."""
+
+
+class ArrayColumn(Column):
+    """Numbers, times and bools.
+
+    Args:
+        keys: An array of numpy.
+        missing: Which of them are missing; None to find NaN and NaT.
+        kind: Of the column.
+        zone: The time zone of times, which are then in UTC.
+    """
+
+    def __init__(self, keys: Any, missing: Any, kind: Kind, zone: Any = None) -> None:
+        self.kind = kind
+        self._keys, self._missing, self._zone = keys, missing, zone
+
+    @property
+    @override
+    def keys(self) -> Any:
+        return self._keys
+
+    @cached_property
+    def missing(self) -> Any:
+        """Which cells are missing."""
+        import numpy as np  # noqa: PLC0415 - loaded with the keys
+
+        if self._missing is not None:
+            return self._missing
+        if self._keys.dtype.kind in "fmM":
+            return np.isnan(self._keys) if self._keys.dtype.kind == "f" else np.isnat(self._keys)
+        return np.zeros(len(self._keys), bool)
+
+    @override
+    def parse(self, text: str) -> Any:
+        text = text.strip()
+        try:
+            match self.kind:
+                case "time":
+                    return self._parse_time(text)
+                case "bool":
+                    return _BOOLS[text.lower()]
+                case _:
+                    return int(text) if text.lstrip("+-").isdigit() else float(text)
+        except (KeyError, ValueError, OverflowError):
+            needed = {"time": "a date such as 2024-05-31", "bool": "true or false"}
+            what = needed.get(self.kind, "a number")
+            raise InvalidQuery(f"{text!r} is not {what}.") from None
+
+    def _parse_time(self, text: str) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the keys
+
+        time = datetime.fromisoformat(text)
+        if self._zone is not None:
+            time = (time if time.tzinfo else time.replace(tzinfo=self._zone)).astimezone()
+            return np.datetime64(int(time.timestamp() * 1_000_000), "us")
+        return np.datetime64(time.replace(tzinfo=None), "us")
+
+    @override
+    def equal(self, text: str) -> Any:
+        return (self._keys == self.parse(text)) & ~self.missing
+
+    @override
+    def contain(self, text: str) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the keys
+
+        try:
+            return self.equal(text)  # the texts of ten million numbers are of use to nobody
+        except InvalidQuery:
+            return np.zeros(len(self._keys), bool)
+
+
+class CodedColumn(Column):
+    """Texts and other values, each distinct one once.
+
+    Args:
+        codes: For each cell the position of its value; -1 where it is missing.
+        values: The distinct values.
+        texts: Their texts, as the table shows them.
+    """
+
+    kind = "text"
+
+    def __init__(self, codes: Any, values: Sequence[Any], texts: Sequence[str]) -> None:
+        self.codes, self.texts = codes, texts
+        self._values = values
+
+    @property
+    @override
+    def missing(self) -> Any:
+        return self.codes < 0
+
+    @cached_property
+    def keys(self) -> Any:
+        """The rank of each cell's value, or of its text if the values cannot be compared."""
+        import numpy as np  # noqa: PLC0415 - loaded with the codes
+
+        ranks = np.empty(len(self._values) + 1, np.int32)  # the last one for missing cells: code -1
+        ranks[self._sort_values()] = np.arange(len(self._values), dtype=np.int32)
+        ranks[-1] = -1
+        return ranks[self.codes]
+
+    def _sort_values(self) -> list[int]:
+        order = range(len(self._values))
+        try:
+            return sorted(order, key=self._values.__getitem__)
+        except Exception:  # noqa: BLE001 - comparing values of mixed types runs their code
+            return sorted(order, key=self.texts.__getitem__)
+
+    @override
+    def parse(self, text: str) -> Any:
+        raise InvalidQuery("Only columns of numbers and of dates have ranges.")
+
+    @override
+    def equal(self, text: str) -> Any:
+        return self._find([value == text for value in self.texts])
+
+    @override
+    def contain(self, text: str) -> Any:
+        wanted = text.casefold()
+        return self._find([wanted in value.casefold() for value in self.texts])
+
+    def _find(self, is_found: Sequence[bool]) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the codes
+
+        return np.array([*is_found, False], bool)[self.codes]
+
+
+def read_column(frame: Frame, position: int) -> Column:
+    """Read a whole column of a table: its labels come first, then its columns.
+
+    Raises:
+        InvalidQuery: It has no such column.
+    """
+    labels = [data for _, data in frame.label_data()]
+    if position >= len(labels) + frame.width:
+        raise InvalidQuery(f"The table has no column {position + 1:,}.")
+    if position < len(labels):
+        return _read_pandas(frame, labels[position])
+    position -= len(labels)
+    if isinstance(frame, NarwhalsFrame):
+        return _read_narwhals(frame, frame.get_series(position))
+    data = frame.column_data(position)
+    if is_instance(data, "pandas.Series") or is_instance(data, "pandas.Index"):
+        return _read_pandas(frame, data)
+    if is_instance(data, "numpy.ndarray") and data.dtype.kind in _KINDS:
+        return ArrayColumn(data, None, _KINDS[data.dtype.kind])
+    return _code_list(frame, data if isinstance(data, list) else list(data))
+
+
+_PLAIN: tuple[tuple[frozenset[type], Kind, Any], ...] = (
+    (frozenset({bool}), "bool", False),
+    (frozenset({int, float}), "number", 0),
+)
+"""Types of Python's that numpy has, and what stands where a cell is missing."""
+_KINDS: dict[str, Kind] = {"b": "bool", "i": "number", "u": "number", "f": "number", "M": "time"}
+"""By numpy's kinds of types."""
+
+
+def _read_pandas(frame: Frame, data: Any) -> Column:
+    import numpy as np  # noqa: PLC0415 - pandas has loaded it
+
+    pandas = sys.modules["pandas"]
+    types, dtype = pandas.api.types, data.dtype
+    if types.is_datetime64_any_dtype(dtype):
+        zone = getattr(dtype, "tz", None)
+        times = pandas.DatetimeIndex(data)
+        naive = times if zone is None else times.tz_convert("UTC").tz_localize(None)
+        return ArrayColumn(naive.to_numpy(), None, "time", zone)
+    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    if is_number and not types.is_object_dtype(dtype):
+        missing = np.asarray(data.isna())
+        if isinstance(dtype, np.dtype):
+            keys = data.to_numpy()
+        elif missing.any():
+            keys = data.to_numpy("float64", na_value=np.nan)
+        else:
+            keys = data.to_numpy("bool" if types.is_bool_dtype(dtype) else None)
+        is_bool = types.is_bool_dtype(dtype)
+        if keys.dtype.kind in _KINDS:
+            return ArrayColumn(keys, missing, "bool" if is_bool else "number")
+    try:
+        codes, values = pandas.factorize(data)
+    except TypeError:  # of lists or dicts
+        return _code_list(frame, list(data))
+    return _make_coded(frame, codes.astype(np.int32), list(values))
+
+
+def _read_narwhals(frame: Frame, series: Any) -> Column:
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype.is_temporal() or str(dtype) == "Boolean":
+        keys = _read_numbers(series)
+        if keys is not None:
+            return keys
+    return _code_list(frame, series.to_list())
+
+
+def _read_numbers(series: Any) -> Column | None:
+    """Return a column of numbers or times; None if they are no such arrays in numpy."""
+    missing = series.is_null().to_numpy()
+    dtype = series.dtype
+    zone = getattr(dtype, "time_zone", None)
+    if str(dtype) == "Boolean" and missing.any():
+        series = series.fill_null(False)
+    elif dtype.is_integer() and missing.any():
+        series = series.fill_null(0)
+    keys = series.to_numpy()
+    if keys.dtype.kind not in _KINDS:
+        return None
+    if keys.dtype.kind == "f":
+        missing = None if not missing.any() else missing | (keys != keys)  # noqa: PLR0124 - NaN
+    return ArrayColumn(keys, missing, _KINDS[keys.dtype.kind], zone and ZoneInfo(zone))
+
+
+def _code_list(frame: Frame, cells: list[Any]) -> Column:
+    """Read the cells of a list: as an array of numbers or times if all of them are.
+
+    Others are coded by their values, or by their texts if they have no hash.
+    """
+    import numpy as np  # noqa: PLC0415 - when a view is opened
+
+    are_missing = frame.find_missing(cells)
+    types = {type(cell) for cell, no in zip(cells, are_missing, strict=True) if not no}
+    for same, kind, stand_in in _PLAIN:
+        if types and types <= same:
+            filled = [stand_in if no else cell for cell, no in zip(cells, are_missing, strict=True)]
+            keys = np.array(filled)
+            if keys.dtype.kind in _KINDS:  # not of ints beyond 64 bits
+                return ArrayColumn(keys, np.array(are_missing, bool), kind)
+    found: dict[Any, int] = {}
+    try:
+        pairs = zip(cells, are_missing, strict=True)
+        codes = [
+            -1 if no else found.setdefault((type(cell), cell), len(found)) for cell, no in pairs
+        ]
+        values = [value for _, value in found]
+    except TypeError:
+        found.clear()
+        texts = zip(frame.format_column(cells), are_missing, strict=True)
+        codes = [-1 if no else found.setdefault(str(text), len(found)) for text, no in texts]
+        values = list(found)
+        return CodedColumn(np.array(codes, np.int32), values, values)
+    return _make_coded(frame, np.array(codes, np.int32), values)
+
+
+def _make_coded(frame: Frame, codes: Any, values: list[Any]) -> Column:
+    return CodedColumn(codes, values, list(map(str, frame.format_column(values))))

@@ -1,0 +1,244 @@
+"""Answers the queries of a table's live view: a page of rows, and the summary of a column.
+
+Runs in the user's kernel, on the threads of the resource store, one query after another. The table
+is the one that the result was made of. A page costs what its rows cost; the columns that
+are filtered and sorted by are read once, and the last selection and the last order are kept, so
+that the next page is found at once.
+"""
+
+import json
+import math
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_notebook.kernel.results.tables.frame import Frame, format_name
+from mcp_notebook.kernel.results.views.row_order import find_first
+from mcp_notebook.kernel.results.views.table_columns import (
+    ArrayColumn,
+    CodedColumn,
+    Column,
+    read_column,
+)
+from mcp_notebook.kernel.results.views.table_query import (
+    MAX_SHOWN_COLUMNS,
+    InvalidQuery,
+    PageQuery,
+    Rows,
+    SummaryQuery,
+    read_query,
+)
+from mcp_notebook.kernel.safe.text import replace_surrogates
+
+MIME_TYPE = "application/json"
+MAX_CELL = 1_000
+"""Characters of a cell."""
+MAX_KEPT_COLUMNS = 4
+"""Columns whose arrays are kept: up to eight bytes for each row."""
+FIRST_ORDER = 1_000
+"""Rows of an order that are found at first; then ten times as many, as pages are turned."""
+BINS = 24
+"""Bars of a histogram."""
+TOP = 5
+"""Most frequent values of a summary."""
+
+
+@dataclass(frozen=True)
+class _Order:
+    rows: Rows
+    positions: Any
+    """The first rows of the table in this order, or all that match."""
+    count: int
+    """How many rows match."""
+
+
+class TableView:
+    """Answers the queries of the views of one table.
+
+    Args:
+        frame: The table; it does not change.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._lock = threading.Lock()
+        self._columns: dict[int, Column] = {}
+        self._matches: tuple[Rows, Any] | None = None
+        """The rows that match the last conditions, as an array of bools."""
+        self._order: _Order | None = None
+
+    def answer(self, text: str) -> str:
+        """Answer a query, as JSON; one that cannot be answered gets ``{"error": ...}``."""
+        try:
+            query = read_query(text)
+            with self._lock:
+                if isinstance(query, SummaryQuery):
+                    answer = self._summarize(query)
+                else:
+                    answer = self._read_page(query)
+        except InvalidQuery as error:
+            answer = {"error": str(error)}
+        return replace_surrogates(json.dumps(answer, ensure_ascii=False))
+
+    # -- pages -------------------------------------------------------------------------------------
+
+    def _read_page(self, query: PageQuery) -> dict[str, Any]:
+        frame = self._frame
+        order = self._find_order(query.rows, query.start + query.count)
+        stop = min(query.start + query.count, order.count)
+        start = min(query.start, stop)
+        if order.positions is None:
+            page, begin = frame, start
+        else:
+            page, begin = frame.take(order.positions[start:stop]), 0
+        end = begin + stop - start
+        labels = page.labels(begin, end) if end > begin else []
+        shown = query.columns
+        if shown is None:
+            shown = tuple(range(min(len(labels) + frame.width, MAX_SHOWN_COLUMNS)))
+        count = len(frame.label_data())
+        texts = [
+            page.format_column(labels[column].values)
+            if column < count
+            else page.format_column(page.column_values(column - count, begin, end))
+            for column in shown
+            if column < count + frame.width
+        ]
+        return {
+            "title": frame.title,
+            "height": frame.height,
+            "matching": order.count,
+            "start": start,
+            "columns": [self._describe(column, count) for column in range(count + frame.width)],
+            "shown": list(shown),
+            "rows": [[str(cell)[:MAX_CELL] for cell in row] for row in zip(*texts, strict=True)],
+        }
+
+    def _describe(self, position: int, labels: int) -> dict[str, Any]:
+        frame = self._frame
+        if position < labels:
+            name, data = frame.label_data()[position]
+            return {"name": format_name(name), "type": str(data.dtype), "label": True}
+        position -= labels
+        name = frame.column_name(position)
+        return {"name": format_name(name), "type": frame.column_type(position)}
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _find_order(self, rows: Rows, least: int) -> "_Order":
+        """Find at least so many of the rows that match, in their order."""
+        kept = self._order
+        if kept is not None and kept.rows == rows:
+            enough = kept.positions is None or len(kept.positions) >= min(least, kept.count)
+            if enough:
+                return kept
+        is_sorted = rows.sort is not None
+        if not is_sorted and not rows.conditions and not rows.search:
+            self._order = _Order(rows, None, self._frame.height)
+            return self._order
+        import numpy as np  # noqa: PLC0415 - when a person filters or sorts
+
+        matches = self._match(rows)
+        if rows.sort is None:
+            positions = np.flatnonzero(matches).astype(np.uint32)
+            self._order = _Order(rows, positions, len(positions))
+            return self._order
+        column = self._read_column(rows.sort)
+        keys, missing, found = column.keys, column.missing, None
+        if matches is not None:
+            found = np.flatnonzero(matches)
+            keys, missing = keys[found], missing[found]
+        count = FIRST_ORDER
+        while count < least:
+            count *= 10
+        first = find_first(keys, missing, count, descending=rows.descending)
+        positions = (first if found is None else found[first]).astype(np.uint32)
+        self._order = _Order(rows, positions, len(keys))
+        return self._order
+
+    def _match(self, rows: Rows) -> Any:
+        """Return which rows match, as an array of bools; None for all of them."""
+        wanted = rows.model_copy(update={"sort": None, "descending": False})
+        if self._matches is not None and self._matches[0] == wanted:
+            return self._matches[1]
+        matches = None
+        for condition in rows.conditions:
+            found = self._read_column(condition.column).match(condition)
+            matches = found if matches is None else matches & found
+        if rows.search:
+            found = None
+            for position in range(len(self._frame.label_data()) + self._frame.width):
+                part = self._read_column(position).contain(rows.search)
+                found = part if found is None else found | part
+            matches = found if matches is None else matches & found
+        self._matches = (wanted, matches)
+        return matches
+
+    def _read_column(self, position: int) -> Column:
+        column = self._columns.pop(position, None) or read_column(self._frame, position)
+        self._columns[position] = column  # the last one used is the last one dropped
+        if len(self._columns) > MAX_KEPT_COLUMNS:
+            del self._columns[next(iter(self._columns))]
+        return column
+
+    # -- summaries ---------------------------------------------------------------------------------
+
+    def _summarize(self, query: SummaryQuery) -> dict[str, Any]:
+        import numpy as np  # noqa: PLC0415 - when a person asks for a summary
+
+        column = self._read_column(query.column)
+        present = ~column.missing
+        matches = self._match(query.rows)
+        count = self._frame.height if matches is None else int(matches.sum())
+        if matches is not None:
+            present &= matches
+        positions = np.flatnonzero(present)
+        summary: dict[str, Any] = {"rows": count, "missing": count - len(positions)}
+        summary["kind"] = column.kind
+        if isinstance(column, CodedColumn):
+            summary |= _count_texts(column, positions)
+        elif isinstance(column, ArrayColumn) and len(positions):
+            summary |= _describe_array(column.kind, column.keys[positions])
+        return summary
+
+
+def _count_texts(column: CodedColumn, positions: Any) -> dict[str, Any]:
+    import numpy as np  # noqa: PLC0415 - loaded with the codes
+
+    counts = np.bincount(column.codes[positions], minlength=len(column.texts))
+    top = np.argsort(-counts, kind="stable")[:TOP]
+    return {
+        "distinct": int(np.count_nonzero(counts)),
+        "top": [[column.texts[code][:MAX_CELL], int(counts[code])] for code in top if counts[code]],
+    }
+
+
+def _describe_array(kind: str, keys: Any) -> dict[str, Any]:
+    import numpy as np  # noqa: PLC0415 - loaded with the keys
+
+    if kind == "bool":
+        true = int(np.count_nonzero(keys))
+        return {"top": [["true", true], ["false", len(keys) - true]]}
+    least, most = keys.min(), keys.max()
+    if kind == "time":
+        numbers = keys.astype("datetime64[us]").astype(np.int64)
+        ends = [str(value.astype("datetime64[s]")).replace("T", " ") for value in (least, most)]
+        return {"min": ends[0], "max": ends[1], "histogram": _make_histogram(numbers)}
+    summary: dict[str, Any] = {"min": _to_json(least), "max": _to_json(most)}
+    summary["mean"] = _to_json(keys.mean(dtype=np.float64))
+    return summary | {"histogram": _make_histogram(keys)}
+
+
+def _make_histogram(numbers: Any) -> list[int]:
+    """Count the numbers in bins of the same width, leaving out the infinite ones."""
+    import numpy as np  # noqa: PLC0415 - loaded with the numbers
+
+    finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
+    if not len(finite):
+        return []
+    return [int(count) for count in np.histogram(finite, BINS)[0]]
+
+
+def _to_json(number: Any) -> Any:
+    plain = number.item()
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -1,0 +1,220 @@
+"""Live views of results (MCP Apps), through the official client in both eras and over both ways."""
+
+import json
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from clients import KNOWN, NO_TLS, TOKEN, Changes, tool_kernel, until_listed
+from live import TIMEOUT
+from mcp import Client
+from mcp.client.extension import advertise
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from mcp_notebook.bridge.views.pages import MIME_TYPE, PAGES
+from mcp_notebook.meta_keys import VIEW
+from mcp_notebook.text.missing_tools import READ_RESOURCE
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """%%mcp_tool --read-only
+import pandas as pd
+
+weather = pd.DataFrame({
+    "city": ["Seattle", "New York", "<img src=x onerror=alert(1)>"] * 100,
+    "rain": range(300),
+})
+
+def rain(rows: int = 300) -> pd.DataFrame:
+    "Rain."
+    return weather.head(rows)
+
+def records() -> list[dict[str, int]]:
+    "Rows."
+    return [{"x": 1, "y": 2}, {"x": 3, "y": 4}]
+
+def text() -> str:
+    "No table."
+    return "rain"
+"""
+HIDDEN = """%%mcp_tool --read-only --no-ui
+def hidden() -> pd.DataFrame:
+    "Rain, without a view."
+    return weather
+"""
+EXTENSION, FORMATS = "io.modelcontextprotocol/ui", {"mimeTypes": [MIME_TYPE]}
+
+
+@pytest.fixture(scope="module")
+def notebook(module_home):
+    with tool_kernel(module_home, TOOLS, HIDDEN, name="weather") as kernel:
+        yield kernel
+
+
+class DeclaringTransport(httpx2.AsyncHTTPTransport):
+    """Declares the extension in `initialize`, as hosts do, and the official client does not."""
+
+    async def handle_async_request(self, request):
+        """Send a request."""
+        if b'"initialize"' in request.content:
+            message = json.loads(request.content)
+            message["params"]["capabilities"]["extensions"] = {EXTENSION: FORMATS}
+            headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
+            request = httpx2.Request(request.method, request.url, headers=headers, json=message)
+        return await super().handle_async_request(request)
+
+
+@pytest.fixture
+def host(request, connect):
+    """Return what connects a client that shows views."""
+
+    @asynccontextmanager
+    async def connect_host(era, transport, **options):
+        if era != "legacy":
+            extensions = [advertise(EXTENSION, FORMATS)]
+            async with connect(era, transport, extensions=extensions, **options) as client:
+                yield client
+            return
+        served = request.getfixturevalue("served")
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        declaring = DeclaringTransport(verify=NO_TLS)
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, transport=declaring) as http,
+            Client(
+                streamable_http_client(served.url, http_client=http),
+                mode=era,
+                client_info=KNOWN,
+                **options,
+            ) as client,
+        ):
+            yield client
+
+    return connect_host
+
+
+WAYS = (("auto", "stdio"), ("auto", "http"), ("legacy", "http"))
+
+
+def pages(tools):
+    """Return the URIs of the pages that the list names for tools, by the tools' names."""
+    return {
+        name: ((tool.meta or {}).get("ui") or {}).get("resourceUri") for name, tool in tools.items()
+    }
+
+
+def address(view, **query):
+    """Return the URI of a view's query."""
+    return f"{view['uri']}?{quote(json.dumps(query))}"
+
+
+async def ask(client, view, **query):
+    """Read what a view is answered."""
+    (read,) = (await client.read_resource(address(view, **query))).contents
+    return json.loads(read.text)
+
+
+async def view_of(client, tool, **arguments):
+    """Call a tool, and return what its result says about its view."""
+    return ((await client.call_tool(tool, arguments)).meta or {}).get(VIEW)
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS)
+async def test_the_list_says_which_tools_have_a_view_to_clients_that_show_views_and_to_no_others(
+    notebook, connect, host, era, transport
+):
+    async with host(era, transport) as client:
+        tools = pages(await until_listed(client, "hidden"))
+    page = PAGES["result"].uri
+    assert (tools["rain"], tools["records"]) == (page, page)
+    assert (tools["text"], tools["hidden"]) == (None, None)
+    async with connect(era, transport) as client:
+        assert set(pages(await until_listed(client, "hidden")).values()) == {None}
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS)
+async def test_a_view_reads_its_table_in_pages_and_other_clients_get_what_they_always_got(
+    notebook, connect, host, era, transport
+):
+    async with connect(era, transport) as client:
+        await until_listed(client, "rain")
+        plain = await client.call_tool("rain", {"rows": 5})
+    assert VIEW not in (plain.meta or {})
+    async with host(era, transport) as client:
+        await until_listed(client, "rain")
+        (page,) = (await client.read_resource(PAGES["result"].uri)).contents
+        assert page.mime_type == MIME_TYPE
+        assert "<script>" in page.text
+        shown = await client.call_tool("rain", {"rows": 5})
+        assert shown.content == plain.content
+        view = shown.meta[VIEW]
+        assert view["kind"] == "table"
+        answer = await ask(client, view, kind="page", rows={"sort": 1, "descending": True}, count=2)
+        assert answer["rows"] == [["New York", "4"], ["Seattle", "3"]]
+        assert (answer["matching"], answer["height"]) == (5, 5)
+        (csv,) = (await client.read_resource(view["files"]["csv"]["uri"])).contents
+        assert csv.text.splitlines()[:2] == ["city,rain", "Seattle,0"]
+        answer = await ask(client, view, kind="page", rows={"sort": 7})
+        assert answer == {"error": "The table has no column 8."}
+        asked = {"uri": address(view, kind="summary", column=1)}
+        by_tool = await client.call_tool(READ_RESOURCE, asked)  # for hosts without resources
+        assert json.loads(by_tool.content[0].text)["max"] == 4
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+async def test_the_list_changes_once_when_a_tool_without_annotation_has_returned_a_table(
+    notebook, host, era, transport
+):
+    name = f"untyped_{era}"
+    notebook.ok(
+        f"%%mcp_tool\ndef {name}(kind: str):\n    'Something.'\n"
+        "    return weather.head(2) if kind == 'table' else kind"
+    )
+    changes = Changes()
+    async with host(era, transport, message_handler=changes.handle) as client:
+        tools = pages(await until_listed(client, name))
+        assert tools[name] is None
+        assert await view_of(client, name, kind="a text") is None
+        async with changes.watch(client, era):
+            assert (await view_of(client, name, kind="table"))["kind"] == "table"
+            await changes.seen.wait()
+        tools = pages(await until_listed(client, name))
+        assert tools[name] == PAGES["result"].uri
+        assert await view_of(client, name, kind="a text") is None
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+async def test_a_view_shows_the_table_of_its_result_whatever_became_of_the_notebooks(
+    notebook, host, era, transport
+):
+    async with host(era, transport) as client:
+        await until_listed(client, "rain")
+        first, second = [await view_of(client, "rain", rows=3) for _ in range(2)]
+        assert first["uri"] != second["uri"]
+        notebook.ok("weather.loc[0, 'rain'] = 999")
+        try:
+            for view in (first, second):
+                answer = await ask(client, view, kind="page", rows={"sort": 1})
+                assert [row[1] for row in answer["rows"]] == ["0", "1", "2"]
+            third = await view_of(client, "rain", rows=3)
+            answer = await ask(client, third, kind="page", rows={"sort": 1})
+            assert [row[1] for row in answer["rows"]] == ["1", "2", "999"]
+        finally:
+            notebook.ok(TOOLS)
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transport):
+    async with host(era, transport) as client:
+        await until_listed(client, "rain")
+        view = await view_of(client, "rain", rows=3)
+        notebook.ok(
+            "from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION\n"
+            "getattr(get_ipython(), EXTENSION).resources.clear()"
+        )
+        with pytest.raises(MCPError, match="has expired"):
+            await ask(client, view, kind="page")
+        unknown = {**view, "uri": view["uri"].replace("/view", "0/view")}
+        with pytest.raises(MCPError, match="does not exist"):
+            await ask(client, unknown, kind="page")

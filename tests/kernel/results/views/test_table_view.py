@@ -1,0 +1,224 @@
+"""What the live view of a table is answered: pages in an order, filters, summaries."""
+
+import json
+import math
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_notebook.kernel.results.tables.table_text import find_frame
+from mcp_notebook.kernel.results.views.table_query import MAX_QUERY
+from mcp_notebook.kernel.results.views.table_view import TableView
+
+
+def ask(view, **query):
+    """Ask a view, and return its answer, which must not be an error."""
+    answer = json.loads(view.answer(json.dumps(query)))
+    assert "error" not in answer, answer
+    return answer
+
+
+def refusal(view, **query):
+    """Ask a view what it cannot answer, and return what it says."""
+    return json.loads(view.answer(json.dumps(query)))["error"]
+
+
+def view_of(value):
+    """Return the view of a table."""
+    return TableView(find_frame(value).snapshot())
+
+
+def numbers_of(view, rows, *, count=7):
+    """Return the first column of all rows that match, page after page."""
+    found, answer = [], None
+    while answer is None or len(found) < answer["matching"]:
+        answer = ask(view, kind="page", rows=rows, start=len(found), count=count)
+        assert answer["rows"], "a page is empty although more rows match"
+        found += [int(row[0]) for row in answer["rows"]]
+    return found
+
+
+COLUMNS = {
+    "whole": st.integers(-5, 5),
+    "real": st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 2)) | st.just(math.inf),
+    "text": st.sampled_from(["", "a", "B", "b", "ä", "<img src=x>", "a b"]),
+    "flag": st.booleans(),
+    "day": st.dates(date(2020, 1, 1), date(2020, 1, 9)).map(
+        lambda day: datetime.fromisoformat(day.isoformat())
+    ),
+}
+MAKERS = {
+    "pandas": lambda rows: pd.DataFrame(rows).convert_dtypes(),
+    "pandas with numpy's types": pd.DataFrame,
+    "polars": lambda rows: pl.DataFrame(rows, infer_schema_length=None),
+    "arrow": pa.table,
+    "dicts": lambda columns: [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ],
+}
+
+
+@st.composite
+def tables(draw):
+    """Columns of one kind of value each, some of them missing, behind one that counts the rows."""
+    height = draw(st.integers(2, 30))
+    columns = {"number": list(range(height))}
+    for name, values in COLUMNS.items():
+        cells = st.lists(values | st.none(), min_size=height, max_size=height)
+        columns[name] = [draw(values), *draw(cells)[1:]]  # one at least tells its type
+    return columns
+
+
+def order(columns, name, descending):
+    """Return the numbers of the rows as Python sorts them: stable, and missing cells last."""
+    cells = columns[name]
+    present = [row for row, cell in enumerate(cells) if cell is not None]
+    present.sort(key=cells.__getitem__, reverse=descending)
+    return present + [row for row, cell in enumerate(cells) if cell is None]
+
+
+@pytest.mark.parametrize("library", MAKERS)
+@settings(deadline=None)
+@given(columns=tables(), descending=st.booleans())
+def test_all_pages_together_are_the_table_in_the_order_of_any_column(library, columns, descending):
+    view = view_of(MAKERS[library](columns))
+    for place, name in enumerate(columns):
+        rows = {"sort": place, "descending": descending}
+        assert numbers_of(view, rows) == order(columns, name, descending), name
+
+
+@pytest.mark.parametrize("library", MAKERS)
+@settings(deadline=None)
+@given(columns=tables(), least=st.integers(-5, 5), part=st.sampled_from(["a", "IMG", "ä", "zz"]))
+def test_the_rows_that_match_are_those_that_python_finds(library, columns, least, part):
+    view = view_of(MAKERS[library](columns))
+    whole, text = list(columns).index("whole"), list(columns).index("text")
+    conditions = [{"column": whole, "test": "from", "value": str(least)}]
+    wanted = {n for n, cell in enumerate(columns["whole"]) if cell is not None and cell >= least}
+    if wanted:
+        assert numbers_of(view, {"conditions": conditions}) == sorted(wanted)
+    conditions.append({"column": text, "test": "contains", "value": part})
+    texts = enumerate(columns["text"])
+    wanted &= {n for n, cell in texts if cell is not None and part.casefold() in cell.casefold()}
+    assert ask(view, kind="page", rows={"conditions": conditions})["matching"] == len(wanted)
+    missing = {"conditions": [{"column": text, "test": "missing"}]}
+    answer = ask(view, kind="page", rows=missing)
+    assert answer["matching"] == sum(cell is None for cell in columns["text"])
+
+
+@pytest.mark.parametrize("library", MAKERS)
+def test_a_summary_counts_what_is_missing_and_names_the_most_frequent(library):
+    columns = {
+        "x": [3, 1, None, 1, 2],
+        "s": ["b", "a", "b", None, "b"],
+        "t": [datetime.fromisoformat(f"2020-01-0{day}") for day in (1, 2, 3, 4, 5)],
+    }
+    view = view_of(MAKERS[library](columns))
+    numbers = ask(view, kind="summary", column=0)
+    assert (numbers["rows"], numbers["missing"]) == (5, 1)
+    assert (numbers["min"], numbers["max"], numbers["mean"]) == (1, 3, 1.75)
+    assert sum(numbers["histogram"]) == 4
+    if library != "dicts":  # whose times are texts
+        times = ask(view, kind="summary", column=2)
+        assert (times["min"], times["max"]) == ("2020-01-01 00:00:00", "2020-01-05 00:00:00")
+    texts = ask(view, kind="summary", column=1)
+    assert (texts["distinct"], texts["missing"]) == (2, 1)
+    assert texts["top"] == [["b", 3], ["a", 1]]
+    of_a = {"conditions": [{"column": 1, "test": "equals", "value": "a"}]}
+    assert ask(view, kind="summary", rows=of_a, column=1)["rows"] == 1
+
+
+def test_the_first_rows_of_a_long_table_are_found_without_sorting_it_and_no_page_repeats_a_row():
+    height = 50_000
+    values = np.random.default_rng(0).integers(0, 100, height)  # most of them equal
+    view = view_of(pd.DataFrame({"number": np.arange(height), "value": values}))
+    for descending in (False, True):
+        wanted = sorted(range(height), key=lambda row: values[row], reverse=descending)
+        for start in (0, 950, 30_000, height - 3):
+            rows = {"sort": 1, "descending": descending}
+            answer = ask(view, kind="page", rows=rows, start=start, count=100)
+            found = [int(row[0]) for row in answer["rows"]]
+            assert found == wanted[start : start + 100]
+
+
+def test_the_index_of_pandas_is_a_column_and_a_page_shows_only_what_is_asked_for():
+    frame = pd.DataFrame({"x": [2, 1], "y": ["p", "q"]}, index=pd.Index(["b", "a"], name="key"))
+    view = view_of(frame)
+    page = ask(view, kind="page", rows={"sort": 0}, columns=[0, 2])
+    assert page["columns"][0]["label"]
+    assert page["rows"] == [["a", "q"], ["b", "p"]]
+    assert [column["name"] for column in page["columns"]] == ["key", "x", "y"]
+
+
+def test_times_with_a_zone_are_compared_in_that_zone():
+    zone = timezone(timedelta(hours=2))
+    times = [datetime(2020, 1, 1, hour, tzinfo=zone) for hour in (0, 6, 12)]
+    view = view_of(pd.DataFrame({"number": range(3), "at": times}))
+    late = {"conditions": [{"column": 1, "test": "from", "value": "2020-01-01 06:00"}]}
+    assert numbers_of(view, late) == [1, 2]
+
+
+def test_a_search_looks_into_all_columns():
+    view = view_of(pd.DataFrame({"n": [10, 11, 12], "a": ["x", "y", "z"], "b": ["q", "X", "r"]}))
+    assert numbers_of(view, {"search": "x"}) == [10, 11]
+    assert numbers_of(view, {"search": "12"}) == [12]
+    assert ask(view, kind="page", rows={"search": "nowhere"})["matching"] == 0
+
+
+def test_odd_tables_have_views_too():
+    mixed = pd.DataFrame({"n": [0, 1, 2], "v": [[1, 2], {"a": 1}, "text"]})
+    assert sorted(numbers_of(view_of(mixed), {"sort": 1})) == [0, 1, 2]
+    repeated = pd.DataFrame([[1, 2], [0, 3]], columns=["x", "x"])
+    assert ask(view_of(repeated), kind="page", rows={"sort": 0})["rows"] == [["0", "3"], ["1", "2"]]
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", None])
+    page = ask(view_of(pd.DataFrame({"x": [5, 6]}, index=levels)), kind="page")
+    assert page["rows"] == [["a", "1", "5"], ["b", "2", "6"]]
+    array = ask(view_of(np.arange(6).reshape(3, 2)), kind="page", rows={"sort": 1})
+    assert array["rows"][0] == ["0", "1"]
+    empty = ask(view_of(pd.DataFrame({"x": []})), kind="page", rows={"sort": 0})
+    assert (empty["rows"], empty["matching"]) == ([], 0)
+    styled = view_of(pd.DataFrame({"x": [2, 1]}).style.format("{:.2f}"))
+    assert ask(styled, kind="page", rows={"sort": 0})["rows"] == [["1"], ["2"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"kind": "page", "rows": {"sort": 9}}, "no column 10"),
+        ({"kind": "summary", "column": 2}, "no column 3"),
+        ({"kind": "delete"}, "cannot be read"),
+        ({"kind": "page", "count": 10_000}, "count"),
+        ({"kind": "page", "shell": "rm"}, "shell"),
+        (
+            {"kind": "page", "rows": {"conditions": [{"column": 0, "test": "from", "value": "x"}]}},
+            "'x' is not a number",
+        ),
+        (
+            {"kind": "page", "rows": {"conditions": [{"column": 1, "test": "to", "value": "1"}]}},
+            "Only columns of numbers and of dates have ranges",
+        ),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_told_why(query, said):
+    view = view_of(pd.DataFrame({"x": [1, 2], "s": ["a", "b"]}))
+    assert said in refusal(view, **query)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"', "x" * (MAX_QUERY + 1), '{"kind": 1}'])
+def test_what_is_no_query_gets_a_sentence(text):
+    view = view_of(pd.DataFrame({"x": [1, 2]}))
+    assert "query" in json.loads(view.answer(text))["error"]
+
+
+def test_nothing_that_a_view_writes_is_evaluated():
+    frame = pd.DataFrame({"x": [1, 2], "s": ["a", "@exit()"]})
+    view = view_of(frame)
+    for value in ("@exit()", "__import__('os')", "x > 0", "%a"):
+        rows = {"conditions": [{"column": 1, "test": "equals", "value": value}], "search": value}
+        assert ask(view, kind="page", rows=rows)["matching"] == (value == "@exit()")
