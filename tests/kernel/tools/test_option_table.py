@@ -72,5 +72,6 @@ def test_options_with_two_words_show_both():
     assert [words_of(row) for row in ROWS.values() if len(row.line) > 1] == [
         ("--destructive", "--non-destructive"),
         ("--output-schema", "--no-output-schema"),
+        ("--ui", "--no-ui"),
         ("--task", "--task-only"),
     ]

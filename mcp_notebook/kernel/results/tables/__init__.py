@@ -10,6 +10,7 @@ Face, used by `results` only:
 - `table_text.render_table`, `render_array`, `render_index`, `render_dicts`: the content blocks of
   one.
 - `table_text.GAP` and `frame.MAX_COLUMNS`: what `table_html` needs to read these blocks.
+- `table_text.find_frame`, `describe_table`, `frame` and `narwhals_frame`: what `views` reads.
 
 Threads: everything runs on the thread of the call, except `exports` and the frames that it reads,
 which run on a thread of the resource store when a client reads the file.

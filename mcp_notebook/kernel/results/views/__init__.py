@@ -6,8 +6,9 @@ turns pages, and the answers are made here, from the table that the result was m
 
 Face:
 
+- `kept_views.KeptViews`: keeps what a result's view shows, and tells the view where to read it.
 - `table_view.TableView`: answers the queries of one table's view.
-- `table_query`: the form of such a query, and the error for one that cannot be read.
+- `plot_libraries.read_library`: the scripts that draw plots.
 
 Threads: those of the resource store, several at a time; a view takes one query after another.
 

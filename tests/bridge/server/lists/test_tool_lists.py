@@ -34,7 +34,7 @@ def plain(name, tool, version):
 
 
 def pages_of(size, made=None):
-    def form(name, info, protocol_version, *, shows_views):  # noqa: ARG001
+    def form(name, info, protocol_version, *, shows_views):
         if made is not None:
             made.append(name)
         return plain(name, info, protocol_version)
