@@ -8,7 +8,7 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
+from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION, VIEW_EXTENSION
 
 SERVER_INFO = {"name": "mcp-notebook", "title": "Jupyter notebooks", "version": __version__}
 """The server's ``serverInfo``."""
@@ -36,5 +36,5 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
     lists = {"listChanged": True}
     capabilities: dict[str, Any] = {"logging": {}, "resources": lists, "tools": lists}
     if protocol_version in MODERN_PROTOCOL_VERSIONS:
-        capabilities["extensions"] = {TASKS_EXTENSION: {}}
+        capabilities["extensions"] = {TASKS_EXTENSION: {}, VIEW_EXTENSION: {}}
     return capabilities

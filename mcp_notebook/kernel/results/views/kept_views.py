@@ -14,6 +14,7 @@ from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
+from mcp_notebook.kernel.results.views.figure_data import read_figures
 from mcp_notebook.wire import resource_uris
 
 
@@ -69,7 +70,7 @@ class KeptViews:
 
 
 def _describe_value(value: Any) -> Original | None:
-    frame = find_frame(value)
+    frame = find_frame(value) or find_frame(read_figures(value))
     return None if frame is None else describe_table(frame)
 
 
