@@ -130,7 +130,14 @@ class NarwhalsFrame(Frame):
     @override
     def take(self, positions: Any) -> Self:
         taken = copy(self)
-        taken.frame = self.frame[[int(position) for position in positions]]
+        rows = [int(position) for position in positions]
+        try:
+            taken.frame = self.frame[rows]
+        except NotImplementedError:  # Arrow cannot pick rows of a string view, for one
+            import narwhals.stable.v2 as narwhals  # noqa: PLC0415 - loaded with the table
+
+            parts = [self.frame[row : row + 1] for row in rows]
+            taken.frame = narwhals.concat(parts) if parts else self.frame[:0]
         taken.height = len(positions)
         return taken
 

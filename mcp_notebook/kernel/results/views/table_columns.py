@@ -6,13 +6,16 @@ once, so that ten million cells with a thousand values cost a thousand compariso
 imported when a person opens a view, and never for a call.
 """
 
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time, tzinfo
+from decimal import Decimal
 from functools import cached_property
+from operator import eq, ge, le
 from typing import Any, Literal, TypeAlias
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from typing_extensions import override
 
@@ -23,6 +26,16 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 
 Kind: TypeAlias = Literal["number", "time", "bool", "text"]
 """What a person may ask of a column: a range of numbers and times, a part of anything else."""
+_RANGES: tuple[tuple[type, Callable[[str], Any], str], ...] = (
+    (int, lambda text: int(text) if text.lstrip("+-").isdigit() else float(text), "a number"),
+    (float, float, "a number"),
+    (Decimal, Decimal, "a number"),
+    (date, date.fromisoformat, "a date such as 2024-05-31"),
+    (time, time.fromisoformat, "a time such as 14:30"),
+)
+"""Types of coded values that have ranges, how one is read, and what to type."""
+_NANOSECONDS = re.compile(r"\.\d{6}(\d{1,3})")
+"""The part of a second that Python's datetime does not have."""
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -57,16 +70,16 @@ class Column(ABC):
             case "equals":
                 return self.equal(condition.value)
             case "from":
-                return (self.keys >= self.parse(condition.value)) & ~self.missing
+                return self.compare(condition.value, ge)
             case "to":
-                return (self.keys <= self.parse(condition.value)) & ~self.missing
+                return self.compare(condition.value, le)
 
     @abstractmethod
-    def parse(self, text: str) -> Any:
-        """Return the key of a value that a person has typed.
+    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
+        """Return which cells compare in a way with a value that a person has typed: bools.
 
         Raises:
-            InvalidQuery: It is none that this column could have.
+            InvalidQuery: It is no value that this column could have.
         """
 
     @abstractmethod
@@ -109,7 +122,20 @@ class ArrayColumn(Column):
         return np.zeros(len(self._keys), bool)
 
     @override
-    def parse(self, text: str) -> Any:
+    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
+        return holds(self._keys, self._parse(text)) & ~self.missing
+
+    def write_time(self, key: Any) -> str:
+        """Return the text of one of its times, to the second."""
+        text = str(key.astype("datetime64[s]")).replace("T", " ")
+        if self._zone is None:
+            return text
+        try:
+            return str(datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(self._zone))
+        except (ValueError, OverflowError):  # years that Python does not have
+            return f"{text} UTC"
+
+    def _parse(self, text: str) -> Any:
         text = text.strip()
         try:
             match self.kind:
@@ -121,21 +147,24 @@ class ArrayColumn(Column):
                     return int(text) if text.lstrip("+-").isdigit() else float(text)
         except (KeyError, ValueError, OverflowError):
             needed = {"time": "a date such as 2024-05-31", "bool": "true or false"}
-            what = needed.get(self.kind, "a number")
-            raise InvalidQuery(f"{text!r} is not {what}.") from None
+            raise _refuse(text, needed.get(self.kind, "a number")) from None
 
     def _parse_time(self, text: str) -> Any:
         import numpy as np  # noqa: PLC0415 - loaded with the keys
 
-        time = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
         if self._zone is not None:
-            time = (time if time.tzinfo else time.replace(tzinfo=self._zone)).astimezone()
-            return np.datetime64(int(time.timestamp() * 1_000_000), "us")
-        return np.datetime64(time.replace(tzinfo=None), "us")
+            if moment.tzinfo is None:
+                localize = getattr(self._zone, "localize", None)  # of pytz, with older pandas
+                moment = localize(moment) if localize else moment.replace(tzinfo=self._zone)
+            moment = moment.astimezone(UTC)
+        key = np.datetime64(moment.replace(tzinfo=None), "us")
+        nanoseconds = _NANOSECONDS.search(text)
+        return key + np.timedelta64(int(nanoseconds[1].ljust(3, "0")), "ns") if nanoseconds else key
 
     @override
     def equal(self, text: str) -> Any:
-        return (self._keys == self.parse(text)) & ~self.missing
+        return self.compare(text, eq)
 
     @override
     def contain(self, text: str) -> Any:
@@ -185,8 +214,16 @@ class CodedColumn(Column):
             return sorted(order, key=self.texts.__getitem__)
 
     @override
-    def parse(self, text: str) -> Any:
-        raise InvalidQuery("Only columns of numbers and of dates have ranges.")
+    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
+        types = {type(value) for value in self._values}
+        for kind, read, what in _RANGES:
+            if types == {kind}:
+                try:
+                    limit = read(text.strip())
+                    return self._find([holds(value, limit) for value in self._values])
+                except (ValueError, ArithmeticError):
+                    raise _refuse(text, what) from None
+        raise InvalidQuery("Only columns of numbers, of dates and of times of day have ranges.")
 
     @override
     def equal(self, text: str) -> Any:
@@ -216,7 +253,8 @@ def read_column(frame: Frame, position: int) -> Column:
         return _read_pandas(frame, labels[position])
     position -= len(labels)
     if isinstance(frame, NarwhalsFrame):
-        return _read_narwhals(frame, frame.get_series(position))
+        keys = _read_numbers(frame.get_series(position))
+        return keys or _code_list(frame, frame.column_values(position, 0, frame.height))
     data = frame.column_data(position)
     if is_instance(data, "pandas.Series") or is_instance(data, "pandas.Index"):
         return _read_pandas(frame, data)
@@ -240,53 +278,57 @@ def _read_pandas(frame: Frame, data: Any) -> Column:
     pandas = sys.modules["pandas"]
     types, dtype = pandas.api.types, data.dtype
     if types.is_datetime64_any_dtype(dtype):
-        zone = getattr(dtype, "tz", None)
         times = pandas.DatetimeIndex(data)
-        naive = times if zone is None else times.tz_convert("UTC").tz_localize(None)
-        return ArrayColumn(naive.to_numpy(), None, "time", zone)
+        naive = times if times.tz is None else times.tz_convert("UTC").tz_localize(None)
+        return ArrayColumn(naive.to_numpy(), None, "time", times.tz)
     is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
     if is_number and not types.is_object_dtype(dtype):
         missing = np.asarray(data.isna())
-        if isinstance(dtype, np.dtype):
+        plain = getattr(dtype, "numpy_dtype", None)  # of pandas' nullable types, and Arrow's
+        if plain is not None and plain.kind in "biuf":
+            keys = data.to_numpy(plain, na_value=np.nan if plain.kind == "f" else 0)
+        elif isinstance(dtype, np.dtype) or not missing.any():
             keys = data.to_numpy()
-        elif missing.any():
-            keys = data.to_numpy("float64", na_value=np.nan)
         else:
-            keys = data.to_numpy("bool" if types.is_bool_dtype(dtype) else None)
+            keys = data.to_numpy("float64", na_value=np.nan)
         is_bool = types.is_bool_dtype(dtype)
         if keys.dtype.kind in _KINDS:
             return ArrayColumn(keys, missing, "bool" if is_bool else "number")
     try:
         codes, values = pandas.factorize(data)
-    except TypeError:  # of lists or dicts
+    except (TypeError, NotImplementedError):  # of lists or dicts, Arrow's among them
         return _code_list(frame, list(data))
     return _make_coded(frame, codes.astype(np.int32), list(values))
 
 
-def _read_narwhals(frame: Frame, series: Any) -> Column:
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype.is_temporal() or str(dtype) == "Boolean":
-        keys = _read_numbers(series)
-        if keys is not None:
-            return keys
-    return _code_list(frame, series.to_list())
-
-
 def _read_numbers(series: Any) -> Column | None:
     """Return a column of numbers or times; None if they are no such arrays in numpy."""
-    missing = series.is_null().to_numpy()
     dtype = series.dtype
+    if not (dtype.is_numeric() or dtype.is_temporal() or str(dtype) == "Boolean"):
+        return None
+    missing = series.is_null().to_numpy()
     zone = getattr(dtype, "time_zone", None)
     if str(dtype) == "Boolean" and missing.any():
         series = series.fill_null(False)
     elif dtype.is_integer() and missing.any():
         series = series.fill_null(0)
-    keys = series.to_numpy()
+    try:
+        keys = series.to_numpy()
+    except Exception:  # noqa: BLE001 - each library has an error of its own: for 128 bits, say
+        return None
     if keys.dtype.kind not in _KINDS:
         return None
     if keys.dtype.kind == "f":
         missing = None if not missing.any() else missing | (keys != keys)  # noqa: PLR0124 - NaN
-    return ArrayColumn(keys, missing, _KINDS[keys.dtype.kind], zone and ZoneInfo(zone))
+    return ArrayColumn(keys, missing, _KINDS[keys.dtype.kind], zone and _find_zone(zone))
+
+
+def _find_zone(name: str) -> tzinfo | None:
+    """Return the time zone of a name such as "Europe/Paris" or an offset such as "+02:00"."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
 
 
 def _code_list(frame: Frame, cells: list[Any]) -> Column:
@@ -318,6 +360,10 @@ def _code_list(frame: Frame, cells: list[Any]) -> Column:
         values = list(found)
         return CodedColumn(np.array(codes, np.int32), values, values)
     return _make_coded(frame, np.array(codes, np.int32), values)
+
+
+def _refuse(text: str, needed: str) -> InvalidQuery:
+    return InvalidQuery(f"{text!r} is not {needed}.")
 
 
 def _make_coded(frame: Frame, codes: Any, values: list[Any]) -> Column:

@@ -198,7 +198,7 @@ class TableView:
         if isinstance(column, CodedColumn):
             summary |= _count_texts(column, positions)
         elif isinstance(column, ArrayColumn) and len(positions):
-            summary |= _describe_array(column.kind, column.keys[positions])
+            summary |= _describe_array(column, column.keys[positions])
         return summary
 
 
@@ -213,19 +213,20 @@ def _count_texts(column: CodedColumn, positions: Any) -> dict[str, Any]:
     }
 
 
-def _describe_array(kind: str, keys: Any) -> dict[str, Any]:
+def _describe_array(column: ArrayColumn, keys: Any) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415 - loaded with the keys
 
-    if kind == "bool":
+    if column.kind == "bool":
         true = int(np.count_nonzero(keys))
         return {"top": [["true", true], ["false", len(keys) - true]]}
     least, most = keys.min(), keys.max()
-    if kind == "time":
+    if column.kind == "time":
         numbers = keys.astype("datetime64[us]").astype(np.int64)
-        ends = [str(value.astype("datetime64[s]")).replace("T", " ") for value in (least, most)]
-        return {"min": ends[0], "max": ends[1], "histogram": _make_histogram(numbers)}
+        ends = {"min": column.write_time(least), "max": column.write_time(most)}
+        return ends | {"histogram": _make_histogram(numbers)}
     summary: dict[str, Any] = {"min": _to_json(least), "max": _to_json(most)}
-    summary["mean"] = _to_json(keys.mean(dtype=np.float64))
+    with np.errstate(all="ignore"):  # infinities of both signs have no mean
+        summary["mean"] = _to_json(keys.mean(dtype=np.float64))
     return summary | {"histogram": _make_histogram(keys)}
 
 
@@ -236,7 +237,11 @@ def _make_histogram(numbers: Any) -> list[int]:
     finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
     if not len(finite):
         return []
-    return [int(count) for count in np.histogram(finite, BINS)[0]]
+    try:
+        with np.errstate(all="ignore"):
+            return [int(count) for count in np.histogram(finite, BINS)[0]]
+    except ValueError:  # too close together, or too far apart, for bins between them
+        return [len(finite)]
 
 
 def _to_json(number: Any) -> Any:

@@ -201,7 +201,7 @@ def test_odd_tables_have_views_too():
         ),
         (
             {"kind": "page", "rows": {"conditions": [{"column": 1, "test": "to", "value": "1"}]}},
-            "Only columns of numbers and of dates have ranges",
+            "Only columns of numbers, of dates and of times of day have ranges",
         ),
     ],
 )
