@@ -60,7 +60,11 @@ class MagicCompleter:
         magic, *_ = line.split(maxsplit=1) or [""]
         fragment = re.split(r"\s", line)[-1]
         words = self._list_words(magic, line) if line != magic else []
-        found = [SimpleCompletion(text=word) for word in words if word.startswith(fragment)]
+        found = [
+            SimpleCompletion(text=word, type=_name_kind(word))
+            for word in words
+            if word.startswith(fragment)
+        ]
         others = {"IPCompleter.file_matcher"} if _TAKES_FILE.match(line) else set()
         return SimpleMatcherResult(
             completions=found,
@@ -78,6 +82,13 @@ class MagicCompleter:
             names = {n: value for n, value in self._shell.user_ns.items() if n not in hidden}
             return complete_mcp_tool(names, line)
         return []
+
+
+def _name_kind(word: str) -> str:
+    """Return what a word is, in Jupyter's terms for completions."""
+    if word.startswith("-") or "=" in word:
+        return "param"
+    return "magic" if word in VERBS else "function"
 
 
 def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 - one a verb

@@ -230,12 +230,18 @@ def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None
         print_note(reason)  # clients are not told that
 
 
-def _try_tool(notebook: Notebook, name: str) -> None:
+def _try_tool(notebook: Notebook, arguments: str) -> None:
+    name, _, values = arguments.partition(" ")
     if not name:
         raise UsageError("Which tool? Write `%mcp try TOOL`; `%mcp list` shows the tools.")
     tool = notebook.registry.get(name)
     if tool is None:
         raise _make_unknown(notebook, name)
+    if values:
+        raise UsageError(
+            f"`%mcp try {name}` takes no arguments: type them into its form, or write "
+            f"`%mcp call {name} name=value ...`."
+        )
     display(build_form(tool, partial(_call_here, notebook, name)))
 
 

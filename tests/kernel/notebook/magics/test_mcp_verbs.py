@@ -136,6 +136,7 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),
         (f'%mcp call rain {{"a": {"[" * 100_000}', "not a valid JSON object: maximum recursion"),
         ('%mcp call rain city="New', "close the quote, or put it between quotes of the other kind"),
+        ("%mcp try rain year=2012", "type them into its form, or write `%mcp call rain name=value"),
         ("%mcp log rian", "did you mean 'rain'?"),
         ("%mcp log --all", "`%mcp log` has no option `--all`"),
         ("%mcp call rian city=Seattle", "did you mean 'rain'?"),
