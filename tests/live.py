@@ -77,18 +77,19 @@ class LiveKernel:
     def busy(self) -> Iterator[None]:
         """Keep a cell running for the length of the block."""
         release = self.home / "release"
-        release.unlink(missing_ok=True)
+        os.mkfifo(release)
         request = self.start(
-            "import pathlib, time\nprint('began', flush=True)\n"
-            f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)\nprint('ended')"
+            f"print('began', flush=True)\nopen({str(release)!r}).close()\nprint('ended')"
         )
         while "began" not in self.wait_for("stream")["text"]:
             pass
         try:
             yield
         finally:
-            release.touch()
+            opened = os.open(release, os.O_RDWR)  # what the cell's `open` waits for
             assert "ended" in self.finish(request).stdout
+            os.close(opened)
+            release.unlink()
 
     def wait_for(self, kind: str) -> dict[str, Any]:
         """Wait for a message of this type on iopub, and return its content."""

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from live import Link, live_kernel, record_of
+from live import Link, live_kernel, record_of, until
 
 from mcp_notebook.wire import messages
 
@@ -96,8 +96,7 @@ def test_a_question_is_shown_while_a_cell_captures_its_outputs(kernel, link):
         f"pathlib.Path({f'{release}-began'!r}).touch()\n"
         f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
     )
-    while not (kernel.home / "captured-began").exists():
-        pass
+    until((kernel.home / "captured-began").exists)
     ask(link)
     try:
         assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
