@@ -256,8 +256,8 @@ class _FieldMaker:
         picker = self._make_picker(item, default, style)
         if picker is not None:
             return picker, lambda value: _OMITTED if value is None else value.isoformat()
-        options = list_options(item, self._schema)
-        kinds = {kind for option in options for kind in _list_types(option)}
+        alternatives = list_options(item, self._schema)
+        kinds = {kind for each in alternatives for kind in _list_types(each)}
         is_text = kinds - {"null"} == {"string"}
         if default is _OMITTED or default is None:
             start = ""
