@@ -29,10 +29,18 @@ class NotebookPage:
     def open(self, server: LabServer, path: str, *, app: Literal["lab", "notebook"]) -> None:
         """Open the notebook and wait for its kernel."""
         self.page.goto(server.address(path, app=app))
+        self._wait_until_ready()
+        self.wait_until_idle()
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self.page.reload()
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
         self.page.wait_for_function(
             f"() => window.jupyterapp && {_PANEL}?.sessionContext?.isReady", timeout=SOON
         )
-        self.wait_until_idle()
 
     def wait_until_idle(self) -> None:
         """Wait until the kernel has nothing to do."""

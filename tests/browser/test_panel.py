@@ -1,63 +1,17 @@
 """The live panel, as its user sees it in JupyterLab and Notebook 7, while assistants call."""
 
 import json
-from contextlib import contextmanager
 
 import pytest
 from lab_page import SOON, NotebookPage
 from looks import look_at
 from playwright.sync_api import expect
+from side_panel import TOOLS, busy
 
 from mcp_notebook.kernel.notebook.panel.panel_state import OpenCall, PanelState
 from mcp_notebook.kernel.notebook.panel.panel_view import build_panel
 
 pytestmark = pytest.mark.browser
-TOOLS = """
-import pathlib, time
-from mcp_notebook import mcp_tool
-
-@mcp_tool(run="thread")
-def forecast_sales(seconds: float = 0) -> str:
-    "Runs forecast_sales cells."
-    for _ in range(int(seconds * 100)):
-        time.sleep(0.01)
-    return f"{seconds} s"
-
-@mcp_tool
-def clean_orders(seconds: float = 60) -> str:
-    "Clean the orders."
-    time.sleep(seconds)
-    return "done"
-
-@mcp_tool(run="thread")
-def plot_rain(year: int):
-    "Rain per month."
-    from PIL import Image, ImageDraw
-    image = Image.new("RGB", (640, 400), "white")
-    draw = ImageDraw.Draw(image)
-    for number in range(12):
-        height = (number * number * 37) % 300 + 40
-        draw.rectangle((30 + number * 50, 390 - height, 65 + number * 50, 390), fill="#4477aa")
-    return image
-
-@mcp_tool(run="thread")
-def rain_in(city: str):
-    "Rain in a city."
-    raise ValueError(f"no data for {city}")
-"""
-
-
-@contextmanager
-def busy(server, notebook):
-    """Keep a cell running for the length of the block."""
-    release = server.folder / "release"
-    release.unlink(missing_ok=True)
-    source = f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
-    notebook.start_cell(notebook.add_cell(source))
-    try:
-        yield
-    finally:
-        release.touch()
 
 
 def find_stop(panel, tool):
