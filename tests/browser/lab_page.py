@@ -132,6 +132,10 @@ class NotebookPage:
         self.wait_until_done()
         self.wait_until_idle()
 
+    def is_dirty(self) -> bool:
+        """Return whether the notebook has changes that are not in its file."""
+        return bool(self.page.evaluate(f"() => {_PANEL}.context.model.dirty"))
+
     def save(self) -> None:
         """Write the notebook to its file."""
         self.execute("docmanager:save")

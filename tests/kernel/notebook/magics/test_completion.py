@@ -32,7 +32,7 @@ def test_each_word_says_what_it_is(notebook):
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("%mcp st", "status"),
+        ("%mcp sta", "status"),
         ("%mcp pa", "panel"),
         ("%mcp call ra", "rain"),
         ("%mcp try ra", "rain"),
