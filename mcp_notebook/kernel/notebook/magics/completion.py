@@ -101,9 +101,9 @@ def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 -
             return list(VERBS)
         case ["call", name, *arguments]:
             return _list_arguments(notebook.registry, name, arguments, word)
-        case ["log", *_, "-n"]:
-            return []
-        case ["log", *options]:
+        case ["stop"]:
+            return [str(call.number) for call in notebook.invoker.calls]
+        case ["log", *options] if options[-1:] != ["-n"]:
             return [*tools, *(option for option in OPTIONS if option not in options)]
         case ["record", *options]:
             return [option for option in RECORD_OPTIONS if option not in options]
