@@ -301,25 +301,23 @@ def clients_page() -> str:
     return format_page(
         "Clients",
         "What works in which assistant. `pytest -m assistants` starts each of them with a real "
-        "notebook and compares this table with what the assistant itself shows its model; only "
-        "the model is a stand-in. Those that [`mcp-notebook install`](../connect-a-client.md) "
-        "knows are set up by it, the others by hand, Qwen Code with `--meta-tools`.",
+        "notebook and compares this table with what the assistant shows its model; only the model "
+        "is simulated. [`mcp-notebook install`](../connect-a-client.md) sets up those that it "
+        "knows; the others are set up by hand, Qwen Code with `--meta-tools`.",
         format_table(["", *assistants], [["Version", *versions], *rows]),
-        "Codex CLI runs as editors run it (`codex app-server`), the others as a command without a "
-        "screen; in Claude Code, a hook gives the answer that its user would give.",
-        "- *as text*: the model reads the error, but nothing marks it as one.\n"
-        "- *on screen*: it offers to ask its user, but nobody is asked in a run without a screen, "
-        "as that of the test is.\n"
-        "- *indirectly*: its model is told the name of a new tool with the answer of the next "
-        "call, and reaches it through "
+        "Codex CLI runs as in an editor (`codex app-server`), the others as a command without a "
+        "screen. In Claude Code, a hook answers in place of the user.",
+        "- *as text*: the model reads the error, but it is not marked as one.\n"
+        "- *on screen*: it can ask its user, but not in a run without a screen, as in the test.\n"
+        "- *indirectly*: the result of the next call tells its model the name of a new tool, which "
+        "it reaches through "
         "[`call_notebook_tool`](../connect-a-client.md#a-client-that-does-not-see-new-tools).\n"
-        "- *does not say*: no command of its shows whether a server is connected.",
-        "Some get something other than the rest, since they would lose or spoil it: Codex CLI and "
-        "GitHub Copilot CLI get no structured content, but the same data as text; Claude Code, "
-        "Codex CLI, Qwen Code and Continue CLI get the address of a whole table as a link, all "
-        "others in the text; Continue CLI gets a note in place of a picture, which its model would "
-        "read as base64. Claude Code and Qwen Code show their models only the names of tools, and "
-        "the rest once they look for it.",
+        "- *does not say*: none of its commands shows whether a server is connected.",
+        "Some get a different form, because they would lose or spoil the usual one. Codex CLI and "
+        "GitHub Copilot CLI get data as text, not as structured content. Claude Code, Codex CLI, "
+        "Qwen Code and Continue CLI get the address of a whole table as a link, all others in the "
+        "text. Continue CLI gets a note in place of a picture, which its model would read as "
+        "base64. Claude Code and Qwen Code first show their models only the names of tools.",
     )
 
 
@@ -334,10 +332,9 @@ def frameworks_page() -> str:
     packages = [framework["packages"][0].partition("==") for framework in frameworks.values()]
     return format_page(
         "Frameworks",
-        "What works in which framework that agents are built with. `pytest -m frameworks` installs "
-        "each of them in an environment of its own, lets an agent talk to two notebooks over HTTP "
-        "with a token, and compares this table with what the agent sends its model; only the "
-        "model is a stand-in.",
+        "What works in which agent framework. `pytest -m frameworks` installs each of them in an "
+        "environment of its own, lets an agent use two notebooks over HTTP with a token, and "
+        "compares this table with what the agent sends its model; only the model is simulated.",
         format_table(
             ["", *frameworks],
             [
@@ -346,20 +343,19 @@ def frameworks_page() -> str:
                 *rows,
             ],
         ),
-        "- *as base64*: the picture is in the text that the model reads, some ten thousand "
-        "characters long. Let such an agent call tools that return text or tables.\n"
+        "- *as base64*: the picture is some ten thousand characters of the text that the model "
+        "reads. Let such an agent call tools that return text or tables.\n"
         "- *in its own words*: it checks arguments itself, before it calls the tool.\n"
-        "- *stored, without the text*: it takes the first block of a result only. A picture is "
-        "kept for other tools, and its model reads that there is one.",
-        "AutoGen lists the tools anew for each turn of its model, the others list them once. "
-        "smolagents takes parameters with a default for required ones.",
-        "OpenAI Agents checks arguments itself, too, and tells its model only that an error "
-        "occurred. It speaks to its model over the Responses API here, the others over Chat "
-        "Completions.",
-        "Most frameworks go by the name of the Python SDK, `mcp`. So nobody can tell them apart, "
-        "and they all get what the weakest of them can take: an address in a text in place of a "
-        "link, the first picture before what was printed, and no news of changed tools unasked, "
-        "which would make Semantic Kernel wait for ever.",
+        "- *stored, without the text*: it takes only the first block of a result. A picture is "
+        "stored for other tools, and its model reads that there is one.",
+        "AutoGen lists the tools again for each turn of its model, the others list them once. "
+        "smolagents treats parameters with a default as required.",
+        "OpenAI Agents also checks arguments itself, and tells its model only that an error "
+        "occurred. Here it uses the Responses API for its model, the others Chat Completions.",
+        "Most frameworks identify themselves as the Python SDK, `mcp`, so they cannot be told "
+        "apart, and all get what the least capable of them can handle: addresses as text in place "
+        "of links, the first picture before the text that was printed for it, and no unrequested "
+        "notifications of changed tools, which would make Semantic Kernel wait for ever.",
     )
 
 

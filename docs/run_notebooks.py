@@ -6,7 +6,7 @@ are what GitHub and the site show, and a test compares them with those of a fres
 Two runs give the same outputs, because nothing of the machine is stored: each notebook runs in an
 empty folder with a home folder, a kernel's id and a hash seed of its own; times of execution are
 not recorded; paths below both folders are written as "." and "~", addresses of objects as
-``0x7f0000000000``, when and where a card was made as one time and kernel, and random parts of links
+``0x7f0000000000``, the time of ``%mcp status`` as one time, and random parts of links
 and of names of IPython's files as zeros. `differences` compares the rest: texts word for word,
 pictures and sounds by their type and (about) their size, as fonts and encoders differ from one
 machine to the next.
@@ -36,8 +36,9 @@ CONNECTED = ("scaling.ipynb",)
 PIXELS = 12
 """By which the size of a picture may differ: labels are as wide as the machine's fonts."""
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
-_MADE = re.compile(r"\bMade on \d{4}-\d\d-\d\d \d\d:\d\d in kernel \d+")
-_KERNEL = re.compile(r"\bThis is kernel \d+")
+_MOMENT = re.compile(r"\bas of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+_KERNEL_NAME = re.compile(r"\bkernel-\d+")
+"""Of a notebook whose file is unknown, with the PID."""
 _IPYTHON_FILE = re.compile(r"\bipykernel_\d+")
 _LINK = re.compile(rf"(notebook://{KERNEL_ID}/)[0-9a-f]+")
 
@@ -100,8 +101,8 @@ def _neutral(value: Any, folders: Mapping[str, str]) -> Any:
         return value
     for folder, name in folders.items():
         value = value.replace(folder, name)
-    value = _MADE.sub("Made on 2026-01-01 12:00 in kernel 1", value)
-    value = _KERNEL.sub("This is kernel 1", value)
+    value = _MOMENT.sub("as of 2026-01-01 12:00:00", value)
+    value = _KERNEL_NAME.sub("kernel-1", value)
     value = _ADDRESS.sub("0x7f0000000000", value)
     value = _LINK.sub(rf"\g<1>{'0' * 16}", value)
     return _IPYTHON_FILE.sub("ipykernel_0", value)

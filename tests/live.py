@@ -4,7 +4,7 @@ import itertools
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,14 +52,17 @@ class LiveKernel:
     def pid(self) -> int:
         return find_pid(self.manager.provisioner.pid)
 
-    def start(self, code: str, *, cell: str | None = None) -> str:
+    def start(
+        self, code: str, *, cell: str | None = None, deleted: Sequence[str] | None = None
+    ) -> str:
         """Start a cell and return the id of its request.
 
         Args:
             code: What is in the cell.
             cell: Its id, as JupyterLab and VS Code send it; without, as nbclient does.
+            deleted: The ids of deleted cells, which only JupyterLab and Notebook 7 send.
         """
-        if cell is None:
+        if cell is None and deleted is None:
             return self.client.execute(code, allow_stdin=False, stop_on_error=False)
         content = {
             "code": code,
@@ -69,7 +72,8 @@ class LiveKernel:
             # After an error, ipykernel 6 would drop for a moment what comes next.
             "stop_on_error": False,
         }
-        request = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
+        metadata = {"cellId": cell} | ({} if deleted is None else {"deletedCells": [*deleted]})
+        request = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(request)
         return request["header"]["msg_id"]
 
@@ -77,18 +81,19 @@ class LiveKernel:
     def busy(self) -> Iterator[None]:
         """Keep a cell running for the length of the block."""
         release = self.home / "release"
-        release.unlink(missing_ok=True)
+        os.mkfifo(release)
         request = self.start(
-            "import pathlib, time\nprint('began', flush=True)\n"
-            f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)\nprint('ended')"
+            f"print('began', flush=True)\nopen({str(release)!r}).close()\nprint('ended')"
         )
         while "began" not in self.wait_for("stream")["text"]:
             pass
         try:
             yield
         finally:
-            release.touch()
+            opened = os.open(release, os.O_RDWR)  # what the cell's `open` waits for
             assert "ended" in self.finish(request).stdout
+            os.close(opened)
+            release.unlink()
 
     def wait_for(self, kind: str) -> dict[str, Any]:
         """Wait for a message of this type on iopub, and return its content."""
@@ -129,13 +134,13 @@ class LiveKernel:
             output.error = f"{reply['content']['ename']}: {reply['content']['evalue']}"
         return output
 
-    def run(self, code: str, *, cell: str | None = None) -> Output:
-        """Run a cell to its end."""
-        return self.finish(self.start(code, cell=cell))
+    def run(self, code: str, **request: Any) -> Output:
+        """Run a cell to its end; `request` as for `start`."""
+        return self.finish(self.start(code, **request))
 
-    def ok(self, code: str, *, cell: str | None = None) -> Output:
-        """Run a cell that must not fail."""
-        output = self.run(code, cell=cell)
+    def ok(self, code: str, **request: Any) -> Output:
+        """Run a cell that must not fail; `request` as for `start`."""
+        output = self.run(code, **request)
         assert output.error is None, output.text
         return output
 

@@ -139,8 +139,8 @@ def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
 
 
 def test_the_weather_notebook_declares_its_tools_in_order(weather):
-    assert "4 tools: monthly_rain, plot_temperature, rainy_days, chance_of_dry_spell" in (
-        weather["status"].stdout
+    assert "monthly_rain, plot_temperature, rainy_days, chance_of_dry_spell" in (
+        weather["status"].text
     )
 
 
@@ -232,7 +232,7 @@ def test_each_card_of_the_notebook_of_long_calls_is_without_warnings(long_runnin
         ("call-results-so-far", "48 rows"),
         ("call-longest-dry-spell", "days without rain in 1,000 years"),
         ("call-odd-days", "info: looking at 1461 days\nsnow on 2012-03-12, at 8.3 °C"),
-        ("status", "6 tools: mean_rain, rain_by_month, wettest_week, results_so_far, longest_dry"),
+        ("status", "mean_rain, rain_by_month, wettest_week, results_so_far, longest_dry"),
     ],
 )
 def test_the_notebook_of_long_calls_shows_what_its_text_says(long_running, cell, shown):

@@ -9,7 +9,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { ITool } from './api';
-import { describeEffect } from './format';
+import { countTools, describeEffect } from './format';
 import { loadExtension } from './front';
 import { PanelStore } from './store';
 
@@ -98,27 +98,25 @@ class CellLines {
 
   private _describeTools(tools: ITool[]): ILine {
     const trans = this._trans;
-    const texts = tools.map(tool => {
-      const parts = [
-        tools.length > 1 ? tool.name : trans.__('tool'),
-        trans._n('%1 call', '%1 calls', tool.calls)
-      ];
-      if (tool.errors > 0) {
-        parts.push(trans._n('%1 error', '%1 errors', tool.errors));
-      }
-      if (tool.effect) {
-        parts.push(describeEffect(trans, tool));
-      }
-      if (!tool.on) {
-        parts.push(trans.__('switched off'));
-      }
-      return parts.join(' · ');
-    });
-    return {
-      text: '',
-      button: texts.join('   '),
-      act: this._openPanel
-    };
+    const sum = (count: (tool: ITool) => number) =>
+      tools.reduce((total, tool) => total + count(tool), 0);
+    const parts = [
+      tools.length > 1 ? countTools(trans, tools.length) : trans.__('tool'),
+      trans._n('%1 call', '%1 calls', sum(tool => tool.calls))
+    ];
+    const errors = sum(tool => tool.errors);
+    if (errors > 0) {
+      parts.push(trans._n('%1 error', '%1 errors', errors));
+    }
+    const effects = new Set(tools.map(tool => describeEffect(trans, tool)));
+    if (effects.size === 1 && !effects.has('')) {
+      parts.push(...effects);
+    }
+    const off = sum(tool => (tool.on ? 0 : 1));
+    if (off > 0) {
+      parts.push(trans._n('switched off', '%1 switched off', off));
+    }
+    return { text: '', button: parts.join(' · '), act: this._openPanel };
   }
 
   private _explainLoading(cell: Cell): ILine {

@@ -64,6 +64,7 @@ export function describeState(trans: TranslationBundle, call: IEndedCall): strin
     case 'failed':
       return trans.__('failed');
     case 'cancelled':
+    case 'stopped':
       return trans.__('stopped');
     case 'timed out':
       return trans.__('timed out');

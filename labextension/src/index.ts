@@ -54,14 +54,15 @@ const plugin: JupyterFrontEndPlugin<void> = {
       palette?.addItem({ command, category: trans.__('Notebook tools (MCP)') });
     }
     notifyOfQuestions(app, store, trans, panel);
-    const open = () => void app.commands.execute(OPEN);
+    // Without the focus: nobody has asked for it here.
+    const open = () => app.shell.activateById(panel.id);
     store.shown.connect((_, kernel) => {
       if (kernel === store.front?.kernel) {
         open();
       }
     });
     if (tracker) {
-      addCellLines(tracker, store, trans, open);
+      addCellLines(tracker, store, trans, () => void app.commands.execute(OPEN));
       openForNotebooks(app, tracker, open);
     }
   }
@@ -75,7 +76,11 @@ function addCommands(
 ): void {
   app.commands.addCommand(OPEN, {
     label: trans.__('Show the Tools of the Notebook'),
-    execute: () => app.shell.activateById(panel.id)
+    execute: () => {
+      app.shell.activateById(panel.id);
+      // Later: the palette still puts the focus back to where it was.
+      window.setTimeout(() => panel.focus());
+    }
   });
   app.commands.addCommand(STOP, {
     label: trans.__('Stop the Running Calls of the Notebook'),

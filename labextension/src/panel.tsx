@@ -35,6 +35,11 @@ export class SidePanel extends ReactWidget {
     });
   }
 
+  /** Put the focus on its first button. */
+  focus(): void {
+    this.node.querySelector('button')?.focus();
+  }
+
   protected render(): JSX.Element {
     return <Panel {...this._context} />;
   }

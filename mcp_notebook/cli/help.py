@@ -1,4 +1,4 @@
-"""Commands that are imported when they run, and whose help shows no Python types.
+"""What all commands have in common: late imports, their help, and hints on unknown commands.
 
 Runs in the process of the command.
 """

@@ -134,7 +134,7 @@ ClientName = Annotated[
     str | None,
     typer.Argument(
         metavar="CLIENT",
-        help=f"The program to set up: {', '.join(CLIENTS)}.",
+        help=f"The client: {', '.join(CLIENTS)}.",
         autocompletion=lambda incomplete: [n for n in CLIENTS if n.startswith(incomplete)],
         show_default=False,
     ),

@@ -76,7 +76,8 @@ async def _try(
         return [
             complain(
                 f"{url} answers, but does not list its tools: {answer.error}",
-                f"Check that this is an MCP address, or run {server.format_repair()}.",
+                "Check that this is an MCP address, or run "
+                f"{server.format_repair()} for that of your own bridge.",
             )
         ]
     if not answer.tools:
@@ -194,7 +195,7 @@ def _run_helper(server: ConfiguredServer, helper: str, settings: Settings) -> _H
         reason = f"it took longer than {_HELPER_LIMIT:g} s"
     except ValueError:
         reason = done.stderr.decode(errors="replace").strip() or "it printed no header"
-    step = f"Run {server.format_repair()}."
+    step = f"Run {server.format_repair(keeps_address=True)}."
     if not os.path.exists(settings.token_path) and not settings.token:  # noqa: PTH110 - both fit
         step = "`%mcp serve` in a notebook creates the file."
     return _Headers(
@@ -213,4 +214,4 @@ def _say_how_to_get_in(
     place = f"The token of your own bridge is in {settings.token_place}."
     if any(name in machine.env for name in names):
         return f"{place} Set {names[0]} to it where {server.client.title} is started."
-    return f"{place} Run {server.format_repair()}."
+    return f"{place} Run {server.format_repair(keeps_address=True)}."

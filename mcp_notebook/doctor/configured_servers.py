@@ -102,11 +102,16 @@ class ConfiguredServer:
         """Return the home folder in which the command looks for open notebooks."""
         return Path(self.env.get("MCP_NOTEBOOK_HOME") or machine.home / Settings().home.name)
 
-    def format_repair(self) -> str:
-        """Return the command that rewrites this entry."""
+    def format_repair(self, *, keeps_address: bool = False) -> str:
+        """Return the command that rewrites this entry.
+
+        Args:
+            keeps_address: Whether the new entry has the same address; otherwise it gets that of the
+                background bridge.
+        """
         words = ["mcp-notebook", "install", self.client.name]
         if self.url is not None:
-            words.append("--http")
+            words += ["--http", *(["--url", self.url] if keeps_address else [])]
         if self.name != SERVER_NAME:
             words += ["--name", self.name]
         if not self.is_usual_file:

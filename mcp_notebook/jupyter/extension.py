@@ -19,13 +19,11 @@ from mcp_notebook.jupyter.panel_handlers import (
     ChangesHandler,
     StateHandler,
 )
-from mcp_notebook.jupyter.stop_handler import StopHandler
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
 
 ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp/?", McpHandler),
     (r"mcp/(.+?)/?", McpHandler),
-    (r"mcp-notebook/calls/stop", StopHandler),
     (r"mcp-notebook/api/state", StateHandler),
     (r"mcp-notebook/api/changes", ChangesHandler),
     (r"mcp-notebook/api/actions", ActionHandler),

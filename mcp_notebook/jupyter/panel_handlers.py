@@ -26,6 +26,7 @@ LINKS_KEY = "mcp_notebook_links"
 """The key of the `NotebookLinks` in the settings of the server's application."""
 STOPPED = "The user stopped the call in the side panel."
 """The reason that the client of a stopped call gets."""
+STOPPED_BY = "you, in the side panel"
 _NO_CALL = "The call has ended already."
 _NO_RESULT = (
     "The notebook no longer has the result of this call: it drops large and old ones. `%mcp "
@@ -208,7 +209,7 @@ def _find_links(handler: JupyterHandler) -> NotebookLinks:
 def _write(action: _Stop | _Answer | _Switch, number: int) -> messages.AnyMessage:
     match action:
         case _Stop():
-            return messages.StopCall(id=number, number=action.call, reason=STOPPED)
+            return messages.StopCall(id=number, number=action.call, reason=STOPPED, by=STOPPED_BY)
         case _Answer():
             return messages.AnswerConsent(
                 id=number, number=action.question, decision=action.decision

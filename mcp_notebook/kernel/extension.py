@@ -10,6 +10,7 @@ import inspect
 import logging
 import os
 import weakref
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -32,19 +33,20 @@ from mcp_notebook.kernel.link.published_record import PublishedRecord
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
-from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
+from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
-from mcp_notebook.kernel.notebook.live_display import LiveDisplay
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
-from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
-from mcp_notebook.kernel.notebook.panel.panel_source import PanelSource, find_server_address
-from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
+from mcp_notebook.kernel.notebook.panel.side_panel_state import (
+    PanelSource,
+    SidePanel,
+    find_server_address,
+)
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.results.converter import Converter
@@ -65,8 +67,6 @@ _REPLACED = "_mcp_notebook_replaced"
 """Attribute of the shell that holds the extension that ``%reload_ext`` has just unloaded."""
 _DECORATED = "_mcp_notebook_decorated"
 """Attribute of the shell that holds the functions and classes decorated before ``%unload_ext``."""
-_CARDS = "_mcp_notebook_cards"
-"""Attribute of the shell that holds the cards of the extension that was unloaded last."""
 _FORK_HOOK = "_mcp_notebook_fork_hook"
 
 
@@ -88,7 +88,6 @@ class Extension:
         self._previous = previous
         self.registry = ToolRegistry(self._tools_changed, SchemaCache(settings.schemas_folder))
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
-        self.cards: ToolCards = ToolCards(self.registry, shell, getattr(shell, _CARDS, None))
         headless_id = os.environ.get(KERNEL_ID)
         self._is_headless = bool(headless_id)
         self._id = headless_id or make_id()
@@ -184,7 +183,6 @@ class Extension:
         # Say goodbye first: the bridge then answers the open calls with the reason.
         self._endpoint.stop(reason)
         self.invoker.close(reason)
-        self.panel.close(reason)
         self._activity.remove()
         self._resource_reader.close()
         self.resources.clear()
@@ -195,7 +193,6 @@ class Extension:
         self._record.forget(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
-        self.panel.close(reason)
         self.recording.flush()
 
     def _at_exit(self) -> None:
@@ -224,11 +221,12 @@ class Extension:
             prompts=self._prompts,
             recording=self.recording,
             panel=self.panel,
-            cards=self.cards,
+            read_progress=self._endpoint.read_progress,
+            get_listed_names=lambda: self._endpoint.listed_names,
             insert_cell=self.shell.set_next_input,
         )
 
-    def _make_panel(self) -> LivePanel:
+    def _make_panel(self) -> SidePanel:
         source = PanelSource(
             registry=self.registry,
             invoker=self.invoker,
@@ -239,10 +237,11 @@ class Extension:
             get_listed_names=lambda: self._endpoint.listed_names,
             list_clients=lambda: self._endpoint.clients,
             server_address=find_server_address(os.environ),
+            show=self._endpoint.show_side_panel,
         )
-        panel = LivePanel(source, LiveDisplay(self.shell))
-        self._endpoint.on_clients = self._clients_changed
-        self._endpoint.view = SidePanel(source, None if self._is_headless else self._prompts)
+        panel = SidePanel(source, None if self._is_headless else self._prompts)
+        self._endpoint.on_clients = self._endpoint.note_change
+        self._endpoint.view = panel
         self._prompts.on_change = self._endpoint.note_change
         return panel
 
@@ -259,8 +258,6 @@ class Extension:
         previous, self._previous = self._previous, None
         if previous is not None:
             self.registry.take_over(previous.registry)
-            self.cards.refresh()
-            self.panel.take_over(previous.panel)
         else:
             warning = self._folders.describe_home()
             if warning:
@@ -271,11 +268,9 @@ class Extension:
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)
-            self.cards.refresh()
-            names = [tool.name for tool in self.registry.tools]
-            self.cards.show([name for name in names if not self.cards.has(name)])
+            self._show_card(tool.name for tool in self.registry.tools)
             if self.settings.panel and not self._is_headless:
-                self.panel.show()
+                self.panel.open_later()
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -298,19 +293,11 @@ class Extension:
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
-        if not self.cell_tools.is_in_cell():  # else the cards are updated when the cell ends
-            self.cards.refresh()
-        self.panel.note_change()
-        self._endpoint.note_change()
-
-    def _clients_changed(self) -> None:
-        self.cards.set_listed_names(self._endpoint.listed_names)
-        self.panel.note_change()
         self._endpoint.note_change()
 
     def _before_cell(self, info: object) -> None:
         self.invoker.cell_started()
-        self.panel.note_use()
+        self._prompts.show_unseen()  # this cell may be of a frontend without side panel
         self._endpoint.note_change()  # a call may wait for the cell
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
         if self.notebook_file.follow():  # the file was renamed
@@ -319,17 +306,24 @@ class Extension:
     def _after_cell(self, result: object) -> None:
         self.invoker.cell_ended()
         run = self.cell_tools.end_run(result)
+        before = {tool.name: tool.info for tool in self.registry.tools}
         notes = self.registry.follow(self.shell.user_ns)
-        self.cards.show(run.added)
-        self.cards.refresh()
+        followed = [tool for tool in self.registry.tools if tool.info != before.get(tool.name)]
+        self._show_card({*run.added, *(tool.name for tool in followed)})
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
         for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
-        self.panel.note_use()
         self._endpoint.note_change()
+
+    def _show_card(self, names: Iterable[str]) -> None:
+        """Show one card of these tools, if there are any, as a part of the cell's output."""
+        wanted = set(names)
+        tools = [tool for tool in self.registry.tools if tool.name in wanted]
+        if tools:
+            display(build_card(tools), raw=True)
 
 
 def _make_task_store(
@@ -355,7 +349,6 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     except McpNotebookError as error:
         raise UsageError(str(error)) from None
     vars(shell).pop(_REPLACED, None)
-    vars(shell).pop(_CARDS, None)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -363,11 +356,9 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     extension: Extension | None = getattr(shell, EXTENSION, None)
     if extension is not None:
         extension.unload()
-        setattr(shell, _CARDS, extension.cards)
         if _is_reload():
             setattr(shell, _REPLACED, extension)
         else:
-            extension.cards.close()
             extension.recording.stop()
             setattr(shell, _DECORATED, list_decorated(extension.registry, shell.user_ns))
 

@@ -80,7 +80,7 @@ class Limits:
     session_idle_minutes: float = _limit(60.0, strict=15.0, open_=1_440.0, least=0.01, most=525_600)
     """Minutes after which an HTTP session expires if it has no requests, no open stream and no
     running call. Its client then opens a new one."""
-    consent_timeout: float = _limit(120.0, least=1, most=3_600)
+    consent_timeout: float = _limit(600.0, least=1, most=3_600)
     """Seconds that a person has to approve a call. No answer counts as a no."""
     task_ttl: float = _limit(3_600.0, strict=900.0, open_=86_400.0, least=1, most=366 * 86_400)
     """Seconds that a kernel keeps a finished task and its result, and that a task waits for the

@@ -94,7 +94,7 @@ class Settings(Limits):
     """Whether a person is asked before each call of a tool that may delete or overwrite something,
     that is, of any tool not marked `--read-only` or `--non-destructive`."""
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
-    """Whether `%load_ext mcp_notebook` shows the live panel, as `%mcp panel` does."""
+    """Whether `%load_ext mcp_notebook` opens the side panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
     """Patterns of the tools that clients see. One must match the tool's name, or <notebook>.<tool>.
     Separate several with ",". If not set, clients see all tools."""

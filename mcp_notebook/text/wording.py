@@ -6,7 +6,7 @@ Pure functions on strings, in every process.
 import re
 from collections.abc import Iterable
 
-_KILO = 1_000
+_KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 _HARMFUL = re.compile(
@@ -53,6 +53,15 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def format_seconds(seconds: float) -> str:
+    """Return a duration in a suitable unit: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
+    if seconds < 1:
+        return f"{seconds * _KILO:.0f} ms"
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
 def format_size(size: int) -> str:
     """Format a number of bytes in readable units."""
     if size < _KILO:
@@ -63,6 +72,12 @@ def format_size(size: int) -> str:
         if number < _KILO:
             break
     return f"{number:.3g} {unit}" if number < _KILO else f"{number:,.0f} {unit}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text on one line, cut to a length."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def strip_escapes(text: str) -> str:

@@ -202,6 +202,8 @@ class StopCall(Message, frozen=True, tag="stop_call"):
     """The call's number in the kernel's log."""
     reason: str
     """A sentence for the client that made the call."""
+    by: str = "you"
+    """Who stops it, and how, for the notebook's author: "you, in the side panel"."""
 
 
 class ListResources(Message, frozen=True, tag="list_resources"):
@@ -587,6 +589,8 @@ class OpenCall(Message, frozen=True):
     """When its function started; None while it waits for its turn."""
     waits_for: str = ""
     """The reason why it waits; empty while it runs."""
+    task: str | None = None
+    """The id of its task; None if its client waits for the call itself."""
     is_stopping: bool = False
     """Whether it was asked to stop."""
     progress: float | None = None
@@ -622,7 +626,7 @@ class EndedCall(Message, frozen=True):
     at: float
     """When it was answered."""
     state: str
-    """How it ended: "done", "failed", "cancelled", "timed out" or "lost"."""
+    """How it ended, in words: "done", "failed", "stopped"; the result says by whom."""
     seconds: float
     """How long it ran."""
     is_error: bool = False

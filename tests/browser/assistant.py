@@ -47,6 +47,15 @@ class Assistant:
 
         return self._start(call)
 
+    def call_often(self, number: int, tool: str, **arguments: Any) -> None:
+        """Call a tool again and again, over one connection."""
+
+        async def call(client: Client) -> None:
+            for _ in range(number):
+                await client.call_tool(tool, arguments)
+
+        self._start(call).result(TIMEOUT)
+
     def stay(self) -> None:
         """Connect, and stay connected."""
         is_there = Event()

@@ -29,10 +29,18 @@ class NotebookPage:
     def open(self, server: LabServer, path: str, *, app: Literal["lab", "notebook"]) -> None:
         """Open the notebook and wait for its kernel."""
         self.page.goto(server.address(path, app=app))
+        self._wait_until_ready()
+        self.wait_until_idle()
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self.page.reload()
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
         self.page.wait_for_function(
             f"() => window.jupyterapp && {_PANEL}?.sessionContext?.isReady", timeout=SOON
         )
-        self.wait_until_idle()
 
     def wait_until_idle(self) -> None:
         """Wait until the kernel has nothing to do."""
@@ -123,6 +131,10 @@ class NotebookPage:
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=SOON)
         self.wait_until_done()
         self.wait_until_idle()
+
+    def is_dirty(self) -> bool:
+        """Return whether the notebook has changes that are not in its file."""
+        return bool(self.page.evaluate(f"() => {_PANEL}.context.model.dirty"))
 
     def save(self) -> None:
         """Write the notebook to its file."""

@@ -48,6 +48,7 @@ SETTINGS = {
 class LabServer:
     """A server that runs."""
 
+    pid: int
     url: str
     home: Path
     """Of the server and its kernels."""
@@ -99,7 +100,7 @@ def lab_server(
     )
     log = _Log(process)
     try:
-        yield LabServer(log.wait_for_url(), home, folder)
+        yield LabServer(process.pid, log.wait_for_url(), home, folder)
     finally:
         process.terminate()
         try:

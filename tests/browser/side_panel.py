@@ -1,9 +1,67 @@
 """The side panel of a page, as a user has it beside the notebook."""
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+from assistant import Assistant
 from lab_page import SOON, NotebookPage
+from lab_server import LabServer
 from playwright.sync_api import Locator, expect
+
+TOOLS = """
+import pathlib, time
+from mcp_notebook import mcp_tool
+
+@mcp_tool(run="thread")
+def forecast_sales(seconds: float = 0) -> str:
+    "Runs forecast_sales cells."
+    for _ in range(int(seconds * 100)):
+        time.sleep(0.01)
+    return f"{seconds} s"
+
+@mcp_tool
+def clean_orders(seconds: float = 60) -> str:
+    "Clean the orders."
+    time.sleep(seconds)
+    return "done"
+
+@mcp_tool(run="thread")
+def plot_rain(year: int):
+    "Rain per month."
+    from PIL import Image, ImageDraw
+    image = Image.new("RGB", (640, 400), "white")
+    draw = ImageDraw.Draw(image)
+    for number in range(12):
+        height = (number * number * 37) % 300 + 40
+        draw.rectangle((30 + number * 50, 390 - height, 65 + number * 50, 390), fill="#4477aa")
+    return image
+
+@mcp_tool(run="thread")
+def rain_in(city: str):
+    "Rain in a city."
+    raise ValueError(f"no data for {city}")
+"""
+MORE = (
+    TOOLS
+    + """
+from mcp_notebook import Context
+
+@mcp_tool(confirm=True, run="thread")
+def delete_orders(customer: str, before: int = 2020) -> str:
+    "Delete the orders of a customer."
+    return f"deleted those of {customer}"
+
+@mcp_tool(run="thread")
+def train(epochs: int, ctx: Context) -> str:
+    "Train the model."
+    for epoch in range(epochs):
+        ctx.progress(epoch + 1, epochs, f"epoch {epoch + 1}, loss {1 / (epoch + 1):.3f}")
+        time.sleep(0.2)
+    return "trained"
+"""
+)
 
 
 class SidePanel:
@@ -35,3 +93,35 @@ class SidePanel:
         """Wait until it says something."""
         place = self.place if section is None else self.section(section)
         expect(place).to_contain_text(text, timeout=SOON)
+
+
+def open_panel(
+    notebook: NotebookPage, find_assistant: Callable[[Locator], Assistant], source: str = MORE
+) -> tuple[SidePanel, Assistant]:
+    """Return the panel beside a notebook with tools, and an assistant that can call them."""
+    panel = SidePanel(notebook).open()
+    notebook.run_all()
+    notebook.run(source)
+    return panel, find_assistant(notebook.run("%mcp serve"))
+
+
+@contextmanager
+def busy(server: LabServer, notebook: NotebookPage) -> Iterator[None]:
+    """Keep a cell running for the length of the block."""
+    release = server.folder / "release"
+    release.unlink(missing_ok=True)
+    source = f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
+    notebook.start_cell(notebook.add_cell(source))
+    try:
+        yield
+    finally:
+        release.touch()
+
+
+def find_wide(place: Locator) -> Any:
+    """Return what is wider than the panel."""
+    return place.evaluate(
+        """panel => [...panel.querySelectorAll("*")].filter(element =>
+            element.getBoundingClientRect().right > panel.getBoundingClientRect().right + 1
+        ).map(element => element.outerHTML.slice(0, 100))"""
+    )

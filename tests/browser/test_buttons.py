@@ -4,12 +4,10 @@ import pytest
 from playwright.sync_api import expect
 
 from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON
-from mcp_notebook.kernel.notebook.panel.panel_view import render_button
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 
 pytestmark = pytest.mark.browser
 HUB = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/", "JPY_MCP_PATH": "/user/ada/mcp"}
-COMMAND = "mcp-notebook call --stop weather:3"
 
 
 @pytest.fixture
@@ -18,15 +16,6 @@ def page(context):
     page = context.new_page()
     yield page
     page.close()
-
-
-def test_the_right_button_of_a_mouse_stops_nothing(page):
-    page.set_content(render_button("k7", 3, COMMAND))
-    button = page.get_by_role("button")
-    button.click(button="right")
-    expect(button).to_have_text("stop")
-    button.click()
-    expect(button).to_have_text(f"run {COMMAND} in a terminal")
 
 
 def test_a_page_of_another_origin_is_not_taken_for_the_host(page):

@@ -15,13 +15,16 @@ def forget(customer: str) -> str:
 """
 
 
-def test_a_question_whether_a_call_may_run_is_answered_in_a_cell(open_notebook, find_assistant):
+def test_a_question_is_answered_in_a_cell_where_no_page_has_the_side_panel(
+    open_notebook, find_assistant
+):
     notebook = open_notebook("quickstart.ipynb")
     notebook.run_all()
     assistant = find_assistant(notebook.run("%mcp serve"))
+    # As when the extension is disabled: the kernel has no watcher.
+    notebook.run("get_ipython()._mcp_notebook.panel.set_watched(is_watched=False)")
     below = notebook.run(CAREFUL)
     call = assistant.start_call("forget", customer="Ada")
-    # The side panel has it first, which is closed here.
     expect(below).to_contain_text("%mcp allow 1 session", timeout=SOON)
     look_at("question", notebook, below)
     notebook.run("%mcp allow 1")

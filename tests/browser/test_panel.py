@@ -1,157 +1,115 @@
-"""The live panel, as its user sees it in JupyterLab and Notebook 7, while assistants call."""
+"""`%mcp panel` and `%mcp status` in the browser: the side panel, or a snapshot of every width."""
 
 import json
-from contextlib import contextmanager
 
 import pytest
 from lab_page import SOON, NotebookPage
-from looks import look_at
+from looks import find_violations
 from playwright.sync_api import expect
+from side_panel import SidePanel
 
-from mcp_notebook.kernel.notebook.panel.panel_state import OpenCall, PanelState
-from mcp_notebook.kernel.notebook.panel.panel_view import build_panel
+from mcp_notebook.kernel.notebook.panel.snapshot import build_snapshot
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.browser
-TOOLS = """
-import pathlib, time
-from mcp_notebook import mcp_tool
-
-@mcp_tool(run="thread")
-def forecast_sales(seconds: float = 0) -> str:
-    "Runs forecast_sales cells."
-    for _ in range(int(seconds * 100)):
-        time.sleep(0.01)
-    return f"{seconds} s"
-
-@mcp_tool
-def clean_orders(seconds: float = 60) -> str:
-    "Clean the orders."
-    time.sleep(seconds)
-    return "done"
-
-@mcp_tool(run="thread")
-def plot_rain(year: int):
-    "Rain per month."
-    from PIL import Image, ImageDraw
-    image = Image.new("RGB", (640, 400), "white")
-    draw = ImageDraw.Draw(image)
-    for number in range(12):
-        height = (number * number * 37) % 300 + 40
-        draw.rectangle((30 + number * 50, 390 - height, 65 + number * 50, 390), fill="#4477aa")
-    return image
-
-@mcp_tool(run="thread")
-def rain_in(city: str):
-    "Rain in a city."
-    raise ValueError(f"no data for {city}")
-"""
-
-
-@contextmanager
-def busy(server, notebook):
-    """Keep a cell running for the length of the block."""
-    release = server.folder / "release"
-    release.unlink(missing_ok=True)
-    source = f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
-    notebook.start_cell(notebook.add_cell(source))
-    try:
-        yield
-    finally:
-        release.touch()
-
-
-def find_stop(panel, tool):
-    """Return the stop buttons of a tool's calls."""
-    row = panel.get_by_role("row").filter(has_text=tool)
-    return row.get_by_role("button", name="stop", exact=True)
-
-
-def open_panel(notebook, find_assistant):
-    """Return the panel of a notebook with tools, and an assistant that can call them."""
-    notebook.run_all()
-    notebook.run(TOOLS)
-    assistant = find_assistant(notebook.run("%mcp serve"))
-    panel = notebook.run("%mcp panel")
-    expect(panel).to_contain_text("live")
-    return panel, assistant
-
-
-def test_the_panel_follows_calls_and_stops_them_also_while_a_cell_runs(
-    server, open_notebook, find_assistant
-):
-    notebook = open_notebook("quickstart.ipynb")
-    panel, assistant = open_panel(notebook, find_assistant)
-    assistant.call("plot_rain", year=2015)
-    assistant.call("rain_in", city="Atlantis")
-    expect(panel.locator("img")).to_have_count(1, timeout=SOON)
-    expect(panel).to_contain_text("no data for Atlantis", timeout=SOON)
-    expect(panel).to_contain_text("assistant 1.0")
-
-    with busy(server, notebook):
-        running = assistant.start_call("forecast_sales", seconds=60)
-        waiting = assistant.start_call("clean_orders", seconds=60)
-        expect(panel).to_contain_text("waiting for the end of the cell since", timeout=SOON)
-        expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
-        look_at("panel", notebook, panel)
-        notebook.use_theme("light")
-        find_stop(panel, "forecast_sales").click()
-        assert "The user stopped the call" in running.result(60)
-        expect(find_stop(panel, "forecast_sales")).to_have_count(0, timeout=SOON)
-    # It has begun, and keeps the kernel busy itself.
-    expect(panel).to_contain_text("the notebook's interrupt", timeout=SOON)
-    find_stop(panel, "clean_orders").click()
-    assert "The user stopped the call" in waiting.result(60)
-    expect(panel.get_by_role("button")).to_have_count(0, timeout=SOON)
-
-    notebook.wait_until_idle()
-    notebook.run("%unload_ext mcp_notebook")
-    expect(panel).to_contain_text("gone", timeout=SOON)
-    notebook.photograph("panel_gone", panel)
-
-
-def test_notebook_7_shows_the_panel_and_stops_a_call_while_a_cell_runs(
-    server, open_notebook, find_assistant
-):
-    notebook = open_notebook("quickstart.ipynb", app="notebook")
-    panel, assistant = open_panel(notebook, find_assistant)
-    with busy(server, notebook):
-        running = assistant.start_call("forecast_sales", seconds=60)
-        expect(find_stop(panel, "forecast_sales")).to_have_count(1, timeout=SOON)
-        notebook.photograph("panel_notebook", panel)
-        find_stop(panel, "forecast_sales").click()
-        assert "The user stopped the call" in running.result(60)
-        expect(panel.get_by_role("button")).to_have_count(0, timeout=SOON)
-
-
+WIDTHS = (400, 800, 1100, 1600)
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-STAMP = "2026-11-22 11:42:08, kernel 4711"
-STATE = PanelState(
-    notebook="weather",
-    kernel="a1",
-    open_calls=(OpenCall(number=17, tool="forecast", client="chat", doing="running"),),
+NOW = 1_790_000_000.0
+LONG = "plot_rain(city='Seattle', note='" + "x" * 290 + "')"
+STATE = messages.NotebookState(
+    name="weather",
+    addresses=["`http://127.0.0.1:8791/mcp`", "`/mcp` on this Jupyter server"],
+    clients=[messages.SeenClient(name="claude-code 2.1.0", since=NOW)],
+    tools=[
+        messages.SeenTool(name=f"tool_{number}", description="What it does. " * 9, calls=number % 9)
+        for number in range(60)
+    ],
+    open_calls=[
+        messages.OpenCall(
+            number=17, tool="plot_rain", client="claude-code 2.1.0", call=LONG, came=NOW, began=NOW
+        )
+    ],
+    ended_calls=[
+        messages.EndedCall(
+            number=number,
+            tool="plot_rain",
+            client="claude-code 2.1.0",
+            call=LONG,
+            at=NOW,
+            state="failed",
+            seconds=0.4,
+            is_error=True,
+            result="ValueError: " + "there is no such city, " * 9,
+        )
+        for number in range(9, 0, -1)
+    ],
+    number_of_calls=500,
 )
 
 
-def test_a_stored_panel_that_is_not_trusted_runs_nothing_and_says_what_stops_a_call(
-    server, context
-):
-    output = {"output_type": "display_data", "data": build_panel(STATE, STAMP), "metadata": {}}
-    source = {"cell_type": "code", "source": "%mcp panel", "outputs": [output], "id": "panel"}
-    cell = source | {"execution_count": 1, "metadata": {}}
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_the_line_opens_the_side_panel_and_shows_nothing(open_notebook, app):
+    notebook = open_notebook("quickstart.ipynb", app=app)
+    notebook.run_all()
+    panel = SidePanel(notebook)
+    expect(panel.place).to_be_hidden()
+    shown = notebook.run("%mcp panel")
+    expect(panel.place).to_be_visible(timeout=SOON)
+    expect(shown.locator(".jp-OutputArea-child")).to_have_count(0)
+
+
+def test_calls_and_questions_never_mark_the_notebook_as_changed(open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    notebook.run_all()
+    notebook.run("%%mcp_tool --confirm\ndef forget(customer: str):\n    'Forget a customer.'")
+    assistant = find_assistant(notebook.run("%mcp serve"))
+    panel = SidePanel(notebook).open()
+    notebook.save()
+    assert not notebook.is_dirty()
+    assistant.call("top_customers", region="EU")
+    call = assistant.start_call("forget", customer="Ada")
+    panel.button("Deny").click(timeout=SOON)
+    assert "did not allow it" in call.result(60)
+    panel.expect_text("top_customers", section="Last calls")
+    assert not notebook.is_dirty()
+
+
+@pytest.fixture
+def stored(server, context):
+    """A stored notebook with a snapshot and a card, which is not trusted."""
+    cell = {"cell_type": "code", "source": "%mcp panel", "id": "panel", "metadata": {}}
+    data = build_snapshot(STATE, {}, NOW)
+    cell |= {
+        "outputs": [{"output_type": "display_data", "data": data, "metadata": {}}],
+        "execution_count": 1,
+    }
     notebook = {"cells": [cell], "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
     (server.folder / "stored.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
     page = NotebookPage(context.new_page())
     page.open(server, "stored.ipynb", app="lab")
-    panel = page.output_of(0)
-    expect(panel).to_contain_text("mcp-notebook call --stop weather:17")
-    assert panel.locator("[onclick], [onmousedown]").count() == 0
-    look_at("panel_untrusted", page, panel)
+    page.execute("application:toggle-left-area")
+    yield page
     page.shut_down()
 
 
-def test_in_a_page_of_no_jupyter_server_the_button_says_what_stops_the_call(context):
-    page = context.new_page()
-    page.set_content(f"<main>{build_panel(STATE, STAMP)['text/html']}</main>")
-    page.get_by_role("button").click()
-    expected = "run mcp-notebook call --stop weather:17 in a terminal"
-    expect(page.get_by_role("button")).to_have_text(expected)
+def test_a_snapshot_is_never_wider_than_its_output_also_where_it_is_not_trusted(stored):
+    shown = stored.output_of(0)
+    expect(shown).to_contain_text("%mcp stop 17")
+    expect(shown).to_contain_text("and 492 calls more")
+    assert shown.locator("script, [onclick]").count() == 0
+    for theme in ("light", "dark"):
+        stored.use_theme(theme)
+        for width in WIDTHS:
+            stored.page.set_viewport_size({"width": width, "height": 900})
+            stored.photograph(f"snapshot_{width}_{theme}", shown)
+            assert (
+                shown.evaluate(
+                    """output => {
+                    const right = output.getBoundingClientRect().right + 1;
+                    const cells = [...output.querySelectorAll("td, th")];
+                    return cells.filter(cell => cell.getBoundingClientRect().right > right).length;
+                }"""
+                )
+                == 0
+            )
+        assert find_violations(shown) == []

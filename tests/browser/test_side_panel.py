@@ -1,46 +1,22 @@
 """The side panel, as its user sees it in JupyterLab and Notebook 7, while assistants call."""
 
 import re
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import assistant as assistants
+import psutil
 import pytest
 from lab_page import SOON, THEMES
 from looks import find_violations
 from mcp_types import Implementation
 from playwright.sync_api import expect
-from side_panel import SidePanel
-from test_panel import TOOLS, busy
+from side_panel import MORE, TOOLS, SidePanel, busy, find_wide, open_panel
 
 pytestmark = pytest.mark.browser
 APPS = ("lab", "notebook")
-MORE = (
-    TOOLS
-    + """
-from mcp_notebook import Context
-
-@mcp_tool(confirm=True, run="thread")
-def delete_orders(customer: str, before: int = 2020) -> str:
-    "Delete the orders of a customer."
-    return f"deleted those of {customer}"
-
-@mcp_tool(run="thread")
-def train(epochs: int, ctx: Context) -> str:
-    "Train the model."
-    for epoch in range(epochs):
-        ctx.progress(epoch + 1, epochs, f"epoch {epoch + 1}, loss {1 / (epoch + 1):.3f}")
-        time.sleep(0.2)
-    return "trained"
-"""
-)
 EVIL = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script>'
-
-
-def open_panel(notebook, find_assistant, source=MORE):
-    """Return the panel beside a notebook with tools, and an assistant that can call them."""
-    panel = SidePanel(notebook).open()
-    notebook.run_all()
-    notebook.run(source)
-    return panel, find_assistant(notebook.run("%mcp serve"))
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -111,10 +87,7 @@ def test_after_a_reload_and_a_restart_it_says_at_once_what_is_so(
     assistant.call("forecast_sales", seconds=0)
     panel.expect_text("forecast_sales(", section="Last calls")
     notebook.save()
-    notebook.page.reload()
-    notebook.page.wait_for_function(
-        "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=SOON
-    )
+    notebook.reload()
     panel.open()
     panel.expect_text("forecast_sales(", section="Last calls")
     running = assistant.start_call("forecast_sales", seconds=60)
@@ -125,14 +98,136 @@ def test_after_a_reload_and_a_restart_it_says_at_once_what_is_so(
     expect(panel.section("Tools")).to_have_count(0)
     panel.button("Load mcp_notebook").click()
     panel.expect_text("live")
-    notebook.page.evaluate(
-        """id => fetch(`/api/kernels/${id}`, {method: 'DELETE', headers: {
-            'X-XSRFToken': document.cookie.match(/_xsrf=([^;]*)/)[1]}})""",
-        notebook.page.evaluate(
-            "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
-        ),
-    )
+    ask_server(notebook, "POST", "/restart")
+    panel.expect_text("not loaded")
+    panel.button("Load mcp_notebook").click()
+    panel.expect_text("live")
+    notebook.start_cell(notebook.add_cell("import os; os.kill(os.getpid(), 9)"))
+    notebook.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=SOON)  # it says so, too
+    panel.expect_text("not loaded")
+    panel.button("Load mcp_notebook").click()
+    panel.expect_text("live")
+    ask_server(notebook, "DELETE")
     panel.expect_text("gone")
+
+
+def ask_server(notebook, method, path=""):
+    """Do something to a notebook's kernel as another program would, by Jupyter's REST API."""
+    notebook.page.evaluate(
+        """([method, path]) => {
+            const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+            return fetch(`/api/kernels/${kernel.id}${path}`, {method, headers: {
+                'X-XSRFToken': document.cookie.match(/_xsrf=([^;]*)/)[1]}});
+        }""",
+        [method, path],
+    )
+
+
+def test_a_page_of_another_origin_sees_and_does_nothing(
+    server, open_notebook, find_assistant, context
+):
+    """Another server on the same host: the browser sends it the cookies, and shows it the token."""
+    notebook = open_notebook("quickstart.ipynb")
+    panel, _ = open_panel(notebook, find_assistant)
+    panel.expect_text("plot_rain", section="Tools")
+    kernel = notebook.page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+    )
+    with static_page("<title>Evil</title>") as url:
+        page = context.new_page()
+        page.goto(url)
+        assert "_xsrf" in page.evaluate("() => document.cookie")
+        done = page.evaluate(EVIL_PAGE, [server.url, kernel])
+    assert done["seen"] == []
+    assert set(done["failed"]) == {"read", "write", "header", "connect"}
+    tools = panel.section("Tools")
+    expect(tools.get_by_role("switch", name=re.compile("plot_rain"))).to_be_checked()
+
+
+EVIL_PAGE = """async ([url, kernel]) => {
+    const api = url + 'mcp-notebook/api/';
+    const xsrf = document.cookie.match(/_xsrf=([^;]*)/)[1];
+    const seen = [], failed = [];
+    const attempt = async (name, request) => {
+        try { seen.push([name, await (await request()).text()]); } catch { failed.push(name); }
+    };
+    const body = JSON.stringify({kernel, action: 'switch', tool: 'plot_rain', on: false});
+    const options = {method: 'POST', credentials: 'include', body};
+    const path = `${api}actions?_xsrf=${encodeURIComponent(xsrf)}`;
+    await attempt('read', () => fetch(api + 'state', {credentials: 'include'}));
+    await attempt('header', () =>
+        fetch(api + 'actions', {...options, headers: {'X-XSRFToken': xsrf}}));
+    // Without a preflight; the answer could not be read, but the server gets it.
+    await attempt('write', () => fetch(path, options));
+    await fetch(path, {...options, mode: 'no-cors'});
+    await new Promise(done => {
+        const socket = new WebSocket(api.replace('http', 'ws') + 'changes');
+        socket.onmessage = event => seen.push(['connect', event.data]);
+        socket.onclose = () => { failed.push('connect'); done(); };
+    });
+    return {seen, failed};
+}"""
+
+
+@contextmanager
+def static_page(html):
+    """Serve a page on another port of the same host."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_idle_page_sends_and_gets_nothing_and_costs_no_time(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = open_panel(notebook, find_assistant)
+    kernel = int(notebook.run("import os; print(os.getpid())").inner_text())
+    frames, requests = [], []
+
+    def follow(socket):
+        if "mcp-notebook" in socket.url:
+            for event in ("framesent", "framereceived"):
+                socket.on(event, lambda frame: frames.append(frame))  # noqa: PLW0108 - Playwright marks it
+
+    notebook.page.on("websocket", follow)
+    notebook.page.on("request", lambda request: requests.append(request.url))
+    notebook.reload()
+    panel.open()
+    assistant.stay()
+    panel.expect_text("assistant 1.0", section="Clients")
+    assert frames
+    frames.clear()
+    requests.clear()
+    processes = [psutil.Process(server.pid), psutil.Process(kernel)]
+    before = list(map(find_cpu_seconds, processes))
+    notebook.page.wait_for_timeout(5_000)  # so long, nothing happens
+    after = list(map(find_cpu_seconds, processes))
+    assert frames == []
+    assert [url for url in requests if "mcp-notebook" in url] == []
+    spent = [round(end - begin, 2) for begin, end in zip(before, after, strict=True)]
+    assert max(spent) < 0.5, spent
+
+
+def find_cpu_seconds(process):
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def test_what_clients_and_tools_say_is_text_and_nothing_of_it_runs(
@@ -180,9 +275,10 @@ def test_many_tools_and_long_calls_stay_within_the_panel_at_any_width(
         for n in range(60)
     )
     panel, assistant = open_panel(notebook, find_assistant, f"{MORE}\n{tools}")
-    for n in range(40):
-        assistant.call(f"make_report_number_{n % 7}", text="ten words " * 30)
-    panel.expect_text("And 15 earlier calls", section="Last calls")
+    for n in range(5):
+        assistant.call_often(100, f"make_report_number_{n}", text="ten words " * 30)
+    panel.expect_text("And 475 earlier calls", section="Last calls")
+    expect(panel.section("Tools").get_by_text("100 calls")).to_have_count(5)
     for width in (600, 1100, 1600):
         notebook.page.set_viewport_size({"width": width, "height": 900})
         notebook.photograph(f"side_panel_many_{width}", panel.place)
@@ -190,15 +286,6 @@ def test_many_tools_and_long_calls_stay_within_the_panel_at_any_width(
     notebook.page.set_viewport_size({"width": 1100, "height": 900})
     panel.place.get_by_label("Filter tools").fill("number_41")
     expect(panel.section("Tools").get_by_role("switch")).to_have_count(1)
-
-
-def find_wide(place):
-    """Return what is wider than the panel."""
-    return place.evaluate(
-        """panel => [...panel.querySelectorAll("*")].filter(element =>
-            element.getBoundingClientRect().right > panel.getBoundingClientRect().right + 1
-        ).map(element => element.outerHTML.slice(0, 100))"""
-    )
 
 
 def test_a_tool_leads_to_its_cell_and_is_taken_from_clients(server, open_notebook, find_assistant):

@@ -60,7 +60,9 @@ def test_an_address_is_read_with_the_place_of_its_token(machine, client):
     (server,) = read_servers(client, machine)
     assert server.url == ENDPOINT.url
     assert "MCP_NOTEBOOK_TOKEN" in server.headers["Authorization"]
-    assert server.format_repair() == f"`mcp-notebook install {client.name} --http --replace`"
+    words = f"mcp-notebook install {client.name} --http"
+    assert server.format_repair() == f"`{words} --replace`"
+    assert server.format_repair(keeps_address=True) == f"`{words} --url {server.url} --replace`"
 
 
 def test_a_client_waits_as_long_as_its_settings_or_its_maker_says(machine):

@@ -84,7 +84,7 @@ def wait_for_run(kernel, *, number=1):
 def finish_runs(kernel):
     """Let the call end, and wait until the kernel has no call."""
     kernel.ok("go.set()")
-    while "call of simulate" in kernel.ok("%mcp status").stdout:
+    while "simulate(" in kernel.ok("%mcp status").text:
         pass
 
 
@@ -180,7 +180,7 @@ def test_stdio_a_cancel_of_a_call_that_is_answered_leaves_the_answer_for_the_sam
 def test_stdio_the_cancel_of_one_of_two_same_calls_leaves_both_answers(kernel, pipe, simulate):
     for number in (1, 2):
         pipe.call(simulate, number)
-    while "as the task simulate-" not in kernel.ok("%mcp status").stdout:
+    while "as the task simulate-" not in kernel.ok("%mcp status").text:
         pass  # until the second one waits for the first
     pipe.process.send_signal(signal.SIGSTOP)
     for number in (1, 2):

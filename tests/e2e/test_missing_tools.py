@@ -91,7 +91,7 @@ async def test_nothing_is_said_of_tools_that_are_listed_under_their_own_names(sa
     table, below = await listed()
     assert table.startswith("top\tsales")
     assert below == ""
-    assert "Missing" not in sales.ok("%mcp status").stdout
+    assert "Problems" not in sales.ok("%mcp status").text
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ async def test_a_tool_that_was_dropped(sales, listed, cell, cause):
     assert table == ""
     assert "sales: top (not listed): " in below
     assert cause in below
-    status = sales.ok("%mcp status").stdout
-    (line,) = [line for line in status.splitlines() if line.startswith("Missing: top: ")]
+    status = sales.ok("%mcp status").text
+    (line,) = [line for line in status.splitlines() if "  top: " in line]
     assert cause in line
     for text in (below, line):
         assert "If it is still needed, define it again and run its cell." in text
     sales.ok(TOP)
-    assert "Missing" not in sales.ok("%mcp status").stdout
+    assert "Problems" not in sales.ok("%mcp status").text
     assert "Missing" not in (await listed())[1]
 
 
@@ -132,8 +132,8 @@ async def test_a_name_that_bridges_reserve(sales, listed):
     sales.ok(TOP.replace("top", "call_notebook_tool"))
     _, below = await listed()
     assert "call_notebook_tool (listed as sales_call_notebook_tool): A bridge that runs" in below
-    status = sales.ok("%mcp status").stdout
-    assert "Missing: call_notebook_tool: A bridge that runs with --meta-tools" in status
+    status = sales.ok("%mcp status").text
+    assert "call_notebook_tool: A bridge that runs with --meta-tools" in status
 
 
 async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
@@ -165,10 +165,10 @@ async def test_a_kernel_of_another_version(sales, listed):
     _, below = await listed()
     assert "sales (not listed): " in below
     assert "Upgrade mcp-notebook on the bridge's side: `pip install -U mcp-notebook`" in below
-    assert "Upgrade mcp-notebook on the bridge's side" in sales.ok("%mcp status").stdout
+    assert "Upgrade mcp-notebook on the bridge's side" in sales.ok("%mcp status").text
     sales.ok("m.PROTOCOL_VERSION -= 1")
     with Link(record_of(sales)):
-        assert "Upgrade mcp-notebook on the bridge's side" not in sales.ok("%mcp status").stdout
+        assert "Upgrade mcp-notebook on the bridge's side" not in sales.ok("%mcp status").text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

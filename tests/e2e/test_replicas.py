@@ -4,6 +4,7 @@ import anyio
 import nbformat
 import pytest
 from clients import http_bridge, over_http, text_of
+from file_events import appears
 from listing import list_tools
 from live import TIMEOUT
 from mcp_types import ElicitResult, ResourceLink
@@ -159,8 +160,7 @@ async def test_the_same_kept_call_gets_the_result_of_the_one_that_was_given_up(u
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "count", {"mark": name})
-                while not (folder / f"{name}.runs").exists():
-                    await call(client, "pid")
+                await appears(folder / f"{name}.runs")
                 tasks.cancel_scope.cancel()
             for _ in range(3):  # calls that change which kernel is the least busy
                 await call(client, "pid")
@@ -177,9 +177,7 @@ async def test_a_call_does_not_wait_for_a_main_thread_while_another_kernels_is_f
                 for name, mark in zip(("hold",) * 3 + ("block", "hold"), "abcde", strict=True):
                     arguments = {} if name == "block" else {"mark": mark}
                     tasks.start_soon(client.call_tool, name, arguments)
-                    began = folder / f"{'block' if name == 'block' else mark}.began"
-                    while not began.exists():
-                        await client.list_tools()
+                    await appears(folder / f"{'block' if name == 'block' else mark}.began")
                 free = {await call(client, "pid") for _ in range(4)}
                 (folder / "released").touch()
             assert len(free) == 1

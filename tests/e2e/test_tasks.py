@@ -207,9 +207,9 @@ async def test_people_see_which_calls_are_tasks(kernel, client):
     async with client() as one:
         task = await start_task(one, "train", epochs=2)
         await wait_for_status(one, task.task_id, "working")
-        status = kernel.ok("%mcp status").stdout
-        assert "call of train: running for " in status
-        assert f" s, as the task {task.task_id}" in status
+        status = kernel.ok("%mcp status").text
+        assert "train(epochs=2) (" in status
+        assert f", as the task {task.task_id}; `%mcp stop " in status
         kernel.ok("go.set()")
         await wait_for_status(one, task.task_id, "completed")
         log = kernel.ok("%mcp log train -n 1").text
@@ -541,10 +541,10 @@ async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_a
     async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
         with pytest.raises(httpx2.ReadTimeout):
             await http.post(bridge.url, json=call, timeout=0.5)
-        while "as the task simulate-" not in kernel.ok("%mcp status").stdout:
+        while "as the task simulate-" not in kernel.ok("%mcp status").text:
             pass
         kernel.ok("kept_go.set()")
-        while "call of simulate" in kernel.ok("%mcp status").stdout:
+        while "simulate(" in kernel.ok("%mcp status").text:
             pass
     async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
         assert "simulated 1999" in (await http.post(bridge.url, json=call)).text

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 from bridges import bridge
 from clients import COMMAND, over_http, text_of
+from file_events import appears
 from hubs import jupyter_hub
 from listing import list_tools
 from live import TIMEOUT
@@ -86,20 +87,15 @@ async def test_progress_arrives_through_the_proxy_while_the_call_runs(hub, token
 async def test_a_cancelled_call_is_stopped_through_the_proxy(hub, token, era, tmp_path):
     seen = tmp_path / "seen"
 
-    async def wait_for_file(path):
-        with anyio.fail_after(TIMEOUT):
-            while not await anyio.Path(path).exists():  # noqa: ASYNC110 - another process
-                await anyio.sleep(0.1)
-
     async with (
         over_http(f"{hub.url}user/ada/mcp", era, token=token) as client,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
-        await wait_for_file(f"{seen}-began")
+        await appears(tmp_path / "seen-began")
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
-            await wait_for_file(f"{seen}-stopped")
+            await appears(tmp_path / "seen-stopped")
 
 
 def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):

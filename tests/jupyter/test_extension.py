@@ -56,7 +56,7 @@ c = get_config()
 c.ServerApp.authorizer_class = FewRunCode
 c.ServerApp.allow_origin_pat = r"https://(\w+\.)?good\.example|https://bad"
 """
-STOP = {"kernel": "1f0c7d", "call": 1}
+STOP = {"kernel": "1f0c7d", "action": "stop", "call": 1}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def strict_server(module_home):
 def test_a_user_who_may_not_run_code_in_the_kernels_gets_403(strict_server, headers):
     http = strict_server.http
     assert http.get("api/kernels").status_code == 200
-    for path, body in [("mcp", {}), ("mcp/sales", {}), ("mcp-notebook/calls/stop", STOP)]:
+    for path, body in [("mcp", {}), ("mcp/sales", {}), ("mcp-notebook/api/actions", STOP)]:
         answer = http.post(path, json=body, headers=headers)
         assert answer.status_code == 403
         assert answer.json()["message"].startswith("This user may not run code in the kernels")

@@ -174,7 +174,9 @@ async def test_a_call_is_seen_with_its_progress_and_stopped_while_a_cell_runs(
             assert answer.json()["message"].startswith("Stopped count_for_ever.")
         assert "stopped the call in the side panel" in text_of(results[0])
         await changes.until(lambda notebooks: not notebooks[kernel]["open_calls"])
-        assert changes.notebooks[kernel]["ended_calls"][0]["state"] == "cancelled"
+        call = changes.notebooks[kernel]["ended_calls"][0]
+        assert (call["state"], call["result"]) == ("stopped", "by you, in the side panel")
+        assert not call["is_error"]
 
 
 async def test_a_page_that_comes_later_sees_how_far_a_call_is(server, kernel, tmp_path):

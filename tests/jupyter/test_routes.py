@@ -1,28 +1,24 @@
-"""The routes of a real Jupyter Server: its kernels' tools, and its pages' stop buttons."""
+"""The routes of a real Jupyter Server: the tools of its kernels."""
 
 import http.client
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import httpx2
-import live
+import psutil
 import pytest
 from bridges import INITIALIZE
 from clients import over_http, text_of
 from file_events import appears
 from jupyter_servers import HEADERS, LOOK, TOKEN
 from listing import list_tools
-from live import TIMEOUT, Link, live_kernel, until
+from live import TIMEOUT, live_kernel, until
 from mcp import MCPError
 
-from mcp_notebook.discovery.records import list_live_records
-from mcp_notebook.jupyter.extension import ROUTES
 from mcp_notebook.jupyter.mcp_handler import McpHandler
-from mcp_notebook.kernel.notebook.panel.panel_view import ROUTE
 
 pytestmark = pytest.mark.anyio
 
@@ -283,58 +279,6 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
     await anyio.Path(f"{release}-0").touch()
 
 
-# -- the stop buttons, asked as a page of the server asks ------------------------------------------
-
-
-@pytest.fixture
-def link(server):
-    """A link to the kernel of one of the notebooks."""
-    records = list_live_records(server.home / ".mcp-notebook" / "kernels")
-    with Link(next(record for record in records if record.name == "rain")) as link:
-        yield link
-
-
-def _stop(page, kernel, call):
-    return page.post(ROUTE, json={"kernel": kernel, "call": call})
-
-
-def test_the_route_is_the_one_that_the_buttons_know():
-    assert ROUTE in [pattern for pattern, _ in ROUTES]
-
-
-def test_a_page_stops_a_call_that_keeps_its_kernel_busy(page, link, tmp_path):
-    seen = tmp_path / "seen"
-    with ThreadPoolExecutor(1) as thread:
-        result = thread.submit(link.call, "wait_to_be_stopped", seen=str(seen))
-        until((tmp_path / "seen-began").exists)
-        with Link(link.record) as other:
-            (call,) = other.welcome.calls
-        answer = _stop(page, link.record.id, call.number)
-        assert answer.status_code == 200
-        assert answer.json()["message"] == f"Stopped rain:{call.number} (wait_to_be_stopped)."
-        assert "The user stopped the call" in live.text_of(result.result(TIMEOUT))
-    assert (tmp_path / "seen-stopped").exists()
-
-
-def test_a_call_that_has_ended_is_a_conflict_that_says_so(page, link):
-    answer = _stop(page, link.record.id, 999_999)
-    assert answer.status_code == 409
-    assert "it may have ended" in answer.json()["message"]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "call"),
-    [("--help", 1), ("", 1), (None, 1), ("a1; rm", 1), ("a1", "1"), ("a1", True), ("a1", 0)],
-)
-def test_an_invalid_call_is_refused(page, kernel, call):
-    answer = _stop(page, kernel, call)
-    assert answer.status_code == 400
-    assert answer.json()["message"].startswith("Name the call to stop")
-
-
-def test_only_pages_of_the_server_may_ask(page, link, server):
-    body = {"kernel": link.record.id, "call": 1}
-    del page.headers["X-XSRFToken"]
-    assert page.post(ROUTE, json=body).status_code == 403
-    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as stranger:
-        assert stranger.post(ROUTE, json=body).status_code in (401, 403)
+def _bridges_of(server):
+    children = psutil.Process(server.pid).children()
+    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]

@@ -303,7 +303,7 @@ CHANGES = (
     ),
     Change(
         "kernel/link/conversation.py",
-        "        self._calls.cancel(call, request.reason)\n        self._answer()\n",
+        "        self._calls.cancel(call, request.reason, request.by)\n        self._answer()\n",
         "        self._calls.cancel(call, request.reason)\n",
         _STOPS,
     ),
@@ -1478,10 +1478,10 @@ CHANGES = (
         "kernel/link/test_task_calls.py",
     ),
     Change(
-        "kernel/notebook/panel/panel_source.py",
-        "            self._thumbnails.pop(number, None)\n",
-        "            pass\n",
-        "kernel/notebook/panel/test_panel_source.py",
+        "kernel/calls/call_log.py",
+        "self.error is not None and self.state is not CallState.CANCELLED\n",
+        "self.error is not None\n",
+        "kernel/notebook/panel/test_mcp_panel.py",
     ),
     Change(
         "bridge/transports/fast_path/http_exchange.py",

@@ -2,7 +2,14 @@
 
 import pytest
 
-from mcp_notebook.text.wording import count, escape_around, format_size, strip_escapes, suggest
+from mcp_notebook.text.wording import (
+    count,
+    escape_around,
+    format_seconds,
+    format_size,
+    strip_escapes,
+    suggest,
+)
 
 
 def test_the_closest_known_word_is_suggested():
@@ -48,3 +55,18 @@ def test_escape_codes_are_removed_and_found(code):
 def test_text_without_codes_is_given_back_as_it_is():
     text = "plain"
     assert strip_escapes(text) is text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0123, "12 ms"),
+        (1, "1.0 s"),
+        (59.94, "59.9 s"),
+        (90, "2 min"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_a_duration_has_a_unit_that_suits_it(seconds, text):
+    assert format_seconds(seconds) == text

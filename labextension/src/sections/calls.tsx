@@ -114,7 +114,9 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       {details.result && <pre tabIndex={0}>{details.result}</pre>}
       {!details.is_kept && <p className="jp-mcp-empty">{trans.__('It was not kept.')}</p>}
       <div className="jp-mcp-buttons">
-        <SmallButton label={trans.__('Copy')} title={trans.__('Copy the result')} onClick={copy} />
+        <SmallButton label={trans.__('Copy the result')} onClick={copy}>
+          {trans.__('Copy')}
+        </SmallButton>
         <SmallButton
           label={trans.__('Insert as cell')}
           onClick={() => actions.insertCell(details.source)}

@@ -170,7 +170,12 @@ function RemoteLines(props: IFoundProps): JSX.Element {
         </li>
         <li>
           {trans.__('Install mcp-notebook there, in a terminal:')}
-          <Copyable text="pip install mcp-notebook" copy={trans.__('Copy')} onCopied={copied} />
+          <Copyable
+            text="pip install mcp-notebook"
+            label={trans.__('Copy the line that installs it')}
+            copy={trans.__('Copy')}
+            onCopied={copied}
+          />
         </li>
         <li>
           <label htmlFor={id}>{trans.__('Connect your assistant:')}</label>{' '}

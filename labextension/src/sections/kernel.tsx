@@ -88,6 +88,7 @@ export function ConnectionSection(props: ISectionProps): JSX.Element {
         <Copyable
           key={address}
           text={address}
+          label={trans.__('Copy the address')}
           copy={trans.__('Copy')}
           onCopied={() => store.setNote(trans.__('The address was copied.'))}
         />

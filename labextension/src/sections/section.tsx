@@ -52,14 +52,22 @@ export function SmallButton(props: {
 }
 
 /** A text with a button that copies it. */
-export function Copyable(props: { text: string; copy: string; onCopied: () => void }): JSX.Element {
+export function Copyable(props: {
+  text: string;
+  /** What the button is called, and what it shows. */
+  label: string;
+  copy: string;
+  onCopied: () => void;
+}): JSX.Element {
   return (
     <div className="jp-mcp-copyable">
       <code title={props.text}>{props.text}</code>
       <SmallButton
-        label={props.copy}
+        label={props.label}
         onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}
-      />
+      >
+        {props.copy}
+      </SmallButton>
     </div>
   );
 }

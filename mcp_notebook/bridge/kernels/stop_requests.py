@@ -12,6 +12,8 @@ from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
 
+_BY = "you, with `mcp-notebook call --stop`"
+"""Who stops calls here, for the notebook's author."""
 STOP_TIMEOUT = 10.0
 """Seconds that a kernel has to report the end of a call; it waits two for unresponsive code."""
 
@@ -45,7 +47,7 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
                 f"The mcp-notebook in the kernel of {record.name!r} is too old to stop calls on "
                 "request. Interrupt the kernel, or upgrade mcp-notebook there and restart it."
             )
-        greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason))
+        greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason, by=_BY))
         async with asyncio.timeout(STOP_TIMEOUT):
             return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:

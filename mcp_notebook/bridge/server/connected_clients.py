@@ -86,6 +86,8 @@ class ConnectedClients:
             if ctx.method == "notifications/initialized":
                 self.add_session(read_request(ctx, self._default_caller).profile)
             return await call_next(ctx)
+        if ctx.request_id is None:  # a notification does not say from which program it comes
+            return await call_next(ctx)
         with self.visit(read_request(ctx, self._default_caller)):
             return await call_next(ctx)
 

@@ -27,6 +27,7 @@ from mcp_notebook.text.redaction import MASK, redact_arguments
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = "The user interrupted the call in the notebook."
+BY_INTERRUPT = "you, with the notebook's interrupt"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class StopRequest:
     """The state that it ends in."""
     error: CallError
     """The error for its client."""
+    by: str = ""
+    """Who stops it, and how, for the author; empty for limits and the end of the kernel."""
 
 
 class CallFollower(Protocol):
@@ -249,7 +252,9 @@ class ActiveCall(Call):
         with self.lock:
             if self.stop_request is None and by_user:
                 self.is_interrupted = True
-                self.stop_request = StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED))
+                self.stop_request = StopRequest(
+                    CallState.CANCELLED, Cancelled(INTERRUPTED), BY_INTERRUPT
+                )
             request = self.stop_request
         return error if request is None else request.error
 

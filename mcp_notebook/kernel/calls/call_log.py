@@ -82,6 +82,8 @@ class LoggedCall:
     """The kinds of content, each once: "text", "structured", "link" or a MIME type."""
     error: str | None = None
     """The error for the client if the call failed or was stopped, without secrets."""
+    stopped_by: str = ""
+    """Who stopped it, and how; empty if nobody did."""
 
     @property
     def client_label(self) -> str:
@@ -90,8 +92,8 @@ class LoggedCall:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended without a value."""
-        return self.error is not None
+        """Whether it ended with an error; a call that somebody stopped did not."""
+        return self.error is not None and self.state is not CallState.CANCELLED
 
 
 class CallLogObserver(Protocol):
@@ -239,7 +241,7 @@ class CallCounts:
         self.calls = 0
         """All calls."""
         self.failures = 0
-        """Calls that failed or were stopped."""
+        """Calls that failed, without those that somebody stopped."""
         self.tools: Counter[str] = Counter()
         """Calls by the tool's name."""
         self.tool_failures: Counter[str] = Counter()
@@ -280,6 +282,7 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
     with call.lock:
         state, since, began, now = call.state, call.since, call.began, monotonic()
     end = since if state in ENDED else now
+    request = call.stop_request if state is CallState.CANCELLED else None
     content: Sequence[ContentBlock] = () if result is None else result.content
     return LoggedCall(
         number=call.number,
@@ -298,6 +301,7 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         size=sum(map(_measure, content)),
         kinds=() if result is None else _list_kinds(result),
         error=_find_error(call, result) if result is not None and result.is_error else None,
+        stopped_by="" if request is None else request.by,
     )
 
 

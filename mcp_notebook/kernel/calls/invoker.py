@@ -163,9 +163,15 @@ class Invoker:
             text = f"The kernel is busy: {lack} Try again when some of them have ended."
             call.answer(CallState.FAILED, error_result(text))
 
-    def cancel(self, call: ActiveCall, reason: str) -> None:
-        """Stop a call. It is answered when its code has stopped, or at once if it has not begun."""
-        self._stopper.stop(call, StopRequest(CallState.CANCELLED, Cancelled(reason)))
+    def cancel(self, call: ActiveCall, reason: str, by: str = "its client") -> None:
+        """Stop a call. It is answered when its code has stopped, or at once if it has not begun.
+
+        Args:
+            call: The call.
+            reason: A sentence for its client.
+            by: Who stops it, and how, for the author.
+        """
+        self._stopper.stop(call, StopRequest(CallState.CANCELLED, Cancelled(reason), by))
 
     def describe(self, call: ActiveCall) -> str:
         """Describe in a few words what a call is doing."""

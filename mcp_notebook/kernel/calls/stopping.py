@@ -10,7 +10,12 @@ import threading
 from collections.abc import Callable
 
 from mcp_notebook.errors import Cancelled, TimedOut
-from mcp_notebook.kernel.calls.active_call import INTERRUPTED, ActiveCall, StopRequest
+from mcp_notebook.kernel.calls.active_call import (
+    BY_INTERRUPT,
+    INTERRUPTED,
+    ActiveCall,
+    StopRequest,
+)
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
@@ -68,7 +73,7 @@ class Stopper:
     def interrupt(self, call: ActiveCall) -> None:
         """Stop a call at the user's request."""
         call.is_interrupted = True
-        self.stop(call, StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED)))
+        self.stop(call, StopRequest(CallState.CANCELLED, Cancelled(INTERRUPTED), BY_INTERRUPT))
 
     def interrupt_all(self) -> None:
         """Stop all running calls: the user pressed "Interrupt" while no cell ran."""

@@ -96,8 +96,8 @@ class CallHandler(Protocol):
     def start(self, call: Any) -> None:
         """Start a new call, or let it wait for its turn."""
 
-    def cancel(self, call: Any, reason: str) -> None:
-        """Stop a call."""
+    def cancel(self, call: Any, reason: str, by: str = ...) -> None:
+        """Stop a call, for this reason; `by` says who stops it, by default its client."""
 
     def describe(self, call: Any) -> str:
         """Describe what a call is doing, for people."""
@@ -488,7 +488,7 @@ class CallStops:
             return
         self._open.append((request.id, call))
         self._calls.log.subscribe(self)
-        self._calls.cancel(call, request.reason)
+        self._calls.cancel(call, request.reason, request.by)
         self._answer()
 
     def close(self) -> None:

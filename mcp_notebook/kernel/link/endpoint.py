@@ -235,7 +235,7 @@ class Endpoint:
 
     async def _converse(self, connection: FrameProtocol) -> None:
         if self.view is not None and self._watchers is None:
-            self._watchers = Watchers(self.view, self._read_progress)
+            self._watchers = Watchers(self.view, self.read_progress)
         conversation = Conversation(
             self._calls,
             self._reader,
@@ -311,10 +311,11 @@ class Endpoint:
             missing=tools.missing,
         )
 
-    def _read_progress(self) -> dict[int, Update]:
+    def read_progress(self) -> dict[int, Update]:
+        """Return the progress of open calls, by their numbers in the log; on any thread."""
         return {
             number: progress
-            for conversation in self._conversations
+            for conversation in tuple(self._conversations)
             for number, progress in conversation.progress.items()
         }
 

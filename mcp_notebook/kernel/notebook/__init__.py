@@ -2,18 +2,19 @@
 
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
-`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `LiveDisplay`
-(`live_display`), `Recording` (`recording`), `public_address` and `EXTENSION` (`loaded_extension`)
-for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools`
-(`decorators`), `Tool` and `registry` (`registry`).
+`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `SidePanel`
+(`side_panel_state`), `Recording` (`recording`), `public_address` and `EXTENSION`
+(`loaded_extension`) for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool`
+and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and
 `cards` shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
 `background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` is the help of
 ``%%mcp_tool?`` and ``mcp_tool?``. `consent_prompts` asks whether a call may run; ``%mcp allow`` and
-``%mcp deny`` answer. `panel` is the room of ``%mcp panel``, `try_form` the form of ``%mcp try``,
-and `call_table` the table of ``%mcp log``. `live_display` is an output that any thread can update,
+``%mcp deny`` answer. `panel` is the room of the side panel, ``%mcp panel`` and ``%mcp status``,
+`try_form` the form of ``%mcp try``, and `call_table` the table of ``%mcp log``. `tool_problems`
+lists what is wrong with the tools. `live_display` is an output that any thread can update,
 `output_html` the HTML that outputs share. `recording` is ``%mcp record``, `call_recorder` writes
 the file. `public_address` is the notebook's address on Binder and JupyterHub.
 

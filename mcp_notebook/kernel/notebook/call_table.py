@@ -8,14 +8,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from html import escape
 
 from IPython.core.error import UsageError
 
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
+from mcp_notebook.kernel.notebook.output_html import (
+    CUT,
+    Column,
+    render_soft,
+    render_table,
+    render_text,
+    write_table,
+)
 from mcp_notebook.kernel.notebook.recording.call_cells import describe_call
-from mcp_notebook.text.wording import count, format_size, make_printable
+from mcp_notebook.text.wording import count, format_seconds, format_size, make_printable, shorten
 
 DEFAULT_NUMBER = 20
 """Calls that ``%mcp log`` shows by default."""
@@ -26,10 +33,18 @@ _MAX_ERROR = 120
 """Characters of an error's first line."""
 _MAX_NAMES = 5
 """Tools or clients in a line of counts."""
-_TITLES = ("no.", "received", "client", "call", "state", "waited", "ran", "result")
-_LEFT = "style='text-align:left;vertical-align:top'"  # notebooks align cells to the right
-_SHORT = "style='text-align:left;vertical-align:top;white-space:nowrap'"
-_KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
+_MAX_TEXT = 60
+"""Characters of a call or a result in plain text."""
+_COLUMNS = (
+    Column("no.", 2),
+    Column("received", 5),
+    Column("client", 8),
+    Column("call", 14, grows=True, is_code=True),
+    Column("state", 7),
+    Column("waited", 4),
+    Column("ran", 4),
+    Column("result", 11, grows=True),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +56,7 @@ class LogQuery:
     most: int = DEFAULT_NUMBER
     """The number of calls, the latest ones."""
     errors: bool = False
-    """Whether to show only calls that failed or were stopped."""
+    """Whether to show only calls that failed."""
 
     def select(self, calls: Sequence[LoggedCall]) -> list[LoggedCall]:
         """Return all matching calls, without the limit `most`."""
@@ -87,16 +102,13 @@ def build_call_table(calls: Sequence[LoggedCall], note: str = "") -> dict[str, s
         calls: In the order of the lines.
         note: A line below the table.
     """
-    rows = [(*_list_cells(call), _describe_answer(call)) for call in calls]
-    widths = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (_TITLES, *rows)
-    ]
-    text = "\n".join([*lines, *filter(None, [note])])
+    rows = [[shorten(cell, _MAX_TEXT) for cell in _list_cells(call)] for call in calls]
+    lines = write_table([column.title for column in _COLUMNS], rows)
+    html = render_table(_COLUMNS, [list(_render_cells(call)) for call in calls])
+    below = f"<div>{render_soft(render_text(note))}</div>" if note else ""
     return {
-        "text/html": make_printable(_render_html(calls, note)),
-        "text/plain": make_printable(text),
+        "text/html": make_printable(html + below),
+        "text/plain": make_printable("\n".join([*lines, *filter(None, [note])])),
     }
 
 
@@ -109,29 +121,19 @@ def _list_cells(call: LoggedCall) -> tuple[str, ...]:
         describe_state(call),
         format_seconds(call.queue_seconds),
         format_seconds(call.run_seconds) if call.run_seconds and not call.is_cached else "",
+        _describe_answer(call),
     )
 
 
-def _render_html(calls: Sequence[LoggedCall], note: str) -> str:
-    head = "".join(f"<th {_LEFT}>{title}</th>" for title in _TITLES)
-    body = "".join(f"<tr>{''.join(_render_cells(call))}</tr>" for call in calls)
-    below = f"<div style='opacity:.7'>{escape(note)}</div>" if note else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-
-
 def _render_cells(call: LoggedCall) -> Iterator[str]:
-    for title, cell in zip(_TITLES, map(escape, _list_cells(call)), strict=False):
-        if title == "call":
-            yield f"<td {_LEFT}><code>{cell}</code></td>"
-        else:
-            yield f"<td {_SHORT}>{cell}</td>"
-    answer = escape(_describe_answer(call))
-    if call.error is not None:
+    *cells, answer = map(render_text, _list_cells(call))
+    yield from cells
+    if call.error is not None and call.has_failed:
         answer = f"<span style='color:#f37726'>&#9888;</span> {answer}"
         if call.error.strip() != _find_first_line(call.error):
-            error = f"<pre style='white-space:pre-wrap'>{escape(call.error)}</pre>"
-            answer = f"<details><summary>{answer}</summary>{error}</details>"
-    yield f"<td {_LEFT}>{answer}</td>"
+            error = f"<pre style='white-space:pre-wrap'>{render_text(call.error)}</pre>"
+            answer = f"<details><summary style='{CUT}'>{answer}</summary>{error}</details>"
+    yield answer
 
 
 # -- the parts of a line ---------------------------------------------------------------------------
@@ -139,18 +141,11 @@ def _render_cells(call: LoggedCall) -> Iterator[str]:
 
 def describe_state(call: LoggedCall) -> str:
     """Return the state of a call, or how it ended."""
+    if call.stopped_by:
+        return "stopped"
     if call.task_id is not None:
         return f"{call.state!s}, a task"
     return f"{call.state!s}, cached" if call.is_cached else str(call.state)
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration in a suitable unit: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
-    if seconds < 1:
-        return f"{seconds * _KILO:.0f} ms"
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s"
-    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
 
 
 def format_time(seconds: float) -> str:
@@ -166,6 +161,8 @@ def format_time(seconds: float) -> str:
 
 def _describe_answer(call: LoggedCall) -> str:
     """Return the error's first line, or the kinds and the size of the result."""
+    if call.stopped_by:
+        return f"by {call.stopped_by}"
     if call.error is not None:
         line = _clean(_find_first_line(call.error))
         return line if len(line) <= _MAX_ERROR else f"{line[:_MAX_ERROR]}..."

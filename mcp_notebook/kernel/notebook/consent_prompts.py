@@ -1,14 +1,13 @@
 """Asks the notebook's user whether a client's call may run.
 
-A side panel shows the questions where a frontend has one. Elsewhere, and if nobody answers there
-within some seconds, a question is shown below the running cell, or the cell that ran last, and
-answered with ``%mcp allow`` or ``%mcp deny``: without an extension, no frontend passes a click to
-the kernel, but every frontend runs cells. Runs in the user's kernel: the link's thread shows and
-withdraws questions, also while a cell runs; answers come on the main thread, or from a side panel
-on the link's.
+If JupyterLab or Notebook 7 ran the last cell and a page of theirs has the side panel, the question
+is shown there, and leaves the notebook's file alone. Elsewhere it is shown below the running cell,
+or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp deny``: without an extension,
+no frontend passes a click to the kernel, but every frontend runs cells. Runs in the user's kernel:
+the link's thread shows and withdraws questions, also while a cell runs; answers come on the main
+thread, or from a side panel on the link's.
 """
 
-import asyncio
 import itertools
 import threading
 import time
@@ -19,7 +18,9 @@ from typing import Any
 
 from mcp_notebook.errors import NoSuchQuestion
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
+from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.output_html import render_box, render_code
+from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
 
 _LINE = (
@@ -27,8 +28,6 @@ _LINE = (
     "padding-left:8em;text-indent:-8em;min-height:1.4em"
 )
 """A wrapped line is indented further than any new line, so that it cannot pass for one."""
-PANEL_FIRST = 10.0
-"""Seconds for which a question is shown only in side panels: an open page may be out of sight."""
 _CLOSED = "Not answered in time, or withdrawn by the client: the call did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
@@ -78,7 +77,11 @@ class ConsentPrompts:
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel has the questions; while none has, the outputs have them."""
         self._is_watched = is_watched
-        if not is_watched:
+        self.show_unseen()
+
+    def show_unseen(self) -> None:
+        """Show the questions that no side panel shows; on any thread."""
+        if not (self._is_watched and comes_from_jupyter(self._shell)):
             for prompt in self.open_prompts:
                 self._show(prompt)
 
@@ -96,10 +99,7 @@ class ConsentPrompts:
             number = next(self._numbers)
             prompt = Prompt(number, question, answer, display, time.monotonic())
             self._open[number] = prompt
-        if self._is_watched:
-            asyncio.get_running_loop().call_later(PANEL_FIRST, self._show, prompt)
-        else:
-            self._show(prompt)
+        self.show_unseen()
         self.on_change()
         return number
 
@@ -122,15 +122,6 @@ class ConsentPrompts:
         prompt.answer(decision)
         self._close(prompt, outcome)
         return f"{prompt.question.tool}: {outcome}"
-
-    def describe(self) -> list[str]:
-        """Return a line for each open question, oldest first."""
-        return [
-            f"question {prompt.number}: may {prompt.question.tool} run? (asked "
-            f"{time.monotonic() - prompt.since:.0f} s ago) `%mcp allow {prompt.number}` or "
-            f"`%mcp deny {prompt.number}`"
-            for prompt in tuple(self._open.values())
-        ]
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -175,7 +166,7 @@ def _render_lines(text: str) -> str:
 def _explain_answers(prompt: Prompt) -> str:
     number, question = prompt.number, prompt.question
     return (
-        f"To answer within {question.seconds:.0f} seconds, run one of these lines in a cell:\n"
+        f"To answer within {format_seconds(question.seconds)}, run one of these lines in a cell:\n"
         f"`%mcp allow {number}` allows this call.\n"
         f"`%mcp allow {number} session` allows this call and {question.scope}.\n"
         f"`%mcp deny {number}` denies it. Without an answer, it is denied."

@@ -3,7 +3,8 @@
 Runs on any thread, also without a notebook.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.core.getipython import get_ipython
 
@@ -34,7 +35,22 @@ def find_extension() -> LoadedExtension | None:
 
 def find_cell() -> str | None:
     """Return the id of the running cell; None if the frontend did not send one."""
-    shell = get_ipython()
-    request = shell.get_parent() if hasattr(shell, "get_parent") else None
-    cell = ((request or {}).get("metadata") or {}).get("cellId")
+    cell = read_request(get_ipython()).get("cellId")
     return cell if isinstance(cell, str) else None
+
+
+def is_cell_of_jupyter() -> bool:
+    """Return whether JupyterLab or Notebook 7 asked for the running cell, or the last one."""
+    return comes_from_jupyter(get_ipython())
+
+
+def comes_from_jupyter(shell: Any) -> bool:
+    """Return whether JupyterLab or Notebook 7 asked for what a shell runs, or ran last."""
+    return "deletedCells" in read_request(shell)  # no other frontend sends it
+
+
+def read_request(shell: Any) -> Mapping[str, Any]:
+    """Return the metadata of the request for what a shell runs, or ran last."""
+    request = shell.get_parent() if hasattr(shell, "get_parent") else None
+    metadata = (request or {}).get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

@@ -11,6 +11,7 @@ import anyio
 import nbformat
 import psutil
 import pytest
+from file_events import appears
 from kept_notebook import kept_notebook, write_notebook
 from live import TIMEOUT, kernel_env
 from trusted_notebooks import sign
@@ -114,8 +115,7 @@ async def test_calls_run_at_once_and_a_kernel_that_dies_is_replaced_while_the_ot
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
-                while not (folder / "c").exists():
-                    await pids_of(here, 1)
+                await appears(folder / "c")
                 (living,) = set(await pids_of(here, 2))  # the other one is busy
                 (busy,) = set(met) - {living}
                 os.kill(busy, signal.SIGKILL)
@@ -192,8 +192,7 @@ async def test_a_saved_file_is_served_by_new_kernels_and_calls_that_run_end_on_t
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(meet)
-                while not (folder / "a").exists():
-                    await pids_of(here, 1)
+                await appears(folder / "a")
                 write_notebook(folder, TOOLS, MORE)
                 await here.catalog.wait_for("pid", "meet", "more")
                 new = set(await pids_of(here, 2))
@@ -322,8 +321,7 @@ async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_be
         (pid,) = await pids_of(here, 1)
         write_notebook(folder, TOOLS, waits)
         with anyio.fail_after(TIMEOUT):
-            while not (folder / "began").exists():
-                await pids_of(here, 1)
+            await appears(folder / "began")
             write_notebook(folder, TOOLS)
             await wait_until_said(
                 capsys, "sums.ipynb was saved with the code that is already served"

@@ -111,9 +111,7 @@ async def test_calls_are_told_the_signal_that_killed_the_kernel(folder, home):
 
             tasks.start_soon(wait)
             pid = await here.pid()
-            with anyio.fail_after(TIMEOUT):
-                while not (folder / "waiting").exists():
-                    await here.pid()
+            await appears(folder / "waiting")
             os.kill(pid, signal.SIGSEGV)
         assert "was killed by SIGSEGV, and" in told[0]
         await here.catalog.wait_for(*NAMES)

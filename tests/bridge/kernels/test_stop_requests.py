@@ -56,7 +56,9 @@ async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, proble
         tasks.start_soon(leave)
         with pytest.raises(LinkError, match=problem):
             await stop_call(kernel.record, 3, "Enough.")
-    assert kernel.heard[1] == messages.StopCall(id=1, number=3, reason="Enough.")
+    assert kernel.heard[1] == messages.StopCall(
+        id=1, number=3, reason="Enough.", by="you, with `mcp-notebook call --stop`"
+    )
 
 
 async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home, monkeypatch):

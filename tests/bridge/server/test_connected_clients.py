@@ -18,6 +18,8 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server import connected_clients
 from mcp_notebook.bridge.server import server as server_module
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
+from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
+from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.wire import messages
 
@@ -75,6 +77,38 @@ async def test_a_client_with_a_session_is_connected_until_it_leaves(server, told
                 assert await told.next() == {"editor 1.2": 2}
             assert await told.next() == {"editor 1.2": 1}
         assert await told.next() == {}
+
+
+async def test_a_notification_which_names_no_program_is_of_no_client(told):
+    """As of a client of 2026-07-28 over stdio that cancels a call."""
+    clients = ConnectedClients(OWNER, told.send.send_nowait)
+    session = SimpleNamespace(client_params=None, client_capabilities=None)
+    cancelled = SimpleNamespace(
+        protocol_version="2026-07-28",
+        method="notifications/cancelled",
+        params={"requestId": 3},
+        request_id=None,
+        session=session,
+        meta={},
+        request=None,
+    )
+
+    async def call_next(ctx):
+        return ctx.method
+
+    async with running(clients.run):
+        assert await clients(cancelled, call_next) == "notifications/cancelled"
+        request = ClientRequest(
+            profile=ClientProfile("2026-07-28", messages.ClientInfo(name="editor", version="1.2")),
+            id=4,
+            caller=OWNER,
+            meta={},
+            text=b"",
+            headers=None,
+            channel=None,
+        )
+        with clients.visit(request):
+            assert await told.next() == {"editor 1.2": 1}
 
 
 async def test_a_client_without_a_session_is_connected_from_its_first_request(server, told):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from live import kernel_env, live_kernel, wait_for_ends
+from live import kernel_env, live_kernel, until, wait_for_ends
 from msgspec import structs
 
 from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
@@ -202,8 +202,7 @@ def _interrupt_once(begun):
     """Return what interrupts the user's cell once the bridge's process runs."""
 
     def communicate(_process, **_options):
-        while not (begun.exists() and begun.read_text()):
-            pass
+        until(lambda: begun.exists() and begun.read_text())
         raise KeyboardInterrupt
 
     return communicate

@@ -47,7 +47,7 @@ def test_what_was_decorated_before_the_extension_was_loaded_belongs_to_its_cell(
 def test_who_misses_a_tool_that_was_renamed_twice_is_told_its_last_name(kernel):
     for name in ("tool_v1", "tool_v2", "tool_v3"):
         kernel.ok(FUNCTION.format(name), cell="a")
-    status = kernel.ok("%mcp status").stdout
+    status = kernel.ok("%mcp status").text
     for name in ("tool_v1", "tool_v2"):
         assert re.search(rf"{name}: It was renamed at \d\d:\d\d\. Call 'tool_v3' instead\.", status)
     kernel.ok("1", cell="a")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from live import Link, live_kernel, record_of
+from live import Link, live_kernel, record_of, until
 
 from mcp_notebook.wire import messages
 
@@ -45,15 +45,29 @@ def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
     assert f"Question {number} is not open" in kernel.run(f"%mcp allow {number}").text
 
 
-def test_a_question_that_nobody_answers_in_a_side_panel_is_shown_below_the_cell(kernel, link):
-    module = "mcp_notebook.kernel.notebook.consent_prompts"
-    kernel.ok(f"import {module} as prompts; kept = prompts.PANEL_FIRST; prompts.PANEL_FIRST = 0.1")
-    link.send(messages.WatchNotebook())
-    ask(link)
+def test_a_question_that_a_side_panel_shows_is_in_no_output_until_the_page_is_closed(kernel, link):
+    with Link(record_of(kernel)) as page:
+        page.send(messages.WatchNotebook())
+        page.receive()
+        kernel.ok("1", cell="c1", deleted=[])
+        ask(link)
+        page.receive_until(lambda message: message.questions)
+        shown = kernel.ok("pass", cell="c1", deleted=[])
+        assert shown.displays == []
     assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
-    link.send(messages.WithdrawConsent(id=1))
-    assert "withdrawn" in kernel.wait_for("update_display_data")["data"]["text/plain"]
-    kernel.ok("prompts.PANEL_FIRST = kept")
+
+
+def test_a_question_is_shown_in_a_frontend_without_side_panel_although_a_page_has_it(kernel, link):
+    with Link(record_of(kernel)) as page:
+        page.send(messages.WatchNotebook())
+        page.receive()
+        kernel.ok("1", cell="c1", deleted=[])
+        ask(link)
+        page.receive_until(lambda message: message.questions)
+        shown = kernel.ok("pass", cell="vscode-notebook-cell:1")
+        assert shown.displays[0]["text/plain"].startswith(TEXT)
+        ask(link, 2)
+        assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
 
 
 def test_questions_are_told_apart_by_numbers_that_are_used_once(kernel, link):
@@ -63,13 +77,13 @@ def test_questions_are_told_apart_by_numbers_that_are_used_once(kernel, link):
         text = kernel.wait_for("display_data")["data"]["text/plain"]
         numbers += re.findall(r"^`%mcp allow (\d+)` ", text, re.MULTILINE)
     assert len(set(numbers)) == 2
-    status = kernel.ok("%mcp status").stdout
-    assert all(f"question {number}: may drop run?" in status for number in numbers)
+    status = kernel.ok("%mcp status").text
+    assert all(f"Question {number}: may drop run?" in status for number in numbers)
     link.send(messages.WithdrawConsent(id=1))
     assert "withdrawn" in kernel.wait_for("update_display_data")["data"]["text/plain"]
     kernel.ok(f"%mcp allow {numbers[1]} session")
     assert link.receive() == messages.Consent(id=2, decision="session")
-    assert "question" not in kernel.ok("%mcp status").stdout
+    assert "Question" not in kernel.ok("%mcp status").text
 
 
 def test_the_questions_of_a_bridge_that_is_gone_are_closed(kernel):
@@ -96,8 +110,7 @@ def test_a_question_is_shown_while_a_cell_captures_its_outputs(kernel, link):
         f"pathlib.Path({f'{release}-began'!r}).touch()\n"
         f"while not pathlib.Path({str(release)!r}).exists(): time.sleep(0.01)"
     )
-    while not (kernel.home / "captured-began").exists():
-        pass
+    until((kernel.home / "captured-began").exists)
     ask(link)
     try:
         assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)

@@ -39,6 +39,7 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import outline_argum
 from mcp_notebook.bridge.server.protocol.json_spans import NotJson
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.errors import CallError
+from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
 
 KEY = f"{meta_keys.PREFIX}consent"
@@ -187,8 +188,8 @@ class Consent:
         with self._open.hold(caller), anyio.move_on_after(self._policy.timeout) as scope:
             self._waiting.add(scope)
             try:
-                message = f"waiting for a person's consent{where}"
-                return await _tell_while(call.listener, message, ask)
+                message = f"a person is being asked{where} whether the call may run; time to answer"
+                return await _tell_while(call.listener, message, self._policy.timeout, ask)
             finally:
                 self._waiting.discard(scope)
         if self._is_closed:
@@ -234,16 +235,25 @@ class Grants:
 
 
 async def _tell_while(
-    listener: Listener, message: str, ask: Callable[[], Awaitable[Decision]]
+    listener: Listener, message: str, seconds: float, ask: Callable[[], Awaitable[Decision]]
 ) -> Decision:
-    """Wait for an answer, and send the client progress in the meantime."""
+    """Wait for an answer, and send the client progress in the meantime.
+
+    Args:
+        listener: The call's client.
+        message: What is being waited for; the time that is left is added.
+        seconds: The time limit of the wait, for the client.
+        ask: Returns the answer.
+    """
     send = listener.progress
     if send is None:
         return await ask()
+    end = time.monotonic() + seconds
 
     async def tell() -> None:
         while True:
-            await send(messages.Progress(id=0, message=message))
+            left = format_seconds(max(end - time.monotonic(), 0))
+            await send(messages.Progress(id=0, message=f"{message}: {left}"))
             await anyio.sleep(TELL_EVERY)
 
     outcome: Decision | CallError

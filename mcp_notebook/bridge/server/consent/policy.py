@@ -10,6 +10,7 @@ from typing import Literal, Self, TypeAlias
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import ConsentDenied
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
 
 Decision: TypeAlias = Literal["once", "session", "deny", "close"]
@@ -27,7 +28,7 @@ class ConsentPolicy:
 
     confirm_destructive: bool = False
     """Whether all potentially destructive tools need it, not only those with ``confirm``."""
-    timeout: float = 120.0
+    timeout: float = 600.0
     """Seconds that a person has to answer."""
 
     @classmethod
@@ -50,7 +51,9 @@ class ConsentPolicy:
 
     def make_timeout(self, tool: str) -> ConsentDenied:
         """Return the error for a call whose question was not answered in time."""
-        return make_denial(tool, f"Nobody answered the question within {self.timeout:g} s.")
+        return make_denial(
+            tool, f"Nobody answered the question within {format_seconds(self.timeout)}."
+        )
 
 
 ASK_FOR_CONFIRM = ConsentPolicy()

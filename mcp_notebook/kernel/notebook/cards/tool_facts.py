@@ -1,13 +1,13 @@
 """Gathers the contents of a tool's card: its description, parameters, badges and warnings.
 
-Runs on any thread. Pure. Facts are only strings, so the card of a removed tool does not keep the
-function and its data alive.
+Runs on any thread. Pure. Facts depend only on the tool's declaration, so that running a cell again
+gives the same card.
 """
 
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
@@ -72,21 +72,10 @@ class ToolFacts:
     """Other options: ``tags: weather``."""
     parameters: tuple[ParameterFacts, ...]
     warnings: tuple[str, ...]
-    missing: tuple[str, ...]
-    """Related tools that the notebook does not have; there is a warning for each."""
-    variable: str | None = None
-    """The variable of the tool's function; deleting it removes the tool."""
 
 
-def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts:
-    """Gather the contents of a tool's card.
-
-    Args:
-        tool: The tool.
-        exists: Returns whether the notebook has a tool of this name.
-    """
-    meta = tool.info.meta or {}
-    missing = tuple(name for name in meta.get(meta_keys.RELATED, ()) if not exists(name))
+def gather_facts(tool: DeclaredTool) -> ToolFacts:
+    """Gather the contents of a tool's card."""
     return ToolFacts(
         name=tool.name,
         signature=format_signature(tool),
@@ -96,15 +85,7 @@ def gather_facts(tool: DeclaredTool, exists: Callable[[str], bool]) -> ToolFacts
         badges=_list_badges(tool),
         details=_list_details(tool),
         parameters=_list_parameters(tool),
-        warnings=(
-            *tool.warnings,
-            *(
-                f"`related` lists `{name}`, but this notebook has no tool of that name yet."
-                for name in missing
-            ),
-        ),
-        missing=missing,
-        variable=tool.variable if tool.origin is None else None,
+        warnings=tuple(tool.warnings),
     )
 
 
@@ -175,6 +156,8 @@ def _describe_default(keywords: dict[str, Any], schema: dict[str, Any]) -> str:
 # -- the signature ---------------------------------------------------------------------------------
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""In the `repr` of many objects; another one in each kernel."""
 _ARRAY = re.compile(r"numpy\.ndarray\[[^()]*?, numpy\.dtype\[(?:numpy\.)?([\w~.]+)\]\]")
 
 
@@ -200,7 +183,7 @@ def format_signature(tool: DeclaredTool) -> str:
             parameters[index] = parameters[index].replace(default=_Omitted())
     visible = signature.replace(parameters=parameters, return_annotation=signature.empty)
     # Before 2.5, numpy writes `NDArray[np.float64]` as a string twice as long as the card is wide.
-    text = _ARRAY.sub(r"NDArray[\1]", f"{tool.name}{visible}")
+    text = _ARRAY.sub(r"NDArray[\1]", _ADDRESS.sub("", f"{tool.name}{visible}"))
     return text.replace("NDArray[numpy.", "NDArray[").replace("pydantic.types.Secret", "Secret")
 
 

@@ -60,7 +60,11 @@ class MagicCompleter:
         magic, *_ = line.split(maxsplit=1) or [""]
         fragment = re.split(r"\s", line)[-1]
         words = self._list_words(magic, line) if line != magic else []
-        found = [SimpleCompletion(text=word) for word in words if word.startswith(fragment)]
+        found = [
+            SimpleCompletion(text=word, type=_name_kind(word))
+            for word in words
+            if word.startswith(fragment)
+        ]
         others = {"IPCompleter.file_matcher"} if _TAKES_FILE.match(line) else set()
         return SimpleMatcherResult(
             completions=found,
@@ -80,6 +84,13 @@ class MagicCompleter:
         return []
 
 
+def _name_kind(word: str) -> str:
+    """Return what a word is, in Jupyter's terms for completions."""
+    if word.startswith("-") or "=" in word:
+        return "param"
+    return "magic" if word in VERBS else "function"
+
+
 def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 - one a verb
     """Return words for a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
     words = line.split()
@@ -90,9 +101,9 @@ def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 -
             return list(VERBS)
         case ["call", name, *arguments]:
             return _list_arguments(notebook.registry, name, arguments, word)
-        case ["log", *_, "-n"]:
-            return []
-        case ["log", *options]:
+        case ["stop"]:
+            return [str(call.number) for call in notebook.invoker.calls]
+        case ["log", *options] if options[-1:] != ["-n"]:
             return [*tools, *(option for option in OPTIONS if option not in options)]
         case ["record", *options]:
             return [option for option in RECORD_OPTIONS if option not in options]

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,15 +24,16 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.notebook.background_bridge import find_bridge, start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.background_bridge import start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
-from mcp_notebook.kernel.notebook.cards.tool_cards import ToolCards
-from mcp_notebook.kernel.notebook.cards.tool_state import explain_missing_tools
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
+from mcp_notebook.kernel.notebook.loaded_extension import is_cell_of_jupyter
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
-from mcp_notebook.kernel.notebook.panel.live_panel import LivePanel
+from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
+from mcp_notebook.kernel.notebook.panel.snapshot import MAX_ENDED, build_snapshot
+from mcp_notebook.kernel.notebook.panel.status_card import StatusFacts, build_status
 from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
     describe_access,
@@ -44,13 +46,17 @@ from mcp_notebook.kernel.notebook.recording.recording import (
 )
 from mcp_notebook.kernel.results.files.shared_folders import RefusedFiles
 from mcp_notebook.kernel.results.table_html import format_table_html
+from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import count, make_printable, suggest
+from mcp_notebook.wire import messages
 
 _NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
+STOPPED = "The user stopped the call in the notebook."
+"""The reason that the client of a stopped call gets."""
 _HELP = ("-h", "--help")
 _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
@@ -74,10 +80,12 @@ class Notebook:
     """Questions whether a call may run."""
     recording: Recording
     """The recording of calls."""
-    panel: LivePanel
-    """The panel of ``%mcp panel``."""
-    cards: ToolCards
-    """The cards, with the names that clients see."""
+    panel: SidePanel
+    """The notebook's state, as its side panel shows it."""
+    read_progress: Callable[[], Mapping[int, Update]]
+    """Returns the progress of open calls, by their numbers in the log."""
+    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
+    """Returns the tools that clients see under other names, by their own names."""
     insert_cell: Callable[[str], None]
     """Inserts a cell with this code below the running cell."""
 
@@ -110,8 +118,7 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
     """
     word, _, arguments = line.strip().partition(" ")
     arguments = arguments.strip()
-    if not word:
-        raise UsageError(f"`%mcp` needs a verb: {', '.join(VERBS)}. `%mcp help` explains them.")
+    word = word or "status"
     verb = _find_verb("help" if word in _HELP else word)
     if arguments in _HELP:
         print_output(_describe_verb(word, verb))
@@ -145,40 +152,27 @@ def _find_verb(word: str) -> Verb:
 
 
 def _show_status(notebook: Notebook, _arguments: str) -> None:
-    registry, refusal = notebook.registry, notebook.find_refusal()
-    tools = registry.tools
-    names = ", ".join(tool.name for tool in tools)
-    lines = [f"{count(len(tools), 'tool')}: {names}" if tools else _NO_TOOLS]
-    lines += describe_counts(notebook.invoker.log.count_calls())
-    lines += [
-        f"call of {call.tool}: {notebook.invoker.describe(call)}"
-        + (f", as the task {call.task_id}" if call.task_id is not None else "")
-        for call in notebook.invoker.calls
-    ]
-    lines += notebook.prompts.describe()
-    lines += notebook.recording.describe()
-    lines += [f"Missing: {sentence}" for sentence in explain_missing_tools(registry, refusal)]
-    lines += _describe_other_names(notebook)
-    lines += notebook.refused_files.list_reasons()
-    bridge = find_bridge(notebook.settings)
+    state = notebook.panel.read(notebook.read_progress())
     address = find_public_address(os.environ)
-    if bridge is not None:
-        lines.append(
-            f"Served over HTTP at {bridge.url}{', only on this server' if address else ''}."
-        )
-    elif address is None:
-        lines.append(
-            "Not served over HTTP (`%mcp serve` starts a server). Clients that run `mcp-notebook "
-            "stdio` find this notebook without it."
-        )
-    lines.append(f"This is kernel {os.getpid()}; cards that name another kernel are out of date.")
-    print_output("\n".join(lines))
+    facts = StatusFacts(
+        counts=list(describe_counts(notebook.invoker.log.count_calls())),
+        recording=notebook.recording.describe(),
+        names=_describe_other_names(notebook),
+        files=notebook.refused_files.list_reasons(),
+        home=notebook.settings.home,
+        is_remote=address is not None,
+    )
+    display(build_status(state, facts, time.time()), raw=True)
     if address is not None:
         display(build_address_card(address), raw=True)
 
 
 def _show_panel(notebook: Notebook, _arguments: str) -> None:
-    notebook.panel.show()
+    if is_cell_of_jupyter() and notebook.panel.open():
+        return
+    state = notebook.panel.read(notebook.read_progress())
+    thumbnails = notebook.panel.find_thumbnails((state.ended_calls or [])[:MAX_ENDED])
+    display(build_snapshot(state, thumbnails, time.time()), raw=True)
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
@@ -187,7 +181,7 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     if not tools:
         print_output(_NO_TOOLS)
         return
-    display(build_table(tools, notebook.cards.listed_names), raw=True)
+    display(build_table(tools, notebook.get_listed_names()), raw=True)
     if lines := _describe_other_names(notebook):
         print_output("\n".join(lines))
         return
@@ -206,7 +200,7 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
 
 def _describe_other_names(notebook: Notebook) -> list[str]:
     """Return sentences on the tools that clients see under other names."""
-    names = notebook.cards.listed_names.values()
+    names = notebook.get_listed_names().values()
     lines = [f"`{name.tool}` is `{name.name}` for clients. {name.reason}" for name in names]
     return [*lines, *dict.fromkeys(name.next_step for name in names)]
 
@@ -230,12 +224,18 @@ def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None
         print_note(reason)  # clients are not told that
 
 
-def _try_tool(notebook: Notebook, name: str) -> None:
+def _try_tool(notebook: Notebook, arguments: str) -> None:
+    name, _, values = arguments.partition(" ")
     if not name:
         raise UsageError("Which tool? Write `%mcp try TOOL`; `%mcp list` shows the tools.")
     tool = notebook.registry.get(name)
     if tool is None:
         raise _make_unknown(notebook, name)
+    if values:
+        raise UsageError(
+            f"`%mcp try {name}` takes no arguments: type them into its form, or write "
+            f"`%mcp call {name} name=value ...`."
+        )
     display(build_form(tool, partial(_call_here, notebook, name)))
 
 
@@ -282,6 +282,18 @@ def _decide(notebook: Notebook, number: str, decision: Literal["once", "session"
     print_output(notebook.prompts.decide(int(number), decision))
 
 
+def _stop_calls(notebook: Notebook, number: str) -> None:
+    calls = [call for call in notebook.invoker.calls if number in ("", str(call.number))]
+    if number and not calls:
+        open_ones = ", ".join(str(call.number) for call in notebook.invoker.calls) or "none"
+        raise UsageError(f"No call {number} waits or runs. Open calls: {open_ones}.")
+    for call in calls:
+        notebook.invoker.cancel(call, STOPPED, "you, with `%mcp stop`")
+        print_output(f"Stopping {call.tool}, call {call.number}.")
+    if not calls:
+        print_output("No call waits or runs.")
+
+
 def _serve(notebook: Notebook, arguments: str) -> None:
     settings = notebook.settings
     if arguments:
@@ -315,13 +327,15 @@ def _help(_notebook: Notebook, word: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the tools, tools that clients do not see, calls and their counts, open "
-        "questions, files that clients were not shown, and the HTTP address",
+        help="show the address, clients, tools, calls, open questions and problems (or: %mcp)",
     ),
     "panel": Verb(
         run=_show_panel,
-        help="show clients, tools and calls in a panel that updates itself, even while a cell "
-        "runs; it has buttons to stop calls",
+        help="open the side panel, which shows clients, tools and calls; where there is none, show "
+        "them as they are now",
+    ),
+    "stop": Verb(
+        run=_stop_calls, arguments="[N]", help="stop call N, or all calls that wait or run"
     ),
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients see them"),
     "call": Verb(

@@ -191,7 +191,7 @@ class _FieldMaker:
         target = _find_only_option(item, self._schema)
         # A type within itself would have no end: its text is JSON.
         is_recursive = any(target is each for each in self._open)
-        if target.get("type") == "object" and target.get("properties") and not is_recursive:
+        if "object" in _list_types(target) and target.get("properties") and not is_recursive:
             return self._make_group(path, target, default, is_required=is_required)
         widget, read = self._make_input(path[-1], item, default, is_required=is_required)
         words = describe_schema(item, self._schema, PLAIN_WORDS)
@@ -256,8 +256,9 @@ class _FieldMaker:
         picker = self._make_picker(item, default, style)
         if picker is not None:
             return picker, lambda value: _OMITTED if value is None else value.isoformat()
-        kinds = {option.get("type") for option in list_options(item, self._schema)}
-        is_text = kinds - {None, "null"} == {"string"}
+        alternatives = list_options(item, self._schema)
+        kinds = {kind for each in alternatives for kind in _list_types(each)}
+        is_text = kinds - {"null"} == {"string"}
         if default is _OMITTED or default is None:
             start = ""
         else:
@@ -292,6 +293,12 @@ def _find_only_option(item: Any, root: Schema) -> Schema:
         if option.get("type") != "null" and not _UNIONS & option.keys()
     ]
     return options[0] if len(options) == 1 else {}
+
+
+def _list_types(schema: Schema) -> Sequence[str]:
+    """Return the types that a schema names itself; one by hand may have a list of them."""
+    kinds = schema.get("type", ())
+    return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _list_choices(target: Schema) -> list[Any] | None:

@@ -1,13 +1,16 @@
 """The state of a notebook in the side panel of JupyterLab and Notebook 7, and its actions.
 
-Runs on the endpoint's thread, but for `SidePanel.describe_call`, which comes on one of its workers.
-Nothing here waits for the main thread: it works while a cell or a call blocks that.
-`kernel.link.side_panel_updates` decides when to send the state, and to whom.
+``%mcp panel`` and ``%mcp status`` show the same state. Runs on the endpoint's thread, but for these
+magics and `SidePanel.describe_call`, which comes on one of its workers. Nothing here waits for the
+main thread: it works while a cell or a call blocks that. `kernel.link.side_panel_updates` decides
+when to send the state, and to whom.
 """
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
@@ -15,20 +18,24 @@ from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
-from mcp_notebook.kernel.notebook.cards.tool_state import explain_missing_tools
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.background_bridge import find_bridge
+from mcp_notebook.kernel.notebook.call_table import describe_state
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
-from mcp_notebook.kernel.notebook.panel.panel_source import (
-    PanelSource,
-    find_end,
-    join_clients,
-    shorten,
+from mcp_notebook.kernel.notebook.panel.thumbnails import (
+    Thumbnail,
+    make_thumbnail,
     summarize,
 )
+from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.notebook.recording.call_cells import describe_call, format_call
 from mcp_notebook.kernel.notebook.recording.call_recorder import encode, make_cell
-from mcp_notebook.kernel.tools.context import Update, describe_program
+from mcp_notebook.kernel.notebook.tool_problems import list_problems
+from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
-from mcp_notebook.text.wording import make_printable, strip_escapes
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.settings.settings import SERVER_PATH, Settings
+from mcp_notebook.text.wording import make_printable, shorten, strip_escapes
 from mcp_notebook.wire import messages
 
 LAST_CALLS = 25
@@ -47,6 +54,42 @@ _RASTER = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Pictures that a page can show without running anything in them."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PanelSource:
+    """The parts of the notebook that its state is read from."""
+
+    registry: ToolRegistry
+    """Its tools."""
+    invoker: Invoker
+    """Its calls and their log."""
+    settings: Settings
+    """Where the background bridge is."""
+    kernel: str
+    """The id of its record."""
+    get_name: Callable[[], str]
+    """Returns the notebook's name."""
+    get_refusal: Callable[[], str | None]
+    """Returns why the last bridge was refused, if it was."""
+    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
+    """Returns the tools that clients see under other names, by their own names."""
+    list_clients: Callable[[], Iterable[messages.ClientCount]]
+    """Returns the connected clients of all bridges."""
+    server_address: str | None = None
+    """Where the notebook's Jupyter Server serves its tools, in words."""
+    show: Callable[[], bool] = lambda: False
+    """Opens the panel in the pages of the notebook; returns whether there is one."""
+
+    @property
+    def log(self) -> CallLog:
+        """The log of calls."""
+        return self.invoker.log
+
+    def find_addresses(self) -> tuple[str, ...]:
+        """Return where clients reach the notebook over HTTP, in words."""
+        bridge = find_bridge(self.settings)
+        return tuple(filter(None, [f"`{bridge.url}`" if bridge else None, self.server_address]))
+
+
 class SidePanel:
     """The view that watchers have of one notebook (`kernel.link.side_panel_updates.NotebookView`).
 
@@ -60,6 +103,8 @@ class SidePanel:
         self._prompts = prompts
         self._clients: dict[str, float] = {}
         """When each connected program was first seen."""
+        self._is_due = False
+        """Whether to open the panel in the next page that shows the notebook."""
 
     @property
     def log(self) -> CallLog:
@@ -81,7 +126,7 @@ class SidePanel:
             name=source.get_name(),
             kernel=source.kernel,
             addresses=list(source.find_addresses()),
-            problems=list(explain_missing_tools(source.registry, source.get_refusal())),
+            problems=list(list_problems(source.registry, source.get_refusal())),
             clients=self._list_clients(),
             tools=[
                 messages.SeenTool(
@@ -153,22 +198,36 @@ class SidePanel:
             return None
         return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
 
+    def find_thumbnails(self, calls: Iterable[messages.EndedCall]) -> dict[int, Thumbnail]:
+        """Return the results of calls in small, by the calls' numbers, where they have pictures."""
+        results = {
+            call.number: self.log.find_result(call.number) for call in calls if call.has_picture
+        }
+        return {number: make_thumbnail(it) for number, it in results.items() if it is not None}
+
+    def open(self) -> bool:
+        """Open the panel in the pages of the notebook; return whether there is one."""
+        return self._source.show()
+
+    def open_later(self) -> None:
+        """Open the panel in the next page of the notebook."""
+        self._is_due = True
+
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
+        if is_watched and self._is_due:
+            self._is_due = False
+            self._source.show()
         if self._prompts is not None:
             self._prompts.set_watched(is_watched=is_watched)
 
     def _list_clients(self) -> list[messages.SeenClient]:
-        clients = join_clients(self._source.list_clients())
+        clients = _join_clients(self._source.list_clients())
         now = time.time()
-        self._clients = {client.name: self._clients.get(client.name, now) for client in clients}
+        self._clients = {name: self._clients.get(name, now) for name in clients}
         return [
-            messages.SeenClient(
-                name=_make_line(client.name),
-                number=client.number,
-                since=self._clients[client.name],
-            )
-            for client in clients
+            messages.SeenClient(name=_make_line(name), number=number, since=self._clients[name])
+            for name, number in clients.items()
         ]
 
     def _show_open(self, call: ActiveCall, progress: Update | None) -> messages.OpenCall:
@@ -189,6 +248,7 @@ class SidePanel:
             came=round(call.arrived + offset, 1),
             began=None if call.began is None else round(call.began + offset, 1),
             waits_for=waits_for,
+            task=call.task_id,
             is_stopping=call.is_stopping or call.stop_request is not None,
             progress=progress.done,
             total=progress.total,
@@ -201,8 +261,8 @@ class SidePanel:
             tool=call.tool,
             client=_make_line(call.client_label),
             call=describe_call(call.tool, call.arguments, MAX_CALL),
-            at=find_end(call),
-            state=str(call.state),
+            at=_find_end(call),
+            state=describe_state(call),
             seconds=call.run_seconds,
             is_error=call.has_failed,
             result=self._summarize(call),
@@ -210,6 +270,8 @@ class SidePanel:
         )
 
     def _summarize(self, call: LoggedCall) -> str:
+        if call.stopped_by:
+            return f"by {call.stopped_by}"
         if call.error is not None:
             return _make_line(call.error.strip().partition("\n")[0])
         result = self.log.find_result(call.number)
@@ -249,3 +311,31 @@ def _find_effect(tool: DeclaredTool) -> Literal["read-only", "destructive", ""]:
 def _make_line(text: str) -> str:
     """Return a string on one line that shows all of its characters."""
     return make_printable(shorten(strip_escapes(text[: 10 * MAX_LINE]), MAX_LINE))
+
+
+def find_server_address(env: Mapping[str, str]) -> str | None:
+    """Return where the notebook's Jupyter Server serves its tools, in words; None if it does not.
+
+    Args:
+        env: The kernel's environment variables, inherited from Jupyter Server.
+    """
+    path = env.get(SERVER_PATH)
+    if path is None:
+        return None
+    public = find_public_address(env)
+    if public is not None and public.origin is not None:
+        return f"`{public.url}`"
+    return f"`{path}` on this Jupyter server"
+
+
+def _join_clients(counts: Iterable[messages.ClientCount]) -> dict[str, int]:
+    """Return the clients of all bridges: how many there are of each program."""
+    numbers: Counter[str] = Counter()
+    for client in counts:
+        numbers[ClientProgram(client.name, client.version).label] += client.number
+    return dict(sorted(numbers.items()))
+
+
+def _find_end(call: LoggedCall) -> float:
+    """Return when a call ended, in seconds since the epoch."""
+    return call.came + call.queue_seconds + call.run_seconds

@@ -22,10 +22,17 @@ def complete(kernel, typed):
     return kernel.client.get_shell_msg(timeout=30)["content"]["matches"]
 
 
+def test_each_word_says_what_it_is(notebook):
+    for typed, kind in [("%mcp st", "magic"), ("%mcp try r", "function"), ("%mcp log --", "param")]:
+        notebook.client.complete(typed, len(typed))
+        metadata = notebook.client.get_shell_msg(timeout=30)["content"]["metadata"]
+        assert {each["type"] for each in metadata["_jupyter_types_experimental"]} == {kind}
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("%mcp st", "status"),
+        ("%mcp sta", "status"),
         ("%mcp pa", "panel"),
         ("%mcp call ra", "rain"),
         ("%mcp try ra", "rain"),

@@ -226,3 +226,21 @@ def test_the_button_calls_the_tool_in_the_kernel_and_shows_what_a_client_would_g
     assert "rain" in rain.ok("%mcp log").text
     assert "no tool 'x'" in rain.run("%mcp try x").error
     assert "Which tool?" in rain.run("%mcp try").error
+
+
+def test_a_schema_by_hand_with_all_that_json_schema_allows_has_a_form(kernel):
+    schema = {
+        "any": True,
+        "text": {"type": ["string", "null"]},
+        "object": {"type": ["object", "null"], "properties": {"part": {"const": 1}}},
+        "number": {"allOf": [{"type": "integer"}, {"minimum": 1}]},
+        "day": {"type": "string", "format": "date", "default": "soon"},
+        "choice": {"enum": [[1], 2]},
+    }
+    kernel.ok(
+        "from mcp_notebook import Tool, registry\n"
+        f"schema = {{'type': 'object', 'properties': {schema!r}}}\n"
+        "registry.add(Tool(name='odd', input_schema=schema, handler=lambda **a: 1))"
+    )
+    (shown,) = kernel.ok("%mcp try odd").displays
+    assert "application/vnd.jupyter.widget-view+json" in shown

@@ -51,7 +51,7 @@ def test_each_call_of_a_client_and_of_the_notebook_is_recorded_until_the_stop(ra
         assert text_of(link.call("rain", city="Seattle", year=2015)) == "Seattle 2015"
         assert link.call("rain", city="Paris").is_error
         rain.ok("%mcp call rain city=Seattle")
-        status = rain.ok("%mcp status").stdout
+        status = rain.ok("%mcp status").text
         assert f"Recording calls to {folder}/calls.ipynb: 3 calls so far." in status
         stopped = rain.ok("%mcp record --stop").stdout
         assert stopped == f"Recorded 3 calls in {folder}/calls.ipynb.\n"

@@ -271,7 +271,7 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
         "`%mcp status` in the notebook says why.]"
     )
     explained = f"outside the notebook's folder ({os.path.realpath(shared_kernel.home)})"
-    assert explained in shared_kernel.ok("%mcp status").stdout
+    assert explained in shared_kernel.ok("%mcp status").text
     called = shared_kernel.ok("%mcp call hosts")
     assert explained not in called.stdout
     assert explained in called.stderr

@@ -2,25 +2,17 @@
 
 import io
 import sys
-from types import SimpleNamespace
 
 import PIL.Image
 import pytest
 
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.notebook.panel.panel_source import (
-    LAST_CALLS,
+from mcp_notebook.kernel.notebook.panel.thumbnails import (
     MAX_BYTES,
     MAX_TEXT,
     SIDES,
-    PanelSource,
     make_thumbnail,
 )
-from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.settings.settings import Settings
 
 
 def encode(image, kind="PNG"):
@@ -92,27 +84,3 @@ def test_an_error_has_no_picture():
     thumbnail = make_thumbnail(Result([picture, Text("ValueError: no")], is_error=True))
     assert thumbnail.picture is None
     assert thumbnail.text == "1 picture, ValueError: no"
-
-
-def test_only_the_calls_that_the_panel_shows_have_thumbnails_in_memory():
-    log = CallLog()
-    log.most = 3 * LAST_CALLS
-    invoker = SimpleNamespace(log=log, calls=(), runs_cell=False)
-    source = PanelSource(
-        registry=ToolRegistry(lambda: None),
-        invoker=invoker,
-        settings=Settings(),
-        kernel="k7",
-        get_name=lambda: "weather",
-        get_refusal=lambda: None,
-        get_listed_names=dict,
-        list_clients=tuple,
-    )
-    for number in range(5 * LAST_CALLS):
-        call = ActiveCall("add", {}, reply=lambda _: None)
-        log.add(call)
-        call.move(CallState.RUNNING)
-        call.answer(CallState.DONE, Result([Text(str(number))]))
-        shown = source.read().ended_calls
-        assert shown[0].thumbnail.text == str(number)
-    assert len(source._thumbnails) == len(shown) == LAST_CALLS

@@ -1,0 +1,40 @@
+"""Lists problems with the notebook's tools: tools that clients miss, and references to none.
+
+Runs on any thread. Pure.
+"""
+
+from collections.abc import Iterator
+
+from mcp_notebook import meta_keys
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.text.missing_tools import (
+    META_TOOLS,
+    READ_RESOURCE,
+    explain_dropped,
+    explain_reserved_name,
+)
+
+
+def list_problems(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
+    """Yield a sentence or two for each problem.
+
+    Args:
+        registry: The notebook's tools.
+        refusal: Why the last bridge was refused, if it was.
+    """
+    missing = [
+        explain_dropped("", name, dropped, registry.find_new_name(dropped))
+        for name, dropped in registry.dropped.items()
+    ]
+    missing += [
+        explain_reserved_name("", name, f"<notebook>_{name}")
+        for name in (*META_TOOLS, READ_RESOURCE)
+        if registry.get(name) is not None
+    ]
+    yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)
+    for tool in registry.tools:
+        for name in (tool.info.meta or {}).get(meta_keys.RELATED, ()):
+            if registry.get(name) is None:
+                yield f"{tool.name}: `related` lists `{name}`, but the notebook has no such tool."
+    if refusal is not None:
+        yield f"All tools are missing for a client whose bridge was refused: {refusal}"

@@ -1,0 +1,146 @@
+"""The side panel's routes on a real JupyterHub: through its proxy, with its users' cookies."""
+
+import json
+from contextlib import contextmanager
+
+import anyio
+import anyio.to_thread
+import httpx2
+import pytest
+from clients import over_http
+from hubs import jupyter_hub
+from live import TIMEOUT
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
+
+pytestmark = pytest.mark.anyio
+TOOLS = '''%%mcp_tool --run thread
+import time
+from mcp_notebook import Context
+
+def count_for_ever(ctx: Context) -> None:
+    """Count."""
+    for i in range(1_000_000):
+        ctx.progress(i, 1_000_000, "counting")
+        time.sleep(0.01)
+'''
+API = "mcp-notebook/api"
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"  # tornado's client
+
+
+@pytest.fixture(scope="module")
+def hub(module_home):
+    """A hub with two users, each with a running server; the first one's notebook has run."""
+    with jupyter_hub(module_home) as hub:
+        hub.add_users("ada", "bob")
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def token(hub):
+    return hub.make_token("ada", "access:servers!user=ada")
+
+
+@pytest.fixture(scope="module")
+def kernel(hub, token):
+    with hub.server("ada", token) as server:
+        yield server.start_kernel("%load_ext mcp_notebook", TOOLS, path="rain.ipynb")
+
+
+@pytest.fixture
+def ada(hub):
+    with log_in(hub, "ada") as page:
+        yield page
+
+
+@pytest.fixture
+def bob(hub):
+    with log_in(hub, "bob") as page:
+        yield page
+
+
+@contextmanager
+def log_in(hub, name):
+    """Log a user in, and open the page of the user's server; yield the browser."""
+    options = {"timeout": TIMEOUT, "trust_env": False, "follow_redirects": True}
+    with httpx2.Client(base_url=hub.url, **options) as page:
+        page.get("hub/login")
+        form = {"username": name, "password": "x", "_xsrf": find_xsrf(page, "/hub/")}
+        page.post("hub/login", data=form).raise_for_status()
+        assert page.get(f"user/{name}/lab").status_code == 200
+        yield page
+
+
+def find_xsrf(page, path):
+    return next(
+        cookie.value for cookie in page.cookies.jar if (cookie.name, cookie.path) == ("_xsrf", path)
+    )
+
+
+def act(page, owner, **action):
+    """Do something as the page of a user does."""
+    names = {cookie.path: cookie.value for cookie in page.cookies.jar if cookie.name == "_xsrf"}
+    xsrf = names.get(f"/user/{owner}/") or next(iter(names.values()))
+    headers = {"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors"}
+    return page.post(
+        f"user/{owner}/{API}/actions", json=action, headers=headers, follow_redirects=False
+    )
+
+
+def connect(hub, page, *, origin=None):
+    """Open the stream of the first user's server with the cookies of a page."""
+    request = page.build_request("GET", f"user/ada/{API}/changes")
+    headers = {"Cookie": request.headers["Cookie"], "Origin": origin or hub.url.rstrip("/")}
+    url = str(request.url).replace("http", "ws", 1)
+    return websocket_connect(HTTPRequest(url, headers=headers))
+
+
+async def test_a_call_is_seen_and_stopped_through_the_proxy(hub, token, kernel, ada):
+    socket = await connect(hub, ada)
+
+    async def find_call():
+        while True:
+            changes = json.loads(await socket.read_message()).get("changes") or {}
+            for call in changes.get("open_calls", ()):
+                if call.get("progress"):
+                    return call
+
+    async with (
+        over_http(f"{hub.url}user/ada/mcp", "legacy", token=token) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(client.call_tool, "count_for_ever", {})
+        with anyio.fail_after(TIMEOUT):
+            call = await find_call()
+        answer = await anyio.to_thread.run_sync(
+            lambda: act(ada, "ada", kernel=kernel, action="stop", call=call["number"])
+        )
+        assert answer.json()["message"].startswith("Stopped count_for_ever.")
+    socket.close()
+
+
+async def test_another_users_cookie_and_another_origin_are_refused(hub, kernel, ada, bob):
+    assert kernel in ada.get(f"user/ada/{API}/state").json()["notebooks"]
+    for path in ("state", "clients", f"calls/{kernel}/1"):
+        answer = bob.get(f"user/ada/{API}/{path}", follow_redirects=False)
+        assert answer.status_code in (401, 403), path
+    answer = act(bob, "ada", kernel=kernel, action="switch", tool="count_for_ever", on=False)
+    assert answer.status_code in (401, 403)
+    for page, origin in ((bob, None), (ada, "https://evil.example")):
+        with pytest.raises(HTTPClientError) as refusal:
+            await connect(hub, page, origin=origin)
+        assert refusal.value.code == 403
+
+
+def test_the_clients_of_the_hubs_machine_are_neither_told_nor_changed(hub, ada):
+    found = ada.get(f"user/ada/{API}/clients").json()
+    assert found["place"] == "JupyterHub"
+    assert {"name": "cursor", "title": "Cursor"} in found["clients"]
+    headers = {"X-XSRFToken": find_xsrf(ada, "/user/ada/")}
+    answer = ada.post(f"user/ada/{API}/clients", json={"client": "cursor"}, headers=headers)
+    assert answer.status_code == 403
+    assert "on your own computer" in answer.json()["message"]
