@@ -39,6 +39,13 @@ def text() -> str:
     "No table."
     return "rain"
 """
+PLOT = """%%mcp_tool --read-only --ui
+import matplotlib.pyplot as plt
+
+def plot() -> None:
+    "A plot that is left open."
+    plt.plot([1, 2], [3, 4], label="Seattle")
+"""
 HIDDEN = """%%mcp_tool --read-only --no-ui
 def hidden() -> pd.DataFrame:
     "Rain, without a view."
@@ -49,7 +56,7 @@ EXTENSION, FORMATS = "io.modelcontextprotocol/ui", {"mimeTypes": [MIME_TYPE]}
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
-    with tool_kernel(module_home, TOOLS, HIDDEN, name="weather") as kernel:
+    with tool_kernel(module_home, TOOLS, PLOT, HIDDEN, name="weather") as kernel:
         yield kernel
 
 
@@ -218,3 +225,15 @@ async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transp
         unknown = {**view, "uri": view["uri"].replace("/view", "0/view")}
         with pytest.raises(MCPError, match="does not exist"):
             await ask(client, unknown, kind="page")
+
+
+@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+async def test_a_plot_of_matplotlib_is_a_picture_with_its_numbers_beside_it(
+    notebook, host, era, transport
+):
+    async with host(era, transport) as client:
+        await until_listed(client, "plot")
+        result = await client.call_tool("plot")
+        assert [block.type for block in result.content] == ["image"]
+        answer = await ask(client, result.meta[VIEW], kind="page")
+        assert [row[1:] for row in answer["rows"]] == [["Seattle", "1", "3"], ["Seattle", "2", "4"]]

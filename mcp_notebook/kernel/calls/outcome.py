@@ -15,6 +15,7 @@ from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
 from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.schemas.secrets import scrub
 
 
@@ -62,7 +63,7 @@ class CallConverter:
                 lambda: capture.outputs,
                 call.output_schema,
                 max_chars=capture.max_chars,
-                shows_views=call.client.shows_views,
+                views=KeptViews(self.keep, figures) if call.client.shows_views else None,
             )
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:

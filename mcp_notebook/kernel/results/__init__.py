@@ -14,6 +14,8 @@ The way of a value goes in one direction:
 Face:
 
 - `converter.Converter`: makes the results of calls; all that `calls` needs.
+- `views.kept_views.KeptViews`: keeps what a live view shows; `views.table_view` and
+  `views.plot_libraries` answer it.
 - `outputs`: `Printed` and `Displayed`, which `calls.capture` collects.
 - `library_loaders`: tells which displays only load a plotting library and show nothing.
 - `custom_types.CustomTypes`: what `registry.convert` writes to.

@@ -173,7 +173,7 @@ class Converter:
         output: OutputSchema | None = None,
         *,
         max_chars: int | None = None,
-        shows_views: bool = False,
+        views: KeptViews | None = None,
     ) -> Result:
         """Make the result of a call that returned.
 
@@ -182,7 +182,7 @@ class Converter:
             outputs: What it printed and displayed.
             output: The tool's output schema, if it has one.
             max_chars: Maximum characters of the result's texts; None: as the settings say.
-            shows_views: Whether the client shows live views: a table is then kept for one.
+            views: Keeps what the result's live view shows; None if the client shows none.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
@@ -195,7 +195,6 @@ class Converter:
             )
             if result is not None:
                 return result
-        views = KeptViews(budget.keep) if shows_views else None
         budget = budget if views is None else replace(budget, keep=views.keep)
         with deadline(self._seconds):
             return run_guarded(  # even the class of a value may be unreadable

@@ -23,10 +23,12 @@ class KeptViews:
 
     Args:
         keep: Keeps an original.
+        figures: The figures of matplotlib that the call left open.
     """
 
-    def __init__(self, keep: OriginalSink) -> None:
+    def __init__(self, keep: OriginalSink, figures: Sequence[Any] = ()) -> None:
         self._keep = keep
+        self._figures = figures
         self._shown: tuple[Original, tuple[ResourceLink, ...]] | None = None
         """The first original that a view can show, with its links."""
 
@@ -47,7 +49,7 @@ class KeptViews:
                 table, is kept only now.
         """
         if self._shown is None and not result.is_error:
-            original = _describe_value(value) or _find_page(pieces)
+            original = self._describe_table(value) or _find_page(pieces)
             if original is not None:
                 self.keep(original)
         if self._shown is None:
@@ -68,10 +70,10 @@ class KeptViews:
             view["library"] = resource_uris.make_library_uri(links[0].uri, original.kind)
         return replace(result, meta={**result.meta, meta_keys.VIEW: view})
 
-
-def _describe_value(value: Any) -> Original | None:
-    frame = find_frame(value) or find_frame(read_figures(value))
-    return None if frame is None else describe_table(frame)
+    def _describe_table(self, value: Any) -> Original | None:
+        points = read_figures(value) or read_figures(list(self._figures))
+        frame = find_frame(value) or find_frame(points)
+        return None if frame is None else describe_table(frame)
 
 
 def _find_page(pieces: Sequence[Piece]) -> Original | None:
