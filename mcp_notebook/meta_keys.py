@@ -38,6 +38,8 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"(?:({_LABEL}(?:\.{_LABEL})*)/)?(?:{_NAME})?")
 _RESERVED = frozenset({"mcp", "modelcontextprotocol"})
 _RESERVED_NAMES = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+_VIEW_KEYS = frozenset({"ui", "ui/resourceUri"})
+"""Keys of MCP Apps: the page that a client shows beside a tool's results."""
 
 
 def describe_key_problem(key: Any) -> str | None:
@@ -54,6 +56,11 @@ def describe_key_problem(key: Any) -> str | None:
         )
     if key in _RESERVED_NAMES:
         return f"but MCP reserves {key!r}: use another name"
+    if key in _VIEW_KEYS:
+        return (
+            "but mcp-notebook sets it, and only for clients that show live views: use the tool's "
+            "option `ui` (`ui='view.html'`)"
+        )
     labels = (match[1] or "").lower().split(".")
     # Versions after 2025-06-18 reserve only the second label, even if it is the last.
     reserved = [label for label in (*labels[:-1], *labels[1:2]) if label in _RESERVED]

@@ -11,13 +11,7 @@ from mcp_notebook.meta_keys import PREFIX, TAGS, describe_key_problem
 @pytest.mark.parametrize(
     "key",
     [
-        *(
-            "team",
-            "ui",
-            "ui/resourceUri",
-            "openai/outputTemplate",
-            "anthropic/requiresUserInteraction",
-        ),
+        *("team", "openai/outputTemplate", "anthropic/requiresUserInteraction", "com.example/ui"),
         *("com.example/team", "com.example/", "a.b/c.d_e-f", "com.example.mcp/x", "mcp/x"),
         meta_keys.MAX_RESULT_SIZE,
     ],
@@ -40,6 +34,7 @@ def test_keys_that_authors_can_use(key):
         ("com.example.mcp.tools/x", "MCP reserves"),
         ("traceparent", "MCP reserves 'traceparent'"),
         ("progressToken", "MCP reserves 'progressToken'"),
+        *((key, "use the tool's option `ui`") for key in ("ui", "ui/resourceUri")),
         (TAGS, "reserved for mcp-notebook"),
         (PREFIX.upper(), "reserved for mcp-notebook"),
     ],

@@ -55,6 +55,7 @@ from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.metadata import add_result_size
+from mcp_notebook.kernel.tools.own_views import OwnViews
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import KERNEL_ID, Settings
 from mcp_notebook.text.missing_tools import SWITCH_ON, SWITCHED_OFF, DroppedTool
@@ -86,15 +87,17 @@ class Extension:
         self.shell = shell
         self.settings = settings
         self._previous = previous
-        self.registry = ToolRegistry(self._tools_changed, SchemaCache(settings.schemas_folder))
+        self._folders = SharedFolders.from_settings(settings)
+        views = OwnViews(shell.user_ns, self._folders.folder, self._folders.read_bytes)
+        schemas = SchemaCache(settings.schemas_folder)
+        self.registry = ToolRegistry(self._tools_changed, schemas, views)
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
         headless_id = os.environ.get(KERNEL_ID)
         self._is_headless = bool(headless_id)
         self._id = headless_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
-        self._resource_reader = ResourceReader(self.resources)
-        self._folders = SharedFolders.from_settings(settings)
+        self._resource_reader = ResourceReader(self.resources, self.registry.make_page)
         self.invoker: Invoker = Invoker(
             shell,
             shell.kernel.io_loop.asyncio_loop,
@@ -323,7 +326,7 @@ class Extension:
         wanted = set(names)
         tools = [tool for tool in self.registry.tools if tool.name in wanted]
         if tools:
-            display(build_card(tools), raw=True)
+            display(build_card(tools, self.registry.list_hosts), raw=True)
 
 
 def _make_task_store(

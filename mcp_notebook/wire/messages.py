@@ -74,7 +74,8 @@ class ToolInfo(Message, frozen=True):
     place: Literal["main", "loop", "apart"] = "apart"
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
     view: str | None = None
-    """The page that clients show beside its results: "result". Unknown ones are ignored."""
+    """The page that clients show beside its results: "result", or "own" for a page of its author's.
+    Unknown ones are ignored."""
 
 
 class Keep(Message, frozen=True):

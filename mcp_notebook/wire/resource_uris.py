@@ -9,6 +9,8 @@ SCHEME = "notebook"
 """The scheme of all URIs of kernels' resources."""
 LIBRARIES = "library"
 """The first part of the URIs of scripts, behind the kernel's id."""
+PAGES = "page"
+"""The first part of the URIs of tools' own pages, behind the kernel's id."""
 VIEW = "view"
 """The last part of the URI that a live view reads, before its query."""
 
@@ -26,6 +28,17 @@ def make_view_uri(uri: str) -> str:
 def make_library_uri(uri: str, name: str) -> str:
     """Return the URI of the script that draws a kernel's plots, given that of one of its files."""
     return f"{make_prefix(find_kernel_id(uri) or '')}{LIBRARIES}/{name}.js"
+
+
+def make_page_uri(kernel_id: str, tool: str) -> str:
+    """Return the URI of a tool's own page, as the kernel makes it for the bridge."""
+    return f"{make_prefix(kernel_id)}{PAGES}/{tool}"
+
+
+def find_part(uri: str, folder: str) -> str | None:
+    """Return what follows ``notebook://KERNEL/FOLDER/`` in a URI, or None for any other URI."""
+    prefix = f"{make_prefix(find_kernel_id(uri) or '')}{folder}/"
+    return uri.removeprefix(prefix) if uri.startswith(prefix) else None
 
 
 def split_query(uri: str) -> tuple[str, str]:

@@ -18,8 +18,11 @@ from forked_command import list_words
 from listing import KNOWN, list_tools
 from live import TIMEOUT, LiveKernel, kernel_env, live_kernel
 from mcp import Client, StdioServerParameters
+from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool
+
+from mcp_notebook.bridge.views.pages import MIME_TYPE
 
 COMMAND = [sys.executable, "-m", "mcp_notebook"]
 TOKEN = "token-of-the-tests-0123456789abcdef"
@@ -44,6 +47,13 @@ HEADERS = {
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Knows no authorities: to read the usual ones takes 50 ms for each client, and nothing is asked of
 any server that needs them."""
+
+
+VIEW_EXTENSION, VIEW_FORMATS = "io.modelcontextprotocol/ui", {"mimeTypes": [MIME_TYPE]}
+SHOWS_VIEWS = (advertise(VIEW_EXTENSION, VIEW_FORMATS),)
+"""What a client of 2026-07-28 declares that shows live views."""
+VIEW_WAYS = (("auto", "stdio"), ("auto", "http"), ("legacy", "http"))
+"""The pairs of era and transport in which the tests' client can show live views."""
 
 
 @contextmanager
@@ -123,13 +133,32 @@ async def connected(
 
 @asynccontextmanager
 async def over_http(
-    url: str, era: str, *, token: str = TOKEN, **options: object
+    url: str, era: str, *, token: str = TOKEN, shows_views: bool = False, **options: object
 ) -> AsyncIterator[Client]:
     """Connect the official client to an HTTP bridge that runs, as `connected` does."""
-    async with http_client(headers={"Authorization": f"Bearer {token}"}) as http:
+    headers = {"Authorization": f"Bearer {token}"}
+    declaring: Any = {}
+    if shows_views and era == "legacy":
+        declaring = {"transport": DeclaringTransport(verify=NO_TLS)}
+    elif shows_views:
+        options["extensions"] = SHOWS_VIEWS
+    async with http_client(headers=headers, **declaring) as http:
         server = streamable_http_client(url, http_client=http)
         async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
+
+
+class DeclaringTransport(httpx2.AsyncHTTPTransport):
+    """Declares the extension in `initialize`, as hosts do, and the official client does not."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request."""
+        if b'"initialize"' in request.content:
+            message = json.loads(request.content)
+            message["params"]["capabilities"]["extensions"] = {VIEW_EXTENSION: VIEW_FORMATS}
+            headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
+            request = httpx2.Request(request.method, request.url, headers=headers, json=message)
+        return await super().handle_async_request(request)
 
 
 def http_client(**options: Any) -> httpx2.AsyncClient:

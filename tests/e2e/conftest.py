@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from clients import TRANSPORTS, connected, http_bridge, over_http
+from clients import SHOWS_VIEWS, TRANSPORTS, connected, http_bridge, over_http
 from live import LiveKernel, live_kernel
 
 SELDOM = {("legacy", "http"), ("auto", "stdio")}
@@ -73,3 +73,14 @@ def connect(request, module_home):
         return connected(module_home, era, transport, **options)
 
     return connect_to
+
+
+@pytest.fixture
+def host(connect):
+    """Return what connects a client that shows live views."""
+
+    def connect_host(era, transport, **options):
+        shown = {"shows_views": True} if transport == "http" else {"extensions": SHOWS_VIEWS}
+        return connect(era, transport, **shown, **options)
+
+    return connect_host

@@ -59,7 +59,6 @@ class Order(BaseModel):
     tags=["all"],
     meta={
         "com.example/team": {"name": "sales"},
-        "ui": {"resourceUri": "ui://sales/chart", "visibility": ["model", "app"]},
         "openai/outputTemplate": "ui://sales/chart",
     },
 )
@@ -192,7 +191,6 @@ async def test_the_keywords_of_the_decorator_arrive(url, era):
         assert image.size == (128, 64)
     assert tool.meta == {
         "com.example/team": {"name": "sales"},
-        "ui": {"resourceUri": "ui://sales/chart", "visibility": ["model", "app"]},
         "openai/outputTemplate": "ui://sales/chart",
         meta_keys.TAGS: ["all"],
         meta_keys.PRIORITY: 9.5,

@@ -1,16 +1,10 @@
 """Live views of results (MCP Apps), through the official client in both eras and over both ways."""
 
 import json
-from contextlib import asynccontextmanager
 from urllib.parse import quote
 
-import httpx2
 import pytest
-from clients import KNOWN, NO_TLS, TOKEN, Changes, tool_kernel, until_listed
-from live import TIMEOUT
-from mcp import Client
-from mcp.client.extension import advertise
-from mcp.client.streamable_http import streamable_http_client
+from clients import VIEW_WAYS, Changes, tool_kernel, until_listed
 from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.views.pages import MIME_TYPE, PAGES
@@ -51,57 +45,12 @@ def hidden() -> pd.DataFrame:
     "Rain, without a view."
     return weather
 """
-EXTENSION, FORMATS = "io.modelcontextprotocol/ui", {"mimeTypes": [MIME_TYPE]}
 
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
     with tool_kernel(module_home, TOOLS, PLOT, HIDDEN, name="weather") as kernel:
         yield kernel
-
-
-class DeclaringTransport(httpx2.AsyncHTTPTransport):
-    """Declares the extension in `initialize`, as hosts do, and the official client does not."""
-
-    async def handle_async_request(self, request):
-        """Send a request."""
-        if b'"initialize"' in request.content:
-            message = json.loads(request.content)
-            message["params"]["capabilities"]["extensions"] = {EXTENSION: FORMATS}
-            headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
-            request = httpx2.Request(request.method, request.url, headers=headers, json=message)
-        return await super().handle_async_request(request)
-
-
-@pytest.fixture
-def host(request, connect):
-    """Return what connects a client that shows views."""
-
-    @asynccontextmanager
-    async def connect_host(era, transport, **options):
-        if era != "legacy":
-            extensions = [advertise(EXTENSION, FORMATS)]
-            async with connect(era, transport, extensions=extensions, **options) as client:
-                yield client
-            return
-        served = request.getfixturevalue("served")
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        declaring = DeclaringTransport(verify=NO_TLS)
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, transport=declaring) as http,
-            Client(
-                streamable_http_client(served.url, http_client=http),
-                mode=era,
-                client_info=KNOWN,
-                **options,
-            ) as client,
-        ):
-            yield client
-
-    return connect_host
-
-
-WAYS = (("auto", "stdio"), ("auto", "http"), ("legacy", "http"))
 
 
 def pages(tools):
@@ -127,7 +76,7 @@ async def view_of(client, tool, **arguments):
     return ((await client.call_tool(tool, arguments)).meta or {}).get(VIEW)
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS)
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS)
 async def test_the_list_says_which_tools_have_a_view_to_clients_that_show_views_and_to_no_others(
     notebook, connect, host, era, transport
 ):
@@ -140,7 +89,7 @@ async def test_the_list_says_which_tools_have_a_view_to_clients_that_show_views_
         assert set(pages(await until_listed(client, "hidden")).values()) == {None}
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS)
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS)
 async def test_a_view_reads_its_table_in_pages_and_other_clients_get_what_they_always_got(
     notebook, connect, host, era, transport
 ):
@@ -169,7 +118,7 @@ async def test_a_view_reads_its_table_in_pages_and_other_clients_get_what_they_a
         assert json.loads(by_tool.content[0].text)["max"] == 4
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
 async def test_the_list_changes_once_when_a_tool_without_annotation_has_returned_a_table(
     notebook, host, era, transport
 ):
@@ -191,7 +140,7 @@ async def test_the_list_changes_once_when_a_tool_without_annotation_has_returned
         assert await view_of(client, name, kind="a text") is None
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
 async def test_a_view_shows_the_table_of_its_result_whatever_became_of_the_notebooks(
     notebook, host, era, transport
 ):
@@ -211,7 +160,7 @@ async def test_a_view_shows_the_table_of_its_result_whatever_became_of_the_noteb
             notebook.ok(TOOLS)
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
 async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transport):
     async with host(era, transport) as client:
         await until_listed(client, "rain")

@@ -109,6 +109,7 @@ class NotebookServer:
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
+            self.tools,
             default_caller=default_caller,
             ready=ready,
             page_size=page_size,

@@ -1,10 +1,13 @@
 """The pages that clients show beside results, as resources ``ui://mcp-notebook/...``.
 
-Runs on the bridge's event loop; a page is a file beside this module, read when a client first asks.
-It loads nothing from anywhere: its styles and its script are in it.
+Runs on the bridge's event loop. The page for tables and plots is a file beside this module, read
+when a client first asks; it loads nothing from anywhere: its styles and its script are in it. The
+own page of a tool is made by its kernel, and gets ``helper.js`` here.
 """
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -36,6 +39,58 @@ class ViewPage:
     def meta(self) -> dict[str, Any]:
         """Its ``_meta``: no permissions and, by leaving out ``csp``, no network."""
         return {"ui": {"prefersBorder": False}}
+
+
+OWN = "own"
+"""The kind of view whose page is made by the tool's author."""
+_OWN_PAGE = re.compile(r"ui://mcp-notebook/tools/([A-Za-z0-9_-]+)\.html")
+_HEAD = re.compile(
+    r"(?:\s|<!--.*?-->)*(<!doctype[^>]*>)?(?:\s|<!--.*?-->)*(?:<html[^>]*>)?(?:\s|<!--.*?-->)*"
+    r"(?:<head(?:\s[^>]*)?>)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The beginning of a page before which no script may stand."""
+
+
+def find_page_uri(kind: str | None, name: str) -> str | None:
+    """Return the URI of the page beside a tool's results; None if it has none.
+
+    Args:
+        kind: See `messages.ToolInfo.view`.
+        name: The name that the tool is served under.
+    """
+    if kind == OWN:
+        return f"ui://mcp-notebook/tools/{name}.html"
+    page = PAGES.get(kind or "")
+    return None if page is None else page.uri
+
+
+def find_tool(uri: str) -> str | None:
+    """Return the name of the tool whose own page a URI names; None for any other URI."""
+    match = _OWN_PAGE.fullmatch(uri)
+    return None if match is None else match[1]
+
+
+def add_helper(html: str, names: Mapping[str, str]) -> str:
+    """Return an author's page with the script that talks to the client (`notebook`).
+
+    Args:
+        html: The page, or a part of one.
+        names: The names that tools of the notebook are served under, by their own names.
+    """
+    match = _HEAD.match(html)
+    assert match is not None
+    start = "" if match[1] else "<!doctype html>"
+    script = files(__package__).joinpath("helper.js").read_text("utf-8")
+    script = script.replace("{/* served names */}", json.dumps(dict(names)))
+    helper = f'<meta charset="utf-8"><script>\n{script}</script>'
+    return f"{start}{html[: match.end()]}{helper}{html[match.end() :]}"
+
+
+def make_own_meta(hosts: Sequence[str]) -> dict[str, Any]:
+    """Return the ``_meta`` of an author's page, which may load from these origins."""
+    csp = {"connectDomains": list(hosts), "resourceDomains": list(hosts)}
+    return {"ui": {"csp": csp} if hosts else {}}
 
 
 PAGES: Mapping[str, ViewPage] = {"result": ViewPage("result.html", "Result")}

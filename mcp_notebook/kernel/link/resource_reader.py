@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mcp_notebook.content import Resource
-from mcp_notebook.errors import UnknownResource
+from mcp_notebook.errors import ResourceFailed, UnknownResource
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.views.plot_libraries import read_library
 from mcp_notebook.kernel.safe.text import describe_error
@@ -29,15 +29,23 @@ Reply = Callable[[messages.Contents, Sequence[bytes]], None]
 """Receives a content, or an error; called on any thread."""
 
 
+def _make_no_page(tool: str) -> str:
+    raise ResourceFailed(f"The tool `{tool}` has no page of its own.")
+
+
 class ResourceReader:
     """Lists and reads what a store keeps; safe to use from any thread.
 
     Args:
         store: Keeps the originals.
+        make_page: Makes the own page of a tool, given its name.
     """
 
-    def __init__(self, store: ResourceStore) -> None:
+    def __init__(
+        self, store: ResourceStore, make_page: Callable[[str], str] = _make_no_page
+    ) -> None:
         self._store = store
+        self._make_page = make_page
         self._lock = threading.Lock()
         self._waiting: deque[tuple[messages.ReadResource, Reply]] = deque()
         self._readers = 0
@@ -103,6 +111,8 @@ class ResourceReader:
             return messages.Contents(id=request.id, error=str(error), unknown=True), ()
         except _TooLarge as error:
             refusal = _refuse(uri, error, max_bytes)
+        except ResourceFailed as error:
+            refusal = str(error)
         except BaseException as error:  # noqa: BLE001 - the user's objects may raise anything
             refusal = (
                 f"The resource {uri!r} cannot be read: creating its content failed with "
@@ -116,9 +126,12 @@ class ResourceReader:
         view = self._store.find_view(address)
         if view is not None:
             return Resource(uri, view.answer(query), "application/json")
-        script = self._read_script(address)
-        if script is not None:
-            return Resource(uri, script, "text/javascript")
+        if (library := resource_uris.find_part(address, resource_uris.LIBRARIES)) is not None:
+            script = read_library(library)
+            if script is not None:
+                return Resource(uri, script, "text/javascript")
+        if (tool := resource_uris.find_part(address, resource_uris.PAGES)) is not None:
+            return Resource(uri, self._make_page(tool), "application/json")
         file_format = self._store.find_format(address)
         if file_format.size is not None and file_format.size > max_bytes:
             raise _TooLarge(file_format.size)
@@ -133,14 +146,6 @@ class ResourceReader:
         if size > max_bytes:
             raise _TooLarge(size)
         return Resource(uri, data if isinstance(data, str) else bytes(data), file_format.mime_type)
-
-    @staticmethod
-    def _read_script(uri: str) -> str | None:
-        """Return the script of a plotting library; None if the URI is of something else."""
-        kernel_id = resource_uris.find_kernel_id(uri) or ""
-        name = uri.removeprefix(resource_uris.make_prefix(kernel_id))
-        folder, _, file = name.partition("/")
-        return read_library(file) if folder == resource_uris.LIBRARIES else None
 
 
 class _TooLarge(Exception):

@@ -10,6 +10,7 @@ import re
 import shlex
 import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -78,7 +79,9 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--output-schema": {"action": BooleanOptionalAction, "default": None},
     "--no-validate-output": {"action": "store_false", "dest": "validate_output", "default": True},
     "--flatten": {"action": "store_true"},
-    "--ui": {"action": BooleanOptionalAction, "default": None},
+    "--ui": {"nargs": "?", "const": True},
+    "--no-ui": {"action": "store_false", "default": None, "dest": "ui"},
+    "--allow": {"action": "append"},
     "--run": {"default": "main"},
     "--timeout": {},
     "--task": {"action": _Either, "const": True},
@@ -165,11 +168,11 @@ def build_parser() -> ArgumentParser:
 
 
 def list_option_words() -> dict[str, bool]:
-    """Return all options as written on a line, each with whether it takes a value."""
+    """Return all options as written on a line, each with whether it needs a value."""
     words = {}
     for word, keywords in _OPTIONS.items():
         action = keywords.get("action")
-        words[word] = action not in _FLAGS
+        words[word] = action not in _FLAGS and not _has_optional_value(word)
         if action is BooleanOptionalAction:
             words[word.replace("--", "--no-", 1)] = False
     return words
@@ -183,10 +186,47 @@ def build_options(namespace: Namespace) -> ToolOptions:
         if name not in ("functions", "prefix") and value is not None
     }
     values["related"] = tuple(values["related"].replace(",", " ").split())
+    values["allow"] = split_hosts(values.get("allow", ()))
     # Commas only: a tag may have several words.
     words = [word.strip() for tag in values.get("tags", ()) for word in tag.split(",")]
     values["tags"] = tuple(word for word in words if word)
     return ToolOptions(**values)
+
+
+def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:
+    """Return the name and the hosts on the line of ``%%mcp_view``.
+
+    Args:
+        line: The text after the magic's name: ``map --allow tiles.example.org``.
+
+    Raises:
+        DefinitionError: The line is something else.
+    """
+    name, *words = list(_split(line)) or [""]
+    hosts, is_allowed = [], False
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option == "--allow":
+            is_allowed = True
+            hosts += [value] if equals else []
+        elif is_allowed and not word.startswith("-"):
+            hosts.append(word)
+        else:
+            raise DefinitionError(f"{_VIEW_LINE}, without {word!r}.")
+    if not name or name.startswith("-"):
+        raise DefinitionError(f"{_VIEW_LINE}: it begins with the view's name.")
+    if is_allowed and not hosts:
+        raise DefinitionError("`--allow` needs a value: write it after the option.")
+    return name, split_hosts(hosts)
+
+
+def split_hosts(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the hosts in words of which each may be several hosts with commas."""
+    hosts = (host.strip() for word in words for host in word.split(","))
+    return tuple(host for host in hosts if host)
+
+
+_VIEW_LINE = "Write `%%mcp_view NAME [--allow HOST ...]`"
 
 
 # -- the signature ---------------------------------------------------------------------------------
@@ -263,12 +303,18 @@ def _split(text: str) -> Iterator[str]:
         ) from None
 
 
+def _has_optional_value(option: str) -> bool:
+    """Return whether an option takes the next word as its value unless that is another option."""
+    return option in _OPTIONS and _OPTIONS[option].get("nargs") == "?"
+
+
 def _join_values(words: Sequence[str]) -> list[str]:
     """Join each option with its value, which may begin with a dash."""
     takes_value = list_option_words()
     joined: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         option, equals, _ = word.partition("=")
         if option.startswith("-") and option not in takes_value:
             keyword = option.lstrip("-").replace("-", "_")
@@ -278,10 +324,12 @@ def _join_values(words: Sequence[str]) -> list[str]:
                 hint = f"It can only be set in Python: `@mcp_tool({keyword}=...)`."
             raise DefinitionError(f"There is no option `{option}`. {hint}")
         if not equals and takes_value.get(option):
-            value = next(rest, None)
+            value = rest.popleft() if rest else None
             if value is None or value.partition("=")[0] in takes_value:
                 raise DefinitionError(f"`{option}` needs a value: write it after the option.")
-            word = f"{option}={value}"  # noqa: PLW2901
+            word = f"{option}={value}"
+        elif not equals and rest and _has_optional_value(word) and not rest[0].startswith("-"):
+            word = f"{option}={rest.popleft()}"
         joined.append(word)
     return joined
 

@@ -31,6 +31,7 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options, note_long_name
+from mcp_notebook.kernel.tools.own_views import is_own
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
@@ -42,6 +43,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 RESULT_VIEW = "result"
 """The page that shows tables and plots; see `messages.ToolInfo.view`."""
+OWN_VIEW = "own"
+"""The tool's own page."""
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
 CELL = "__mcp_cell__"
@@ -233,6 +236,8 @@ def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
 
 def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None:
     """Return the kind of live view of a tool's results; see `messages.ToolInfo.view`."""
+    if is_own(options.ui):
+        return OWN_VIEW
     if options.run_mode == "fork":
         return None  # its tables stay in the copy of the kernel
     if options.ui is not None:

@@ -83,7 +83,7 @@ _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
         *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
-        *("max_concurrency", "max_result_chars", "logs", "ui"),
+        *("max_concurrency", "max_result_chars", "logs", "ui", "allow"),
     )
 )
 _FLAG = "True or False"
@@ -121,7 +121,15 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "validate_output": _Form(_FLAG, "True", "validate_output=False", ("--no-validate-output",)),
     "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
-    "ui": _Form(_FLAG, "True for tables and plots", "ui=True", ("--ui", "--no-ui")),
+    "ui": _Form(
+        "True, False, an HTML file, a view's name, or a function",
+        "True for tables and plots",
+        'ui="view.html"',
+        ("--ui view.html", "--ui", "--no-ui"),
+    ),
+    "allow": _Form(
+        "list of hosts", "none", 'allow=["tiles.example.org"]', ("--allow tiles.example.org",)
+    ),
     "run": _Form(
         '`"main"`, `"thread"` or `"fork"`',
         '`"main"`',

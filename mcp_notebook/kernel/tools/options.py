@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.tools.context import LEVELS
+from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
 from mcp_notebook.kernel.tools.reporting import LogLevel
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
@@ -96,7 +97,7 @@ class ToolOptions:
     """Words to group tools by. Clients find them in the tool's ``_meta``."""
     meta: Mapping[str, Any] | None = None
     """Your own ``_meta`` for the tool: a dict of JSON values. Its keys are those of a client
-    (``ui``, ``openai/outputTemplate``) or yours, with a reversed domain: ``com.example/team``."""
+    (``openai/outputTemplate``) or yours, with a reversed domain: ``com.example/team``."""
     cache: float | str | None = None
     """How long a result is reused for calls with the same arguments: seconds, or text such as
     ``"60s"`` or ``"5min"``. Only for tools with `read_only`; a result for which the user was asked
@@ -118,10 +119,19 @@ class ToolOptions:
     flatten: bool = False
     """Whether clients pass the fields of the function's only parameter (a pydantic model, dataclass
     or TypedDict) as the tool's arguments, in place of one object."""
-    ui: bool | None = None
-    """Whether clients with MCP Apps show a live view beside a result: a table that a person sorts
-    and filters, or a plot to zoom. Unless you set this, they do if the return annotation is a table
-    or a plot, or once a call has returned one."""
+    ui: bool | Page | None = None
+    """The live view beside a result in clients with MCP Apps. True: a table that a person sorts and
+    filters, or a plot to zoom; False: none. Unless you set this, there is one if the return
+    annotation is a table or a plot, or once a call has returned one. For a page of your own, name
+    an HTML file beside the notebook (``"view.html"``), a ``%%mcp_view`` cell (``"map"``), or a
+    function that returns HTML, which is called in a thread each time that a client opens the page.
+    Its scripts use ``notebook.onresult(result => ...)`` (``result.data`` is the structured content,
+    ``result.text`` the text), ``await notebook.call("tool", {x: 1})`` and
+    ``notebook.send("text for the model")``."""
+    allow: Sequence[str] = ()
+    """Hosts that the tool's own page (`ui`) may load scripts, pictures and data from, besides those
+    of its ``%%mcp_view`` cell: ``"tiles.example.org"`` or ``"*.example.org"``. Without it, the page
+    loads nothing."""
     run: RunMode = "main"
     """Where calls run. ``"main"``: on the kernel's main thread between cells, as if you had run a
     cell; coroutine functions run on the kernel's event loop. ``"thread"``: each call in a thread of
@@ -200,7 +210,8 @@ class ToolKeywords(TypedDict, total=False):
     output_schema: bool | Mapping[str, Any] | None
     validate_output: bool
     flatten: bool
-    ui: bool | None
+    ui: bool | Page | None
+    allow: Sequence[str]
     run: RunMode
     executor: "Executor | DaskClient | None"
     timeout: float | str | None
@@ -254,8 +265,16 @@ def _check_words(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `run` must be 'main', 'thread' or 'fork', not {options.run!r}."
         )
-    if options.ui is not None and not isinstance(options.ui, bool):
-        raise DefinitionError(f"`{name}`: `ui` must be True or False, not {options.ui!r}.")
+    if not (options.ui is None or isinstance(options.ui, bool) or is_page(options.ui)):
+        raise DefinitionError(
+            f"`{name}`: `ui` must be True, False, an HTML file, the name of a `%%mcp_view` cell or "
+            f"a function that returns HTML, not {options.ui!r}."
+        )
+    if read_hosts(options.allow, f"`{name}`") and not is_own(options.ui):
+        raise DefinitionError(
+            f"`{name}`: `allow` is for a page of your own: name it with `ui` (`--ui view.html`), "
+            "or remove `allow`."
+        )
     if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(
             f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from mcp_notebook.discovery.departures import is_recent
-from mcp_notebook.errors import DefinitionError
+from mcp_notebook.errors import DefinitionError, ResourceFailed
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
@@ -30,6 +30,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     make_tool,
     read_mark,
 )
+from mcp_notebook.kernel.tools.own_views import OwnViews, is_own
 from mcp_notebook.text.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
 
 MAX_ICON_CHARS = 16 * 2**20
@@ -123,10 +124,18 @@ class ToolRegistry:
     Args:
         on_change: Called after each change that clients can see, on the thread that made it.
         schemas: Schemas of earlier starts, for code that makes tools.
+        views: The tools' own pages.
     """
 
-    def __init__(self, on_change: Callable[[], None], schemas: SchemaCache | None = None) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[], None],
+        schemas: SchemaCache | None = None,
+        views: OwnViews | None = None,
+    ) -> None:
         self.schemas = schemas
+        self.views = views or OwnViews()
+        """The tools' own pages."""
         self._on_change = on_change
         self._lock = threading.Lock()
         self._tools: _Tools = {}
@@ -182,8 +191,14 @@ class ToolRegistry:
         """Add tools; one whose name exists replaces the old one in its place.
 
         Raises:
-            DefinitionError: All icons together are too large for one list of tools; none is added.
+            DefinitionError: All icons together are too large for one list of tools, or a tool's own
+                page does not exist; none is added.
         """
+        for tool in tools:
+            self.views.check(tool.options.ui, tool.name)
+        self._add(tools)
+
+    def _add(self, tools: Sequence[DeclaredTool]) -> None:
 
         def add_to(now: _Tools) -> _Tools:
             together = {**now, **{tool.name: tool for tool in tools}}
@@ -198,7 +213,8 @@ class ToolRegistry:
     def take_over(self, previous: "ToolRegistry") -> None:
         """Take over the state of the registry that this one replaces."""
         self._switched_off = previous.switched_off
-        self.add(*previous.tools)
+        self.views.take_over(previous.views)
+        self._add(previous.tools)
         with Shield(), self._lock:
             self.unsettled &= previous.unsettled
 
@@ -206,8 +222,10 @@ class ToolRegistry:
         """Replace a tool by another in the same place; does nothing if the old one is gone.
 
         Raises:
-            DefinitionError: All icons together are too large for one list of tools.
+            DefinitionError: All icons together are too large for one list of tools, or the tool's
+                own page does not exist.
         """
+        self.views.check(new.options.ui, new.name)
 
         def replace_in(now: _Tools) -> _Tools:
             if now.get(old.name) is not old:
@@ -232,6 +250,21 @@ class ToolRegistry:
         if tool.info.view is None and tool.options.ui is None:
             info = structs.replace(tool.info, view=RESULT_VIEW)
             self.replace(tool, replace(tool, info=info))
+
+    def list_hosts(self, tool: DeclaredTool) -> tuple[str, ...]:
+        """Return the origins that a tool's own page may load from."""
+        return self.views.list_hosts(tool.options.ui, tool.options.allow)
+
+    def make_page(self, name: str) -> str:
+        """Return a tool's own page; see `OwnViews.make_page`.
+
+        Raises:
+            ResourceFailed: There is no such tool or page, or the page cannot be made.
+        """
+        tool = self.get(name)
+        if tool is None or not is_own(tool.options.ui):
+            raise ResourceFailed(f"The tool `{name}` has no page of its own: list the tools again.")
+        return self.views.make_page(tool.options.ui, tool.options.allow, name)
 
     def remove(self, *names: str, reason: str | None = None) -> None:
         """Remove tools; names without a tool are ignored.

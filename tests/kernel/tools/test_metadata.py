@@ -235,10 +235,10 @@ def test_words_are_one_line_each():
 
 
 def test_the_authors_own_meta_is_told_as_json():
-    meta = {"com.example/team": {"since": date(2012, 1, 2), 1: (1, 2)}, "ui": {"visibility": ()}}
+    meta = {"com.example/team": {"since": date(2012, 1, 2), 1: (1, 2)}, "team": {"names": ()}}
     assert info(meta=meta, tags=["x"]).meta == {
         "com.example/team": {"since": "2012-01-02", "1": [1, 2]},
-        "ui": {"visibility": []},
+        "team": {"names": []},
         meta_keys.TAGS: ["x"],
     }
 
@@ -251,6 +251,7 @@ def test_the_authors_own_meta_is_told_as_json():
         ("x " * 50_000, "MCP allows only a name"),
         ("io.modelcontextprotocol/team", "MCP reserves"),
         ("dev.mcp/team", "MCP reserves"),
+        ("ui", "use the tool's option `ui` (`ui='view.html'`)"),
         ("com.MCP.tools/team", "MCP reserves"),
         (meta_keys.TAGS, "reserved for mcp-notebook"),
         (meta_keys.PREFIX.upper() + "x", "reserved for mcp-notebook"),

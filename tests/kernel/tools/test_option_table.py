@@ -38,7 +38,8 @@ def test_a_row_says_in_whole_sentences_what_its_option_does(name):
 def test_the_example_of_a_keyword_sets_this_option_and_is_accepted(name):
     row = ROWS[name]
     assert row.keyword.startswith(f"{name}=")
-    options = evaluate(row.keyword if name != "cache" else f"{row.keyword}, read_only=True")
+    others = {"cache": "read_only=True", "allow": "ui='map'"}  # without which they are refused
+    options = evaluate(", ".join([row.keyword, *filter(None, [others.get(name)])]))
     check_options(options, "sales")
     field = next(item for item in fields(ToolOptions) if item.name == name)
     assert field.default is not MISSING
@@ -72,6 +73,6 @@ def test_options_with_two_words_show_both():
     assert [words_of(row) for row in ROWS.values() if len(row.line) > 1] == [
         ("--destructive", "--non-destructive"),
         ("--output-schema", "--no-output-schema"),
-        ("--ui", "--no-ui"),
+        ("--ui", "--ui", "--no-ui"),
         ("--task", "--task-only"),
     ]

@@ -22,15 +22,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import mcp_types as types
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic_core import from_json
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.protocol.client_request import find_caller
+from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -41,7 +43,7 @@ from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.bridge.views import pages
 from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, UnknownResource
+from mcp_notebook.errors import CallError, UnknownResource, UnknownTool
 from mcp_notebook.wire import messages, resource_uris
 
 if TYPE_CHECKING:
@@ -128,15 +130,17 @@ class ResourceRequests:
     Args:
         links: The links to the kernels.
         notices: Notes which kernels' resources clients have seen.
+        tools: The tools, as callers see them.
         default_caller: The caller if the transport does not name one.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it asks
         self,
         links: Links,
         notices: ResourceNotices,
+        tools: PermittedTools,
         *,
         default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None = None,
@@ -144,6 +148,7 @@ class ResourceRequests:
     ) -> None:
         self._links = links
         self._notices = notices
+        self._tools = tools
         self._owners = ResourceOwners()
         self._default_caller = default_caller
         self._ready = ready
@@ -194,11 +199,16 @@ class ResourceRequests:
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if uri in BY_URI:
             return types.ReadResourceResult(contents=[_make_page_contents(BY_URI[uri])])
+        read: types.TextResourceContents | types.BlobResourceContents
         try:
             if self._ready is not None:
                 await self._ready()
-            caller = find_caller(ctx, self._default_caller)
-            read = await self._read(caller, uri, MAX_READ, make_contents)
+            request = read_request(ctx, self._default_caller)
+            tool = pages.find_tool(uri) if request.profile.shows_views else None
+            if tool is None:
+                read = await self._read(request.caller, uri, MAX_READ, make_contents)
+            else:
+                read = await self._read_own_page(request.caller, uri, tool)
         except UnknownResource as error:
             code = INVALID_PARAMS if modern else LEGACY_NOT_FOUND
             data = {"uri": replace_surrogates(error.uri)}
@@ -260,6 +270,37 @@ class ResourceRequests:
             resource = await self._links.read_resource(uri, most)
             # In a thread: encoding a large one would block all other clients.
             return await anyio.to_thread.run_sync(make, resource)
+
+    async def _read_own_page(
+        self, caller: Caller, uri: str, name: str
+    ) -> types.TextResourceContents:
+        """Have a kernel make the own page of a tool that the caller may call."""
+        try:
+            entry = self._tools.find(caller, name)
+        except UnknownTool:
+            entry = None
+        if entry is None or entry.tool.view != pages.OWN:
+            reason = f"there is no tool {name!r} with a page of its own. List the tools again."
+            raise UnknownResource(uri, f"The page {uri!r} does not exist: {reason}")
+        link = self._links.find_link(entry)
+        lack = self._reads.explain_lack(caller)
+        if lack is not None:
+            raise CallError(lack)
+        page_uri = resource_uris.make_page_uri(link.record.id, entry.tool.name)
+        with self._reads.hold(caller):
+            resource = await link.requests.read_resource(page_uri, MAX_READ)
+        page = from_json(resource.data)
+        served = {
+            other.tool.name: other.name
+            for other in self._tools.list_entries(caller)
+            if other.kernel_id == entry.kernel_id and other.name != other.tool.name
+        }
+        return types.TextResourceContents(
+            uri=uri,
+            text=pages.add_helper(page["html"], served),
+            mime_type=pages.MIME_TYPE,
+            _meta=pages.make_own_meta(page["hosts"]),
+        )
 
     async def _list_after(
         self, caller: Caller, place: int, number: int

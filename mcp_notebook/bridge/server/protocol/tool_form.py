@@ -16,7 +16,7 @@ from msgspec import structs
 from pydantic_core import ValidationError, from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.views.pages import PAGES
+from mcp_notebook.bridge.views.pages import find_page_uri
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
 
@@ -67,9 +67,9 @@ def make_tool_form(
         "icons": info.icons,
         "_meta": info.meta,
     }
-    page = PAGES.get(info.view or "") if shows_views else None
+    page = find_page_uri(info.view, name) if shows_views else None
     if page is not None:
-        fields["_meta"] = {**(info.meta or {}), "ui": {"resourceUri": page.uri}}
+        fields["_meta"] = {**(info.meta or {}), "ui": {"resourceUri": page}}
     if info.title is not None and not has_feature(protocol_version, "title"):
         fields["annotations"] = {**(info.annotations or {}), "title": info.title}
     too_new = [field for field in SINCE if not has_feature(protocol_version, field)]

@@ -7,7 +7,7 @@ gives the same card.
 import functools
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
@@ -74,8 +74,13 @@ class ToolFacts:
     warnings: tuple[str, ...]
 
 
-def gather_facts(tool: DeclaredTool) -> ToolFacts:
-    """Gather the contents of a tool's card."""
+def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
+    """Gather the contents of a tool's card.
+
+    Args:
+        tool: The tool.
+        hosts: Origins that its own view may load from.
+    """
     return ToolFacts(
         name=tool.name,
         signature=format_signature(tool),
@@ -83,7 +88,7 @@ def gather_facts(tool: DeclaredTool) -> ToolFacts:
         icons=tuple(icon["src"] for icon in tool.info.icons or ()),
         description=tool.info.description,
         badges=_list_badges(tool),
-        details=_list_details(tool),
+        details=_list_details(tool, hosts),
         parameters=_list_parameters(tool),
         warnings=tuple(tool.warnings),
     )
@@ -96,12 +101,14 @@ def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
     return tuple(hints)
 
 
-def _list_details(tool: DeclaredTool) -> tuple[str, ...]:
+def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     meta = tool.info.meta or {}
     details = []
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
     details += _list_ways(tool.options)
+    if hosts:
+        details.append(f"its view may load from {', '.join(hosts)}")
     if tags := meta.get(meta_keys.TAGS):
         details.append(f"tags: {', '.join(tags)}")
     if priority := meta.get(meta_keys.PRIORITY):

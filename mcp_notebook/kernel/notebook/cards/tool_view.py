@@ -3,7 +3,7 @@
 Runs on any thread. Pure: facts go in, a MIME bundle comes out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
@@ -38,9 +38,17 @@ _ICON = "<img src='{}' alt='' style='height:1.2em;display:inline;vertical-align:
 _DOT = " \N{MIDDLE DOT} "
 
 
-def build_card(tools: Sequence[DeclaredTool]) -> dict[str, str]:
-    """Return the MIME bundle of a card: what is always true of these tools."""
-    facts = [gather_facts(tool) for tool in tools]
+def build_card(
+    tools: Sequence[DeclaredTool],
+    list_hosts: Callable[[DeclaredTool], Sequence[str]] = lambda _tool: (),
+) -> dict[str, str]:
+    """Return the MIME bundle of a card: what is always true of these tools.
+
+    Args:
+        tools: The tools.
+        list_hosts: Returns the origins that a tool's own view may load from.
+    """
+    facts = [gather_facts(tool, list_hosts(tool)) for tool in tools]
     return {
         "text/html": make_printable(_render_html(facts)),
         "text/plain": make_printable("\n".join(map(_render_text, facts))),

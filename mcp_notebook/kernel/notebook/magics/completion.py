@@ -1,4 +1,4 @@
-"""Tab completion on the lines of ``%mcp``, ``%mcp_tool`` and ``%%mcp_tool``.
+"""Tab completion on the lines of ``%mcp``, ``%mcp_tool``, ``%%mcp_tool`` and ``%%mcp_view``.
 
 Runs on the kernel's main thread. The words of a line are pure functions of it; `MagicCompleter`
 gives them to IPython.
@@ -81,7 +81,7 @@ class MagicCompleter:
             hidden = self._shell.user_ns_hidden  # IPython's own variables
             names = {n: value for n, value in self._shell.user_ns.items() if n not in hidden}
             return complete_mcp_tool(names, line)
-        return []
+        return ["--allow"] if magic == "%%mcp_view" else []
 
 
 def _name_kind(word: str) -> str:

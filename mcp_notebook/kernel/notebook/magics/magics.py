@@ -1,4 +1,4 @@
-"""The magics: ``%%mcp_tool``, ``%mcp_tool`` and ``%mcp``.
+"""The magics: ``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_view`` and ``%mcp``.
 
 Runs on the kernel's main thread, inside the user's cells. A user's mistake is a UsageError: IPython
 shows one sentence instead of a traceback.
@@ -8,7 +8,14 @@ import re
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
@@ -17,13 +24,14 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_names,
     find_replaced_names,
 )
-from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
+from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line, read_view_line
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
+from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
 
 _MISPLACED = (
-    "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
+    "`%%{}` must be the first line of its cell: move it above everything else, also above "
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
 _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found")
@@ -35,7 +43,7 @@ _FRAMES_TO_USER = 4
 
 @magics_class
 class McpMagics(Magics):
-    """``%%mcp_tool``, ``%mcp_tool`` and ``%mcp``.
+    """``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_view`` and ``%mcp``.
 
     Args:
         shell: The notebook's IPython.
@@ -90,7 +98,41 @@ class McpMagics(Magics):
     @line_magic("%mcp_tool")  # IPython reads `%%mcp_tool` below the first line as this
     def refuse_misplaced_mcp_tool(self, _line: str) -> None:
         """Say where `%%mcp_tool` belongs."""
-        raise UsageError(_MISPLACED)
+        raise UsageError(_MISPLACED.format("mcp_tool"))
+
+    @no_var_expand
+    @cell_magic
+    def mcp_view(self, line: str, cell: str) -> None:
+        """Define a page that clients with MCP Apps show beside the results of tools.
+
+        ::
+
+            %%mcp_view NAME [--allow HOST ...]
+            <h1>...</h1>
+            <script>notebook.onresult(result => ...)</script>
+
+        A tool shows it with ``%%mcp_tool --ui NAME``, or ``@mcp_tool(ui="NAME")``. Scripts of the
+        page find ``notebook``: ``notebook.onresult(result => ...)`` is called with each result,
+        whose ``data`` is the structured content and whose ``text`` is the text; ``await
+        notebook.call("tool", {x: 1})`` calls a tool of this notebook; ``notebook.send("text")``
+        tells the model. CSS has the client's colors as variables, and ``data-theme``.
+
+        The page loads nothing from the web, except from the hosts after ``--allow``.
+        """
+        try:
+            name, hosts = read_view_line(line)
+            view = self._registry.views.define(name, cell, hosts)
+        except DefinitionError as error:
+            raise UsageError(make_printable(str(error))) from None
+        tools = [f"`{tool.name}`" for tool in self._registry.tools if tool.options.ui == name]
+        users = f"shown with {', '.join(tools)}" if tools else f"`%%mcp_tool --ui {name}` shows it"
+        loads = f"; it may load from {', '.join(view.hosts)}" if view.hosts else ""
+        print_output(f"View `{name}`: {users}{loads}.")
+
+    @line_magic("%mcp_view")
+    def refuse_misplaced_mcp_view(self, _line: str) -> None:
+        """Say where `%%mcp_view` belongs."""
+        raise UsageError(_MISPLACED.format("mcp_view"))
 
     @no_var_expand  # text by a client, a file or a tool must not be expanded; see `run_verb`
     @line_magic
@@ -128,7 +170,8 @@ def suggest_correction(error: BaseException | None) -> str | None:
 def _find_meant(percent: str, name: str) -> str | None:
     """Return the magic that was probably meant by ``%mcp_status`` or ``%%mcp_tools``."""
     if percent == "%%":
-        return "%%mcp_tool" if suggest(name, ("mcp", "mcp_tool")) else None
+        meant = suggest(name, ("mcp", "mcp_tool", "mcp_view"))
+        return meant and f"%%{'mcp_tool' if meant == 'mcp' else meant}"
     verb = name.removeprefix("mcp").strip("_")
     if name.startswith("mcp") and verb in VERBS:
         return f"%mcp {verb}"

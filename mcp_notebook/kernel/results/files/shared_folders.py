@@ -144,6 +144,11 @@ class SharedFolders:
         self.refused: RefusedFiles = RefusedFiles()
         """The refusals, for the notebook."""
 
+    @property
+    def folder(self) -> Path | None:
+        """The notebook's folder; None if it has none, or is the root of the file system."""
+        return self._folder
+
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """Return the folders of the settings, and the kernel's current folder."""
@@ -205,6 +210,26 @@ class SharedFolders:
             finally:
                 if descriptor is not None:
                     os.close(descriptor)
+
+    def read_bytes(self, path: Path, name: str, limit: int) -> bytes:
+        """Return the first bytes of a file.
+
+        Args:
+            path: Its path.
+            name: Its name in messages.
+            limit: The greatest number of bytes to return.
+
+        Raises:
+            Unreadable: As `read`, or it is a folder.
+        """
+
+        def read(opened: OpenPath) -> bytes:
+            if opened.is_folder or opened.descriptor is None:
+                raise Unreadable(f"{name} is a folder, not a file.")
+            with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
+                return file.read(limit)
+
+        return self.read(path, read, name)
 
     def _locate(self, path: Any, name: str | None) -> _Place:
         """Resolve a path and check that it is shared; nothing but symlinks is read.
