@@ -176,7 +176,7 @@ async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transp
             await ask(client, unknown, kind="page")
 
 
-@pytest.mark.parametrize(("era", "transport"), WAYS[1:])
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
 async def test_a_plot_of_matplotlib_is_a_picture_with_its_numbers_beside_it(
     notebook, host, era, transport
 ):

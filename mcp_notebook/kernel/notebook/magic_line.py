@@ -203,6 +203,8 @@ def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:
         DefinitionError: The line is something else.
     """
     name, *words = list(_split(line)) or [""]
+    if not name or name.startswith("-"):
+        raise DefinitionError(f"{_VIEW_LINE}: it begins with the view's name.")
     hosts, is_allowed = [], False
     for word in words:
         option, equals, value = word.partition("=")
@@ -213,8 +215,6 @@ def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:
             hosts.append(word)
         else:
             raise DefinitionError(f"{_VIEW_LINE}, without {word!r}.")
-    if not name or name.startswith("-"):
-        raise DefinitionError(f"{_VIEW_LINE}: it begins with the view's name.")
     if is_allowed and not hosts:
         raise DefinitionError("`--allow` needs a value: write it after the option.")
     return name, split_hosts(hosts)

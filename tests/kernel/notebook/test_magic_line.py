@@ -3,7 +3,12 @@
 import pytest
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.magic_line import build_options, list_option_words, read_line
+from mcp_notebook.kernel.notebook.magic_line import (
+    build_options,
+    list_option_words,
+    read_line,
+    read_view_line,
+)
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics
 
 PARSER = McpMagics.mcp_tool.parser
@@ -110,3 +115,31 @@ def test_the_words_are_those_that_the_parser_knows():
     assert set(list_option_words()) == {
         word for word in PARSER._option_string_actions if word != "-h"
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "ui"),
+    [
+        ("f", None),
+        ("f --ui", True),
+        ("--ui --read-only f", True),
+        ("f --no-ui", False),
+        ("f --ui view.html", "view.html"),
+        ("--ui=map f", "map"),
+        ("--ui map f", "map"),
+        ("f --ui 'my view.html'", "my view.html"),
+        ("--ui f(a: int) --read-only", True),
+        ("--ui map f(a: int)", "map"),
+    ],
+)
+def test_a_view_has_a_name_or_is_only_switched_on_or_off(line, ui):
+    assert build_options(read(line).options).ui == ui
+
+
+def test_hosts_stand_in_one_list_or_in_several():
+    options = build_options(read("f --allow a.org,b.org --allow c.org").options)
+    assert options.allow == ("a.org", "b.org", "c.org")
+    assert read_view_line("map --allow a.org b.org, --allow=c.org,d.org") == (
+        "map",
+        ("a.org", "b.org", "c.org", "d.org"),
+    )

@@ -31,7 +31,7 @@ from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
 
 _MISPLACED = (
-    "`%%{}` must be the first line of its cell: move it above everything else, also above "
+    "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
 _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found")
@@ -98,7 +98,7 @@ class McpMagics(Magics):
     @line_magic("%mcp_tool")  # IPython reads `%%mcp_tool` below the first line as this
     def refuse_misplaced_mcp_tool(self, _line: str) -> None:
         """Say where `%%mcp_tool` belongs."""
-        raise UsageError(_MISPLACED.format("mcp_tool"))
+        raise UsageError(_MISPLACED)
 
     @no_var_expand
     @cell_magic
@@ -128,11 +128,6 @@ class McpMagics(Magics):
         users = f"shown with {', '.join(tools)}" if tools else f"`%%mcp_tool --ui {name}` shows it"
         loads = f"; it may load from {', '.join(view.hosts)}" if view.hosts else ""
         print_output(f"View `{name}`: {users}{loads}.")
-
-    @line_magic("%mcp_view")
-    def refuse_misplaced_mcp_view(self, _line: str) -> None:
-        """Say where `%%mcp_view` belongs."""
-        raise UsageError(_MISPLACED.format("mcp_view"))
 
     @no_var_expand  # text by a client, a file or a tool must not be expanded; see `run_verb`
     @line_magic

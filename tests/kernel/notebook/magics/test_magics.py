@@ -324,3 +324,54 @@ def test_the_line_of_a_decorated_function_says_more_and_makes_no_second_tool(ker
         "%%mcp_tool --name other\n@mcp_tool(name='both')\ndef f() -> int:\n    'F.'\n    return 1"
     )
     assert list(tools_of(kernel)) == ["other"]
+
+
+# -- %%mcp_view ------------------------------------------------------------------------------------
+
+
+def test_a_view_says_who_shows_it_and_what_it_may_load_and_so_does_the_card(kernel):
+    cell = "%%mcp_view map --allow tiles.example.org *.a.org\n<b>$x {y} %%z</b>"
+    loads = "https://tiles.example.org, https://*.a.org"
+    shown = kernel.ok(cell).stdout
+    assert shown == f"View `map`: `%%mcp_tool --ui map` shows it; it may load from {loads}.\n"
+    (card,) = kernel.ok("%%mcp_tool --ui map\ndef places(): 'Places.'").displays
+    assert f"its view may load from {loads}" in card["text/plain"]
+    assert loads in card["text/html"]
+    assert kernel.ok("%%mcp_view map\n<b></b>").stdout == "View `map`: shown with `places`.\n"
+    (card,) = kernel.ok("%%mcp_tool --ui map\ndef places(): 'Places.'").displays
+    assert "may load" not in card["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%mcp_view\n<b></b>", "Write `%%mcp_view NAME [--allow HOST ...]`"),
+        ("%%mcp_view --allow a.org\n<b></b>", "it begins with the view's name"),
+        ("%%mcp_view map other\n<b></b>", "without 'other'"),
+        ("%%mcp_view map --alow a.org\n<b></b>", "without '--alow'"),
+        ("%%mcp_view map --allow\n<b></b>", "`--allow` needs a value"),
+        ("%%mcp_view map --allow a.org/x\n<b></b>", "`allow` must be a list of hosts"),
+        ("%%mcp_view my.map\n<b></b>", "cannot be a view's name"),
+        ("%%mcp_view map\n \n", "is empty: write its HTML below the line"),
+        ("%%mcp_tool --ui chart\ndef f(): ...", "there is no view 'chart'. Run the cell that"),
+        ("%%mcp_tool --ui none.html\ndef f(): ...", "There is no file none.html."),
+        ("%%mcp_tool --allow a.org\ndef f(): ...", "`allow` is for a page of your own"),
+    ],
+)
+def test_a_wrong_view_is_one_sentence(kernel, cell, said):
+    output = kernel.run(cell)
+    assert output.error.startswith("UsageError: ")
+    assert said in output.error
+    assert tools_of(kernel) == {}
+
+
+def test_a_misspelt_view_is_corrected(kernel):
+    assert "Did you mean `%%mcp_view`?" in kernel.run("%%mcp_veiw map\n<b></b>").stderr
+
+
+def test_views_stay_when_the_extension_is_reloaded(kernel):
+    kernel.ok("%%mcp_view map\n<b></b>")
+    kernel.ok("%%mcp_tool --ui map\ndef places(): 'Places.'")
+    kernel.ok("%reload_ext mcp_notebook")
+    assert list(tools_of(kernel)) == ["places"]
+    kernel.ok("%%mcp_tool --ui map\ndef more(): 'More.'")
