@@ -61,6 +61,40 @@ def page():
     from IPython.display import HTML
     return HTML(f"<h2>Hello</h2>{HOSTILE}<script>top.postMessage('ran', '*')</script>")
 """
+OWN_VIEW = """%%mcp_view station
+<style>body { background: var(--color-background-primary, white) }</style>
+<h1></h1>
+<ul></ul>
+<button>Compare</button>
+<p></p>
+<script>
+const find = name => document.querySelector(name);
+notebook.onresult(result => {
+  find("h1").textContent = `${result.arguments.city ?? "Anywhere"}: ${result.data.result.length}`;
+  for (const row of result.data.result) {
+    const item = document.createElement("li");
+    item.textContent = row.day;
+    find("ul").append(item);
+  }
+});
+find("button").onclick = async () => {
+  const mean = await notebook.call("mean_rain", { city: "Seattle" });
+  await notebook.send(`The mean is ${mean.data.result}.`);
+  try {
+    await notebook.call("no_such_tool");
+  } catch (error) { find("p").textContent = error.message; }
+};
+</script>
+"""
+OWN_TOOLS = """%%mcp_tool --read-only --ui station
+def days() -> list[dict[str, str]]:
+    "Days."
+    return [{"day": HOSTILE}] * 30
+
+def mean_rain(city: str) -> float:
+    "Mean rain."
+    return 7.5
+"""
 
 
 class Server:
@@ -122,7 +156,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(home):
-    with tool_kernel(home, TOOLS, PLOTS, name="weather") as kernel:
+    with tool_kernel(home, TOOLS, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather") as kernel:
         yield kernel
 
 
@@ -308,3 +342,28 @@ def test_a_view_is_readable_at_every_width_and_in_both_themes(open_view, theme, 
     found = Axe().run(frame, None, options).response["violations"]
     assert [(flaw["id"], flaw["nodes"][0]["html"]) for flaw in found] == []
     assert len(PAGES["result"].html) < 30_000
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_authors_page_gets_the_result_calls_tools_and_tells_the_model(open_view, era):
+    page = open_view("days", era, theme="dark")
+    view = page.frame_locator("iframe")
+    expect(view.get_by_role("heading")).to_have_text("Anywhere: 30", timeout=SOON)
+    hostile = "<img src=x onerror=top.postMessage('ran','*')>"
+    assert view.locator("li").all_inner_texts() == [hostile] * 30
+    expect(view.locator("html")).to_have_attribute("data-theme", "dark")
+    page.wait_for_function("() => parseFloat(document.querySelector('iframe').style.height) > 500")
+    view.get_by_role("button").click()
+    expect(view.locator("p")).to_contain_text("Unknown tool: 'no_such_tool'", timeout=SOON)
+    (sent,) = page.evaluate("seen.contexts")
+    assert sent["content"] == [{"type": "text", "text": "The mean is 7.5."}]
+    page.evaluate("bridge.setHostContext({ theme: 'light' })")
+    expect(view.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_an_authors_page_is_told_when_the_host_lets_it_call_nothing(open_view):
+    page = open_view("days", ERAS[1], capabilities={})
+    view = page.frame_locator("iframe")
+    failed = "notebook.call('mean_rain', {city: 'x'}).catch(error => error.message)"
+    expect(view.get_by_role("heading")).to_have_text("Anywhere: 30", timeout=SOON)
+    assert "does not let views call tools" in page.frames[1].evaluate(failed)
