@@ -40,6 +40,8 @@ class ClientInfo(Message, frozen=True):
 
     name: str = ""
     version: str = ""
+    is_view: bool = False
+    """A person called, in a live view that the program shows."""
 
 
 class PackedResult(Message, frozen=True):

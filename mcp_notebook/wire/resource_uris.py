@@ -41,6 +41,11 @@ def find_part(uri: str, folder: str) -> str | None:
     return uri.removeprefix(prefix) if uri.startswith(prefix) else None
 
 
+def is_view_uri(uri: str) -> bool:
+    """Return whether a live view reads this URI, with or without a query."""
+    return bool(find_kernel_id(uri)) and split_query(uri)[0].endswith(f"/{VIEW}")
+
+
 def split_query(uri: str) -> tuple[str, str]:
     """Return a URI without the query of a view, and that query: empty if it has none."""
     address, _, query = uri.partition("?")

@@ -16,7 +16,7 @@ from mcp_notebook.bridge.server.server import NotebookServer
 class Notes(list):
     """An observer that keeps what it hears."""
 
-    note_start = note_end = note_refusal = list.append
+    note_start = note_end = note_refusal = note_view = list.append
 
 
 @asynccontextmanager

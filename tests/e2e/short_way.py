@@ -156,6 +156,9 @@ class Watch:
     def note_refusal(self, refusal: Any) -> None:
         self._note(refusal)
 
+    def note_view(self, read: Any) -> None:
+        self._note(read)
+
     def _note(self, event: Any) -> None:
         self.noted.append(_describe(event))
         self._news.set()

@@ -113,6 +113,7 @@ class NotebookServer:
             default_caller=default_caller,
             ready=ready,
             page_size=page_size,
+            observers=observers,
         )
         """Answers requests for resources."""
         results = ResultAdapter(

@@ -15,9 +15,10 @@ import math
 import re
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from mcp_notebook.bridge.telemetry.audit_file import (
@@ -35,9 +36,10 @@ from mcp_notebook.bridge.telemetry.audit_records import (
     describe_refusal,
     describe_request,
     describe_start,
+    describe_view,
     encode,
 )
-from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart, ViewRead
 from mcp_notebook.settings.settings import ArgumentsInAudit, Settings
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,8 @@ END_DELAY = 0.05
 """Seconds until an ended call is written to the log."""
 RETRY_INTERVAL = 1.0
 """Seconds between two attempts after a failed write."""
+MAX_VIEWS = 1_000
+"""Live views whose calls are remembered; a kernel keeps as many originals."""
 CLOSE_LIMIT = 2.0
 """Seconds that a stopping bridge waits for the last lines."""
 _ID = re.compile(rb'"id":"([^"]+)"')
@@ -313,6 +317,8 @@ class AuditLog:
         self._schemas = PlainSchemas()
         self._running: dict[str, AuditItem] = {}
         """The starts of running calls, by id."""
+        self._views: OrderedDict[str, CallStart] = OrderedDict()
+        """The calls whose results have live views, by the URIs that these read."""
 
     def note_start(self, start: CallStart) -> None:
         """Queue the start of a call."""
@@ -328,11 +334,20 @@ class AuditLog:
         """Queue the end of a call that was started."""
         start = self._running.pop(end.start.id)
         self._put(AuditItem(lambda: describe_end(start.describe(), end), call_id=end.start.id))
+        if end.view is not None:
+            self._views[end.view] = replace(end.start, arguments={})
+            if len(self._views) > MAX_VIEWS:
+                self._views.popitem(last=False)
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Queue a call that was refused."""
         item = AuditItem(partial(describe_refusal, refusal, self._arguments))
         self._put(item, _measure(refusal.arguments))
+
+    def note_view(self, read: ViewRead) -> None:
+        """Queue a query of a live view."""
+        call = self._views.get(read.uri)
+        self._put(AuditItem(partial(describe_view, read, call, self._arguments)))
 
     def note_request(self, address: str, reason: str, count: int) -> None:
         """Queue requests that were refused before their content was read.

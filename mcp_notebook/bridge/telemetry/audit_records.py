@@ -16,9 +16,15 @@ from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.bridge.telemetry.call_events import (
+    CallEnd,
+    CallRefusal,
+    CallStart,
+    ViewRead,
+)
 from mcp_notebook.settings.settings import ArgumentsInAudit
 from mcp_notebook.text.redaction import has_secrets, redact_arguments
+from mcp_notebook.wire.resource_uris import find_kernel_id
 
 Record: TypeAlias = dict[str, Any]
 """The members of a line."""
@@ -100,6 +106,7 @@ def describe_start(
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
+        **({"by": "view"} if start.is_from_view else {}),
         **_describe_arguments(
             start.arguments,
             start.input_schema,
@@ -158,7 +165,31 @@ def describe_refusal(refusal: CallRefusal, mode: ArgumentsInAudit) -> Record:
     }
 
 
-def _describe_caller(call: CallStart | CallRefusal) -> Record:
+def describe_view(read: ViewRead, call: CallStart | None, mode: ArgumentsInAudit) -> Record:
+    """Return the record of a query of a live view.
+
+    Args:
+        read: The query.
+        call: The call whose result the view shows; None if it was before the bridge's time.
+        mode: How the query is recorded: like arguments.
+    """
+    place: Record = {"kernel": find_kernel_id(read.uri)}
+    if call is not None:
+        place |= {"notebook": call.notebook, "tool": call.tool}
+    record: Record = {
+        "time": format_time(read.at),
+        "kind": "view",
+        "outcome": "ok" if read.error is None else "error",
+        **_describe_caller(read),
+        **place,
+        "uri": _cut(read.uri, MAX_NAME),
+        **_describe_arguments({"query": read.query}, {}, mode),
+        "seconds": round(read.seconds, 6),
+    }
+    return record if read.error is None else record | {"error": _cut(read.error, MAX_ERROR)}
+
+
+def _describe_caller(call: CallStart | CallRefusal | ViewRead) -> Record:
     user = {"user": _cut(call.alias, MAX_NAME)} if call.alias else {}
     return {
         "caller": _cut(call.caller, MAX_NAME),

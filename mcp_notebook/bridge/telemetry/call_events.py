@@ -1,7 +1,7 @@
-"""The events of a call, for the observers that log, count and trace calls.
+"""The events of calls and of live views, for the observers that log, count and trace calls.
 
 Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
-refusal and nothing else.
+refusal and nothing else. A query of a view is one event.
 """
 
 from dataclasses import dataclass, field
@@ -36,6 +36,8 @@ class CallStart:
     """The arguments; if large, as the client's JSON."""
     input_schema: dict[str, Any]
     """The tool's input schema, which marks secrets."""
+    is_from_view: bool = False
+    """Whether a person made the call in a live view, as its page says."""
     may_have_escapes: bool = True
     """Whether strings in the arguments may contain characters that JSON escapes; non-ASCII ones
     are checked separately."""
@@ -60,6 +62,8 @@ class CallEnd:
     """Characters and bytes of all content blocks together."""
     task: str | None = None
     """The id of the task that it became; the result went to those who requested it."""
+    view: str | None = None
+    """The URI that the live view of its result reads; None if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +89,24 @@ class CallRefusal:
     """See `CallStart.input_schema`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewRead:
+    """A query of a table's live view: what a person did in it."""
+
+    at: float
+    """When, in seconds since the epoch."""
+    caller: str
+    alias: str = ""
+    client: str
+    uri: str
+    """The URI that the view reads, without the query."""
+    query: str
+    """The query, as the client sent it."""
+    seconds: float
+    error: str | None = None
+    """Why it was not answered; None if it was."""
+
+
 class CallObserver(Protocol):
     """Receives the events of calls. Its methods must neither wait nor raise."""
 
@@ -96,3 +118,6 @@ class CallObserver(Protocol):
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Note a call that was refused."""
+
+    def note_view(self, read: ViewRead) -> None:
+        """Note a query of a live view."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart, ViewRead
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
@@ -105,3 +105,6 @@ class CallTracer:
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Do nothing: a refused call has no span."""
+
+    def note_view(self, read: ViewRead) -> None:
+        """Do nothing: a query of a view has no span."""

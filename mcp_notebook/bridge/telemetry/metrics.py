@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
+from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart, ViewRead
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds in seconds, from OpenTelemetry's conventions for the duration of MCP requests."""
@@ -92,6 +92,9 @@ class Metrics:
     def note_refusal(self, refusal: CallRefusal) -> None:  # noqa: ARG002 - a client chose its text
         """Count a refused call."""
         self.refused_calls += 1
+
+    def note_view(self, read: ViewRead) -> None:
+        """Do nothing: a query of a view is not a call."""
 
     def _find_numbers(self, key: ToolKey) -> ToolNumbers:
         numbers = self.tools.get(key)

@@ -370,7 +370,9 @@ class Conversation:
             send_log=None if logs is None else logs.take,
             elicitations=elicitations,
             trace=Trace.from_headers(message.trace) if message.trace else NO_TRACE,
-            program=ClientProgram(message.client.name, message.client.version),
+            program=ClientProgram(
+                message.client.name, message.client.version, message.client.is_view
+            ),
             guest=message.guest,
             confirmed=message.confirmed or "",
             shows_views=message.shows_views,

@@ -110,12 +110,14 @@ class ClientProgram:
 
     name: str = ""
     version: str = ""
+    is_view: bool = False
+    """Whether a person called, in a live view that the program shows."""
 
     @property
     def label(self) -> str:
         """Name and version on one line, safe to print."""
         text = " ".join(make_printable(f"{self.name} {self.version}").split())
-        return text[:_MAX_LABEL] or "unknown client"
+        return (text[:_MAX_LABEL] or "unknown client") + (" (view)" if self.is_view else "")
 
 
 @lru_cache

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
@@ -119,7 +122,7 @@ class CallStarter:
                 call.listener,
                 can_elicit=request.can_elicit,
                 shows_views=request.profile.shows_views,
-                client=request.profile.client,
+                client=structs.replace(request.profile.client, is_view=request.is_from_view),
                 confirmed=choice.revision,
                 trace=trace,
                 keep=call.keep,
@@ -171,6 +174,7 @@ class CallStarter:
             tool=tool.name,
             arguments=call.arguments,
             input_schema=tool.input_schema,
+            is_from_view=request.is_from_view,
             may_have_escapes=request.text is None or b"\\" in request.text,
         )
 
@@ -251,7 +255,15 @@ def _describe_end(
         error=error,
         size=0 if isinstance(outcome, KernelGone) else _measure(outcome),
         task=None if call.task is None else call.task.id,
+        view=None if isinstance(outcome, KernelGone) else _find_view(outcome),
     )
+
+
+def _find_view(result: Result) -> str | None:
+    """Return the URI that the live view of a result reads."""
+    view = result.meta.get(meta_keys.VIEW)
+    uri = view.get("uri") if isinstance(view, dict) else None
+    return uri if isinstance(uri, str) else None
 
 
 def _classify(call: RunningCall, outcome: Result | KernelGone) -> tuple[Outcome, str | None]:

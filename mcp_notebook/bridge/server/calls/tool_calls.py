@@ -182,7 +182,7 @@ class ToolCalls:
         if call is None:
             outcome = await self._starter.start(new)
             if isinstance(outcome, RequestedPage):
-                return await self._resources.read_page(request.caller, outcome)
+                return await self._resources.read_page(request, outcome)
             if isinstance(outcome, RequestedResult):
                 outcome = await self._tasks.find_result(request, outcome.handle)
             if not isinstance(outcome, RunningCall):

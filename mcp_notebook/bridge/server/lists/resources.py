@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import secrets
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +33,11 @@ from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
+from mcp_notebook.bridge.server.protocol.client_request import (
+    ClientRequest,
+    find_caller,
+    read_request,
+)
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -40,6 +45,7 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
 )
 from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
+from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
 from mcp_notebook.bridge.views import pages
 from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
@@ -134,6 +140,7 @@ class ResourceRequests:
         default_caller: The caller if the transport does not name one.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
+        observers: Notified of the queries of live views.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that it asks
@@ -145,6 +152,7 @@ class ResourceRequests:
         default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None = None,
         page_size: int | None = None,
+        observers: Sequence[CallObserver] = (),
     ) -> None:
         self._links = links
         self._notices = notices
@@ -153,6 +161,7 @@ class ResourceRequests:
         self._default_caller = default_caller
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
+        self._observers = tuple(observers)
         self._key = secrets.token_bytes(32)
         self._kept: tuple[Resource, float] | None = None
         """The resource that was last read in pages, and when."""
@@ -205,7 +214,9 @@ class ResourceRequests:
                 await self._ready()
             request = read_request(ctx, self._default_caller)
             tool = pages.find_tool(uri) if request.profile.shows_views else None
-            if tool is None:
+            if resource_uris.is_view_uri(uri):
+                read = make_contents(await self._read_view(request, uri))
+            elif tool is None:
                 read = await self._read(request.caller, uri, MAX_READ, make_contents)
             else:
                 read = await self._read_own_page(request.caller, uri, tool)
@@ -224,17 +235,21 @@ class ResourceRequests:
             self._owners.note_result(caller, result)
             self._notices.note_result(caller, result)
 
-    async def read_page(self, caller: Caller, page: RequestedPage) -> Result:
+    async def read_page(self, request: ClientRequest, page: RequestedPage) -> Result:
         """Return a part of a resource as the result of a call.
 
         Raises:
             CallError: It cannot be read.
         """
+        caller = request.caller
         kept = self._find_kept(caller, page)
         if kept is not None:
             self._kept = kept, anyio.current_time()
             return await anyio.to_thread.run_sync(make_page, kept, page)
-        if resource_uris.split_query(page.uri)[1]:  # the answer to a live view is sent whole
+        if resource_uris.is_view_uri(page.uri):
+            answer = await self._read_view(request, page.uri)
+            return Result([Text(str(answer.data))])
+        if resource_uris.split_query(page.uri)[1]:  # a view's library or file is sent whole
             answer = await self._read(caller, page.uri, MAX_READ, _return_same)
             return Result([Text(str(answer.data))])
         # Without a size limit: only a page of it is sent.
@@ -301,6 +316,30 @@ class ResourceRequests:
             mime_type=pages.MIME_TYPE,
             _meta=pages.make_own_meta(page["hosts"]),
         )
+
+    async def _read_view(self, request: ClientRequest, uri: str) -> Resource:
+        """Read the answer to a query of a live view, and notify the observers."""
+        at, began = time.time(), time.monotonic()
+        error = None
+        try:
+            return await self._read(request.caller, uri, MAX_READ, _return_same)
+        except CallError as refused:
+            error = str(refused)
+            raise
+        finally:
+            address, query = resource_uris.split_query(uri[:MAX_QUERY_URI])
+            read = ViewRead(
+                at=at,
+                caller=request.caller.name,
+                alias=request.caller.alias,
+                client=request.profile.program,
+                uri=address,
+                query=query,
+                seconds=time.monotonic() - began,
+                error=error,
+            )
+            for observer in self._observers:
+                observer.note_view(read)
 
     async def _list_after(
         self, caller: Caller, place: int, number: int

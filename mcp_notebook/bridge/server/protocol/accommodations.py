@@ -137,7 +137,7 @@ class ResultAdapter:
 
     def adapt(self, request: ClientRequest, result: Result) -> Result:
         """Return a result in the form that a request's client can use."""
-        if not _is_one_text(result):
+        if result.meta or not _is_one_text(result):
             self._note_links(request.caller, result)
         if request.connection is not None and request.connection in self._names:
             result = self._add_note(request, result)

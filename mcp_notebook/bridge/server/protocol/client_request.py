@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import mcp_types as types
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile, profile_from_sdk
 from mcp_notebook.bridge.server.protocol.client_sessions import find_session
@@ -127,6 +128,11 @@ class ClientRequest:
     def is_handshake(self) -> bool:
         """See `ClientProfile.is_handshake`."""
         return self.profile.is_handshake
+
+    @property
+    def is_from_view(self) -> bool:
+        """Whether a person calls from a live view, as its page says."""
+        return self.profile.shows_views and bool(self.meta.get(meta_keys.VIEW))
 
     @property
     def can_elicit(self) -> bool:

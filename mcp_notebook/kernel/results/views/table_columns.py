@@ -253,8 +253,9 @@ def read_column(frame: Frame, position: int) -> Column:
         return _read_pandas(frame, labels[position])
     position -= len(labels)
     if isinstance(frame, NarwhalsFrame):
-        keys = _read_numbers(frame.get_series(position))
-        return keys or _code_list(frame, frame.column_values(position, 0, frame.height))
+        series = frame.get_series(position)
+        found = _read_numbers(series) or _read_texts(frame, series)
+        return found or _code_list(frame, frame.column_values(position, 0, frame.height))
     data = frame.column_data(position)
     if is_instance(data, "pandas.Series") or is_instance(data, "pandas.Index"):
         return _read_pandas(frame, data)
@@ -321,6 +322,25 @@ def _read_numbers(series: Any) -> Column | None:
     if keys.dtype.kind == "f":
         missing = None if not missing.any() else missing | (keys != keys)  # noqa: PLR0124 - NaN
     return ArrayColumn(keys, missing, _KINDS[keys.dtype.kind], zone and _find_zone(zone))
+
+
+def _read_texts(frame: Frame, series: Any) -> Column | None:
+    """Code a column of texts in Arrow, in a tenth of Python's time; None if it cannot."""
+    import numpy as np  # noqa: PLC0415 - when a view is opened
+
+    if not str(series.dtype).startswith(("String", "Categorical", "Enum")):
+        return None
+    try:
+        coded = series.to_arrow().dictionary_encode()
+        indices = coded.indices.cast("int32")
+        # Arrow's own ways to numpy import pandas, which takes a second.
+        (_, buffer), start = indices.buffers(), indices.offset * 4
+        codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
+        codes[series.is_null().to_numpy()] = -1
+        values = coded.dictionary.to_pylist()
+    except Exception:  # noqa: BLE001 - without Arrow, or a type that it cannot code
+        return None
+    return None if None in values else _make_coded(frame, codes, values)
 
 
 def _find_zone(name: str) -> tzinfo | None:
