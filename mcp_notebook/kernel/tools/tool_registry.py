@@ -131,6 +131,8 @@ class ToolRegistry:
         """The tools whose cell has not ended, so that their variable is a guess."""
         self._dropped = DroppedTools()
         self._switched_off: Mapping[str, float] = {}
+        self.deleted_cells: frozenset[str] = frozenset()
+        """The ids of cells that were deleted, as far as frontends say so; `CellTools` writes it."""
         self._sources = _list_sources(())
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
@@ -153,6 +155,11 @@ class ToolRegistry:
     def switched_off(self) -> Mapping[str, float]:
         """The names of tools that are hidden from clients, with the times since when."""
         return self._switched_off
+
+    @property
+    def orphans(self) -> tuple[DeclaredTool, ...]:
+        """The tools whose cells were deleted."""
+        return tuple(tool for tool in self.tools if tool.cell in self.deleted_cells)
 
     def switch(self, name: str, *, on: bool) -> bool:
         """Hide a tool from clients, or show it again; return False if there is no such tool.
@@ -195,6 +202,7 @@ class ToolRegistry:
     def take_over(self, previous: "ToolRegistry") -> None:
         """Take over the state of the registry that this one replaces."""
         self._switched_off = previous.switched_off
+        self.deleted_cells = previous.deleted_cells
         self.add(*previous.tools)
         with Shield(), self._lock:
             self.unsettled &= previous.unsettled
