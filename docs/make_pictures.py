@@ -31,19 +31,20 @@ def photograph_jupyterlab(folder: Path) -> None:
     sys.path += [str(ROOT / "tests" / place) for place in (".", "browser", "e2e")]
     from lab_server import lab_server  # noqa: PLC0415 - of the extra `browser`
     from pictures.first_page import film_calls  # noqa: PLC0415
-    from pictures.panels import photograph_panels  # noqa: PLC0415
+    from pictures.panels import photograph_side_panel, photograph_snapshot  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
 
     with (
         TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as home,
+        TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as other_home,
         lab_server(Path(home)) as server,
         launched_chromium() as chromium,
     ):
         for theme, film in film_calls(server, chromium).items():
             (folder / f"first_page_{theme}.webp").write_bytes(film.write_animation())
             (folder / f"first_page_{theme}.png").write_bytes(film.write_last())
-        for name, picture in photograph_panels(server, chromium).items():
-            (folder / name).write_bytes(picture)
+        (folder / "side_panel.png").write_bytes(photograph_side_panel(server, chromium))
+        (folder / "panel.png").write_bytes(photograph_snapshot(Path(other_home), chromium))
 
 
 if __name__ == "__main__":

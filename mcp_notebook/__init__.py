@@ -7,6 +7,7 @@ names are loaded when they are first used.
 
 import gc
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from mcp_notebook._version import __version__
@@ -65,13 +66,15 @@ def __getattr__(name: str) -> Any:
     home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    was_enabled = gc.isenabled()  # collections would take a tenth of the time, and find nothing
-    gc.disable()
+    path = f"{__name__}.{home}"
+    if name != "load_ipython_extension" or path in sys.modules or not gc.isenabled():
+        return getattr(importlib.import_module(path), name)
+    # Only for the import by %load_ext: threads that did this at once could leave it disabled.
+    gc.disable()  # collections would take a tenth of the time, and find nothing
     try:
-        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        return getattr(importlib.import_module(path), name)
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
 
 
 def __dir__() -> list[str]:

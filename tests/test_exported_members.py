@@ -58,7 +58,14 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize("change", ["", "gc.disable();"])
-def test_a_public_name_leaves_the_garbage_collector_as_it_was(change):
-    code = f"import gc, mcp_notebook; {change} was = gc.isenabled(); mcp_notebook.mcp_tool;"
-    code += "assert gc.isenabled() is was"
+def test_loading_the_extension_leaves_the_garbage_collector_as_it_was(change):
+    code = f"import gc, mcp_notebook; {change} was = gc.isenabled();"
+    code += "mcp_notebook.load_ipython_extension; assert gc.isenabled() is was"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_threads_that_use_public_names_do_not_touch_the_garbage_collector():
+    # Each would restore the state that another has set for a moment, and leave it disabled.
+    code = "import gc, mcp_notebook; mcp_notebook.load_ipython_extension; gc.disable = None;"
+    code += "mcp_notebook.load_ipython_extension; mcp_notebook.ToolError; mcp_notebook.mcp_tool"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -80,11 +80,15 @@ def show_top(notebook: NotebookPage) -> None:
 
 
 def _widen(panel: SidePanel) -> None:
+    """Drag the panel's edge, unless the workspace has kept its width."""
     box = panel.place.bounding_box()
     assert box is not None
-    mouse = panel.notebook.page.mouse
-    mouse.move(box["x"] - 2, HEIGHT / 2)
-    mouse.down()
-    mouse.move(box["x"] + box["width"] - PANEL_WIDTH, HEIGHT / 2, steps=4)
-    mouse.up()
-    mouse.move(WIDTH / 2, 4)
+    if box["width"] > 0.9 * PANEL_WIDTH:
+        return
+    page = panel.notebook.page
+    page.mouse.move(box["x"] - 2, HEIGHT / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - PANEL_WIDTH, HEIGHT / 2, steps=4)
+    page.mouse.up()
+    page.mouse.move(WIDTH / 2, 4)
+    page.evaluate("() => window.getSelection().removeAllRanges()")

@@ -22,6 +22,7 @@ export interface ITool {
   calls: number;
   errors: number;
   cell?: string;
+  cell_deleted?: boolean;
 }
 
 export interface IOpenCall {
@@ -114,7 +115,8 @@ export type Decision = 'once' | 'session' | 'deny';
 export type Action =
   | { action: 'stop'; call: number }
   | { action: 'answer'; question: number; decision: Decision }
-  | { action: 'switch'; tool: string; on: boolean };
+  | { action: 'switch'; tool: string; on: boolean }
+  | { action: 'remove'; tool: string };
 
 /** One message of the stream. */
 export type Change =

@@ -48,6 +48,8 @@ export function makeActions(
   tracker: INotebookTracker | null
 ): INotebookActions {
   return {
+    hasCell: id =>
+      tracker?.currentWidget?.content.widgets.some(cell => cell.model.id === id) ?? false,
     showCell: id => {
       const panel = tracker?.currentWidget;
       const index = panel?.content.widgets.findIndex(cell => cell.model.id === id) ?? -1;

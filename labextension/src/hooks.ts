@@ -7,6 +7,8 @@ import { PanelStore } from './store';
 
 /** What the panel can do to the notebook in front. */
 export interface INotebookActions {
+  /** Whether a cell is in the notebook. */
+  hasCell(id: string): boolean;
   /** Show a cell; returns whether it is there. */
   showCell(id: string): boolean;
   /** Insert a cell below the one that is active. */

@@ -57,13 +57,19 @@ class _Answer(_Action):
     decision: messages.ConsentDecision
 
 
+class _Remove(_Action):
+    action: Literal["remove"]
+    tool: str
+
+
 class _Switch(_Action):
     action: Literal["switch"]
     tool: str
     on: bool
 
 
-_ANY_ACTION: TypeAdapter[_Stop | _Answer | _Switch] = TypeAdapter(_Stop | _Answer | _Switch)
+_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Switch
+_ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(_AnyAction)
 _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
 
@@ -206,7 +212,7 @@ def _find_links(handler: JupyterHandler) -> NotebookLinks:
     return cast("NotebookLinks", handler.settings[LINKS_KEY])
 
 
-def _write(action: _Stop | _Answer | _Switch, number: int) -> messages.AnyMessage:
+def _write(action: _AnyAction, number: int) -> messages.AnyMessage:
     match action:
         case _Stop():
             return messages.StopCall(id=number, number=action.call, reason=STOPPED, by=STOPPED_BY)
@@ -214,6 +220,8 @@ def _write(action: _Stop | _Answer | _Switch, number: int) -> messages.AnyMessag
             return messages.AnswerConsent(
                 id=number, number=action.question, decision=action.decision
             )
+        case _Remove():
+            return messages.RemoveTool(id=number, tool=action.tool)
         case _Switch():
             return messages.SwitchTool(id=number, tool=action.tool, on=action.on)
 

@@ -37,7 +37,7 @@ from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
-from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell
+from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell, read_request
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
@@ -49,6 +49,7 @@ from mcp_notebook.kernel.notebook.panel.side_panel_state import (
 )
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording.recording import Recording
+from mcp_notebook.kernel.notebook.tool_problems import describe_orphans
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
@@ -128,6 +129,8 @@ class Extension:
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self.panel = self._make_panel()
+        self._told_orphans: set[str] = set()
+        """Tools without a cell that the author knows of."""
         notebook = self._describe_to_magics()
         self._magics = McpMagics(shell, self.cell_tools, notebook)
         self._completer = MagicCompleter(shell, notebook)
@@ -302,6 +305,7 @@ class Extension:
         self.invoker.cell_started()
         self._prompts.show_unseen()  # this cell may be of a frontend without side panel
         self._endpoint.note_change()  # a call may wait for the cell
+        self.cell_tools.note_deleted(read_request(self.shell).get("deletedCells"))
         self.cell_tools.begin_run(getattr(info, "cell_id", None))
         if self.notebook_file.follow():  # the file was renamed
             self._record.update()
@@ -313,6 +317,7 @@ class Extension:
         notes = self.registry.follow(self.shell.user_ns)
         followed = [tool for tool in self.registry.tools if tool.info != before.get(tool.name)]
         self._show_card({*run.added, *(tool.name for tool in followed)})
+        self._tell_orphans()
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
@@ -320,6 +325,13 @@ class Extension:
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.note_change()
+
+    def _tell_orphans(self) -> None:
+        """Say which tools have lost their cells, once, unless a side panel says it."""
+        orphans = [tool for tool in self.registry.orphans if tool.name not in self._told_orphans]
+        self._told_orphans = {tool.name for tool in self.registry.orphans}
+        if orphans and not self.panel.is_watched:
+            print_note(describe_orphans(orphans))
 
     def _show_card(self, names: Iterable[str]) -> None:
         """Show one card of these tools, if there are any, as a part of the cell's output."""

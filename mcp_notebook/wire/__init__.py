@@ -20,8 +20,8 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
                              (ids from the same numbers as calls), `Clients`, `StopCall`,
                              `KeepCall`, `LeaveCall`, `FollowTask`, `AskTask`, `AnswerTask`,
-                             `CancelTask`, `WatchNotebook`, `SwitchTool`, `AnswerConsent`,
-                             `AskCall` (ids as before)
+                             `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
+                             `AnswerConsent`, `AskCall` (ids as before)
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per `Call` and `FollowTask`,
@@ -31,9 +31,9 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
-                             per `SwitchTool` and `AnswerConsent`), `CallDetails` (exactly one
-                             per `AskCall`), `ShowPanel`, `Goodbye` (the kernel ends the
-                             conversation deliberately and says why)
+                             per `SwitchTool`, `RemoveTool` and `AnswerConsent`),
+                             `CallDetails` (exactly one per `AskCall`), `ShowPanel`, `Goodbye`
+                             (the kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
 
 *Changes.* `Tools` follows a change of the tools within a moment, and always before the `Returned`

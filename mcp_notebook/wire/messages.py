@@ -530,6 +530,13 @@ class SwitchTool(Message, frozen=True, tag="switch_tool"):
     on: bool
 
 
+class RemoveTool(Message, frozen=True, tag="remove_tool"):
+    """Removes a tool; its function stays defined. Sent only of tools with ``cell_deleted`` set."""
+
+    id: int
+    tool: str
+
+
 class AnswerConsent(Message, frozen=True, tag="answer_consent"):
     """Answers an open question whether a call may run."""
 
@@ -577,6 +584,8 @@ class SeenTool(Message, frozen=True):
     """Calls among them that ended with an error."""
     cell: str | None = None
     """The id of the cell that declares it, if the frontend gave one."""
+    cell_deleted: bool = False
+    """Whether the frontend has reported that cell as deleted."""
 
 
 class OpenCall(Message, frozen=True):
@@ -682,7 +691,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
 
 
 class PanelAnswer(Message, frozen=True, tag="panel_answer"):
-    """The outcome of a `SwitchTool` or `AnswerConsent`."""
+    """The outcome of a `SwitchTool`, `RemoveTool` or `AnswerConsent`."""
 
     id: int
     message: str
@@ -695,7 +704,7 @@ class ShowPanel(Message, frozen=True, tag="show_panel"):
     """Asks the pages that show the notebook to open their side panels."""
 
 
-AboutPanel: TypeAlias = WatchNotebook | SwitchTool | AnswerConsent | AskCall
+AboutPanel: TypeAlias = WatchNotebook | SwitchTool | RemoveTool | AnswerConsent | AskCall
 """Requests of side panels."""
 
 

@@ -74,6 +74,22 @@ def test_calls_and_questions_never_mark_the_notebook_as_changed(open_notebook, f
     assert not notebook.is_dirty()
 
 
+def test_a_tool_whose_cell_was_deleted_is_removed_in_the_side_panel(open_notebook):
+    notebook = open_notebook("quickstart.ipynb")
+    notebook.run_all()
+    panel = SidePanel(notebook).open()
+    declared = notebook.add_cell("%%mcp_tool\ndef forget(customer: str):\n    'Forget a customer.'")
+    notebook.run_cell(declared)
+    panel.expect_text("forget", section="Tools")
+    notebook.execute("notebook:delete-cell")
+    notebook.run("1")
+    panel.expect_text("The cell of forget was deleted.", section="Tools")
+    notebook.photograph("deleted_cell", panel.place)
+    panel.button("Remove").click()
+    panel.expect_text("Removed forget. Its function is still defined.")
+    expect(panel.section("Tools")).not_to_contain_text("forget")
+
+
 @pytest.fixture
 def stored(server, context):
     """A stored notebook with a snapshot and a card, which is not trusted."""

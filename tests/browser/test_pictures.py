@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 from documents import DOCS
 from pictures.first_page import film_calls
-from pictures.panels import photograph_panels
+from pictures.panels import photograph_side_panel, photograph_snapshot
 from PIL import Image
 
 pytestmark = pytest.mark.browser
@@ -23,7 +23,11 @@ def test_the_first_page_has_a_film_of_calls_and_its_last_picture(server, chromiu
         assert committed.stat().st_size < 1_500_000
 
 
-def test_the_guides_have_pictures_of_the_panels(server, chromium):
-    for name, picture in photograph_panels(server, chromium).items():
+def test_the_guides_have_pictures_of_both_panels(server, chromium, home):
+    pictures = {
+        "side_panel.png": photograph_side_panel(server, chromium),
+        "panel.png": photograph_snapshot(home, chromium),
+    }
+    for name, picture in pictures.items():
         with Image.open(BytesIO(picture)) as made, Image.open(IMAGES / name) as committed:
             assert made.width == committed.width

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { ITool } from '../api';
 import { describeEffect } from '../format';
 import { ISectionProps } from '../hooks';
-import { Section } from './section';
+import { Section, SmallButton } from './section';
 
 /** Tools from which on there is a filter. */
 const MANY = 6;
@@ -52,7 +52,9 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
       store.setNote(trans.__('The cell of %1 is not in the notebook any more.', tool.name));
     }
   };
-  return (
+  // The kernel does not learn that a deletion was undone.
+  const isOrphan = tool.cell_deleted && !actions.hasCell(tool.cell ?? '');
+  const row = (
     <li className={tool.on ? 'jp-mcp-row' : 'jp-mcp-row jp-mcp-muted'}>
       <button
         className="jp-mcp-link jp-mcp-main"
@@ -81,5 +83,22 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
         }
       />
     </li>
+  );
+  if (!isOrphan) {
+    return row;
+  }
+  return (
+    <>
+      {row}
+      <li className="jp-mcp-row jp-mcp-small">
+        <span className="jp-mcp-main">{trans.__('The cell of %1 was deleted.', tool.name)}</span>
+        <SmallButton
+          kind="warn"
+          label={trans.__('Remove')}
+          title={trans.__('Remove the tool %1; its function stays defined', tool.name)}
+          onClick={() => void store.act(kernel, { action: 'remove', tool: tool.name })}
+        />
+      </li>
+    </>
   );
 }

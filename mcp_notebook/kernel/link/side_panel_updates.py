@@ -64,6 +64,13 @@ class NotebookView(Protocol):
             A sentence about the outcome; None if there is no such tool.
         """
 
+    def remove_tool(self, name: str) -> str | None:
+        """Remove a tool.
+
+        Returns:
+            A sentence about the outcome; None if there is no such tool.
+        """
+
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
 
@@ -154,6 +161,9 @@ class Watchers:
             case messages.SwitchTool():
                 text = self._view.switch_tool(message.tool, on=message.on)
                 _answer(send, message.id, text, f"The tool {message.tool!r} no longer exists.")
+            case messages.RemoveTool():
+                text = self._view.remove_tool(message.tool)
+                _answer(send, message.id, text, f"There is no tool {message.tool!r} any more.")
             case messages.AnswerConsent():
                 try:
                     text = self._view.answer_question(message.number, message.decision)

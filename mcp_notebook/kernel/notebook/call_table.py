@@ -38,7 +38,7 @@ _MAX_TEXT = 60
 _COLUMNS = (
     Column("no.", 2),
     Column("received", 5),
-    Column("client", 8),
+    Column("client", 9),
     Column("call", 14, grows=True, is_code=True),
     Column("state", 7),
     Column("waited", 4),

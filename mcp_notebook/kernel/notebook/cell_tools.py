@@ -2,8 +2,9 @@
 
 When the author renames a function and runs its cell again, the tool with the old name is removed.
 Runs on the thread of the cell. JupyterLab and VS Code send the cell's id with each run; without an
-id, as in a terminal or a headless notebook, tools stay until they are removed. The kernel does not
-learn that a cell was deleted, so its tools stay.
+id, as in a terminal or a headless notebook, tools stay until they are removed. The tools of a
+deleted cell stay as well, as its variables do: JupyterLab and Notebook 7 report deleted cells with
+the next run of another cell, and the author is told how to remove them.
 """
 
 import threading
@@ -60,12 +61,23 @@ class CellTools:
         self.registry = registry
         self.runs: dict[int, list[_Run]] = {} if previous is None else previous.runs
 
+    def note_deleted(self, cells: Any) -> None:
+        """Note that cells were deleted.
+
+        Args:
+            cells: Their ids, as the frontend sent them.
+        """
+        if isinstance(cells, list):
+            self.registry.deleted_cells |= {cell for cell in cells if isinstance(cell, str)}
+
     def begin_run(self, cell: str | None) -> None:
         """Note that a cell starts; a nested cell belongs to the outer cell.
 
         Args:
             cell: Its id; None if the frontend did not send one.
         """
+        if cell is not None:  # its deletion was undone
+            self.registry.deleted_cells -= {cell}
         runs = self.runs.setdefault(threading.get_ident(), [])
         runs.append(_Run(cell or (runs[-1].cell if runs else None)))
 

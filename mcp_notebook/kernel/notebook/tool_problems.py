@@ -3,9 +3,10 @@
 Runs on any thread. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcp_notebook import meta_keys
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
@@ -36,5 +37,21 @@ def list_problems(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
         for name in (tool.info.meta or {}).get(meta_keys.RELATED, ()):
             if registry.get(name) is None:
                 yield f"{tool.name}: `related` lists `{name}`, but the notebook has no such tool."
+    if registry.orphans:
+        yield describe_orphans(registry.orphans)
     if refusal is not None:
         yield f"All tools are missing for a client whose bridge was refused: {refusal}"
+
+
+def describe_orphans(tools: Sequence[DeclaredTool]) -> str:
+    """Return that the cells of these tools were deleted, and how to remove the tools."""
+    names = ", ".join(f"`{tool.name}`" for tool in tools)
+    variables = [tool.variable for tool in tools if tool.variable and tool.origin is None]
+    if len(variables) == len(tools):
+        line = f"del {', '.join(dict.fromkeys(variables))}"
+    else:
+        quoted = ", ".join(f'"{tool.name}"' for tool in tools)
+        line = f"from mcp_notebook import registry; registry.remove({quoted})"
+    if len(tools) == 1:
+        return f"The cell of {names} was deleted. Clients still see the tool; `{line}` removes it."
+    return f"The cells of {names} were deleted. Clients still see the tools; `{line}` removes them."

@@ -143,6 +143,8 @@ class ToolRegistry:
         """The tools whose cell has not ended, so that their variable is a guess."""
         self._dropped = DroppedTools()
         self._switched_off: Mapping[str, float] = {}
+        self.deleted_cells: frozenset[str] = frozenset()
+        """The ids of cells that were deleted, as far as frontends say so; `CellTools` writes it."""
         self._sources = _list_sources(())
         self._batches = 0
         self._announced: tuple[DeclaredTool, ...] = ()
@@ -165,6 +167,11 @@ class ToolRegistry:
     def switched_off(self) -> Mapping[str, float]:
         """The names of tools that are hidden from clients, with the times since when."""
         return self._switched_off
+
+    @property
+    def orphans(self) -> tuple[DeclaredTool, ...]:
+        """The tools whose cells were deleted."""
+        return tuple(tool for tool in self.tools if tool.cell in self.deleted_cells)
 
     def switch(self, name: str, *, on: bool) -> bool:
         """Hide a tool from clients, or show it again; return False if there is no such tool.
@@ -214,6 +221,7 @@ class ToolRegistry:
         """Take over the state of the registry that this one replaces."""
         self._switched_off = previous.switched_off
         self.views.take_over(previous.views)
+        self.deleted_cells = previous.deleted_cells
         self._add(previous.tools)
         with Shield(), self._lock:
             self.unsettled &= previous.unsettled

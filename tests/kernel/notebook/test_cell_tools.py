@@ -5,6 +5,8 @@ import re
 import pytest
 from live import Link, live_kernel, record_of, tools_of
 
+from mcp_notebook.wire import messages
+
 CLASS = """
 from mcp_notebook import mcp_tool, mcp_tools
 @mcp_tools(prefix='f')
@@ -265,3 +267,60 @@ def test_a_method_outside_of_its_class_is_told_what_it_needs_and_a_static_one_is
     assert list(tools_of(kernel)) == ["load", "fit"]
     kernel.ok("@mcp_tool(name='fast')\n@wraps(Model.fit)\ndef f(n: int): 'F.'")
     assert "fast" in tools_of(kernel)
+
+
+# -- deleted cells, which JupyterLab and Notebook 7 report with the next run -----------------------
+
+
+def test_a_tool_whose_cell_was_deleted_stays_and_the_next_cell_says_how_to_remove_it(kernel):
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
+    said = (
+        "The cell of `tool_v1` was deleted. Clients still see the tool; `del tool_v1` removes it."
+    )
+    assert kernel.ok("1", cell="b", deleted=["a"]).stderr == f"{said}\n"
+    assert kernel.ok("1", cell="b", deleted=[]).stderr == ""
+    assert said in kernel.ok("%mcp status", cell="b", deleted=[]).text
+    assert list(tools_of(kernel)) == ["tool_v1"]
+    kernel.ok("del tool_v1", cell="b", deleted=[])
+    assert "was deleted. Clients" not in kernel.ok("%mcp status", cell="b", deleted=[]).text
+
+
+def test_a_tool_that_another_cell_declares_again_is_not_called_deleted(kernel):
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
+    assert (
+        "Clients still" not in kernel.ok(FUNCTION.format("tool_v1"), cell="b", deleted=["a"]).stderr
+    )
+
+
+def test_a_cell_whose_deletion_was_undone_has_its_tools_when_it_runs_again(kernel):
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
+    kernel.ok("1", cell="b", deleted=["a", 3])
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a", deleted=[])
+    assert "Problems" not in kernel.ok("%mcp status", cell="b", deleted=[]).text
+
+
+def test_several_tools_of_deleted_cells_are_removed_by_one_line(kernel):
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
+    kernel.ok(FUNCTION.format("tool_v2"), cell="d")
+    said = kernel.ok("1", cell="b", deleted=["a", "d"]).stderr
+    assert said == (
+        "The cells of `tool_v1`, `tool_v2` were deleted. Clients still see the tools; "
+        "`del tool_v1, tool_v2` removes them.\n"
+    )
+
+
+def test_a_side_panel_says_it_in_place_of_the_cell_and_removes_the_tool(kernel):
+    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
+    with Link(record_of(kernel)) as page:
+        page.send(messages.WatchNotebook())
+        assert not page.receive().tools[0].cell_deleted
+        assert kernel.ok("pass", cell="b", deleted=["a"]).text.strip() == ""
+        states = page.receive_until(lambda message: message.tools)
+        assert states[-1].tools[0].cell_deleted
+        page.send(messages.RemoveTool(id=7, tool="tool_v1"))
+        answers = page.receive_until(lambda message: isinstance(message, messages.PanelAnswer))
+        assert answers[-1].message == "Removed tool_v1. Its function is still defined."
+        page.send(messages.RemoveTool(id=8, tool="tool_v1"))
+        answers = page.receive_until(lambda message: isinstance(message, messages.PanelAnswer))
+        assert answers[-1].is_error
+    assert tools_of(kernel) == {}

@@ -103,6 +103,8 @@ class SidePanel:
         self._prompts = prompts
         self._clients: dict[str, float] = {}
         """When each connected program was first seen."""
+        self.is_watched = False
+        """Whether a page shows it."""
         self._is_due = False
         """Whether to open the panel in the next page that shows the notebook."""
 
@@ -138,6 +140,7 @@ class SidePanel:
                     calls=counts.tools[tool.name],
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,
+                    cell_deleted=tool.cell in source.registry.deleted_cells,
                 )
                 for tool in source.registry.tools
             ],
@@ -198,6 +201,14 @@ class SidePanel:
             return None
         return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
 
+    def remove_tool(self, name: str) -> str | None:
+        """Remove a tool, and return a sentence about it; None: no such tool."""
+        registry = self._source.registry
+        if registry.get(name) is None:
+            return None
+        registry.remove(name, reason="Its user removed it in the side panel.")
+        return f"Removed {name}. Its function is still defined."
+
     def find_thumbnails(self, calls: Iterable[messages.EndedCall]) -> dict[int, Thumbnail]:
         """Return the results of calls in small, by the calls' numbers, where they have pictures."""
         results = {
@@ -215,6 +226,7 @@ class SidePanel:
 
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
+        self.is_watched = is_watched
         if is_watched and self._is_due:
             self._is_due = False
             self._source.show()

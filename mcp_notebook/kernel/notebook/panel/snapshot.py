@@ -44,7 +44,7 @@ _FAILED = ("&#10007;", "#d9534f")
 _OPEN = (
     Column("no.", 2),
     Column("call", 15, grows=True, is_code=True),
-    Column("client", 8),
+    Column("client", 9),
     Column("state", 14, grows=True),
     Column("to stop it", 9, is_code=True),
 )
@@ -58,7 +58,7 @@ _ENDED = (
     Column("no.", 2),
     Column("answered", 6),
     Column("call", 15, grows=True, is_code=True),
-    Column("client", 8),
+    Column("client", 9),
     Column("outcome", 11),
     Column("result", 12, grows=True),
 )
