@@ -29,7 +29,8 @@ def make_pictures(folder: Path) -> None:
 def photograph_jupyterlab(folder: Path) -> None:
     """Make the pictures of JupyterLab: the first page's, for each theme, and the guides'."""
     sys.path += [str(ROOT / "tests" / place) for place in (".", "browser", "e2e")]
-    from lab_server import lab_server  # noqa: PLC0415 - of the extra `browser`
+    from lab_page import THEMES  # noqa: PLC0415 - of the extra `browser`
+    from lab_server import lab_server  # noqa: PLC0415
     from pictures.first_page import film_calls  # noqa: PLC0415
     from pictures.panels import photograph_side_panel, photograph_snapshot  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
@@ -40,7 +41,8 @@ def photograph_jupyterlab(folder: Path) -> None:
         lab_server(Path(home)) as server,
         launched_chromium() as chromium,
     ):
-        for theme, film in film_calls(server, chromium).items():
+        for theme in THEMES:
+            film = film_calls(server, chromium, theme)
             (folder / f"first_page_{theme}.webp").write_bytes(film.write_animation())
             (folder / f"first_page_{theme}.png").write_bytes(film.write_last())
         (folder / "side_panel.png").write_bytes(photograph_side_panel(server, chromium))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 
 from assistant import Assistant
-from lab_page import SOON, THEMES
+from lab_page import SOON
 from lab_server import LabServer
 from pictures.lab_notebook import (
     LONG_TOOL,
@@ -67,12 +67,8 @@ def write_png(image: Image.Image) -> bytes:
     return file.getvalue()
 
 
-def film_calls(server: LabServer, chromium: Browser) -> dict[str, Film]:
-    """Return the film of each theme."""
-    return {theme: _film(server, chromium, theme) for theme in THEMES}
-
-
-def _film(server: LabServer, chromium: Browser, theme: str) -> Film:
+def film_calls(server: LabServer, chromium: Browser, theme: str) -> Film:
+    """Return the film in a theme, "light" or "dark"."""
     cells = [*read_cells(), *read_long_cells()]
     with open_notebook(server, chromium, cells, theme=theme) as notebook:
         film = Film(notebook.page)

@@ -105,9 +105,19 @@ def find_place(ip: str, headers: Mapping[str, str], env: Mapping[str, str]) -> P
     """
     if env.get("JUPYTERHUB_SERVICE_PREFIX"):
         return "Binder" if {"BINDER_REPO_URL", "BINDER_LAUNCH_HOST"} & env.keys() else "JupyterHub"
-    host = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
-    is_local = _is_loopback(ip) and _is_loopback(host) and _FORWARDED.isdisjoint(headers)
+    addresses = [f"//{headers.get('Host', '')}"]
+    # What the browser's user sees; a proxy may have changed the Host.
+    addresses += [headers[name] for name in ("Origin", "Referer") if name in headers]
+    hosts = [ip, *map(_find_host, addresses)]
+    is_local = all(map(_is_loopback, hosts)) and _FORWARDED.isdisjoint(headers)
     return "local" if is_local else "remote"
+
+
+def _find_host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # an invalid IPv6 address
+        return ""
 
 
 def _is_loopback(host: str) -> bool:

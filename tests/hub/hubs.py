@@ -102,7 +102,7 @@ def jupyter_hub(home: Path) -> Iterator[Hub]:
             stdout=log,
             stderr=log,
         )
-        stack.callback(process.wait, TIMEOUT)
+        stack.callback(process.wait, 2 * TIMEOUT)  # it ends the servers of its users first
         stack.callback(process.terminate)
         url = f"http://127.0.0.1:{proxy}/"
         http = stack.enter_context(

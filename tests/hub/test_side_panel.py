@@ -121,6 +121,9 @@ async def test_a_call_is_seen_and_stopped_through_the_proxy(hub, token, kernel, 
         )
         assert answer.json()["message"].startswith("Stopped count_for_ever.")
     socket.close()
+    with anyio.fail_after(TIMEOUT):  # until the server has closed it, too
+        while await socket.read_message() is not None:
+            pass
 
 
 async def test_another_users_cookie_and_another_origin_are_refused(hub, kernel, ada, bob):
@@ -144,3 +147,29 @@ def test_the_clients_of_the_hubs_machine_are_neither_told_nor_changed(hub, ada):
     answer = ada.post(f"user/ada/{API}/clients", json={"client": "cursor"}, headers=headers)
     assert answer.status_code == 403
     assert "on your own computer" in answer.json()["message"]
+
+
+def test_the_panel_in_a_browser_has_the_lines_for_the_users_own_computer(hub, kernel):
+    pytest.importorskip("playwright")
+    from lab_page import SCREENSHOTS, SOON  # noqa: PLC0415 - of the extra `browser`
+    from playwright.sync_api import expect  # noqa: PLC0415
+    from web_browser import launched_chromium  # noqa: PLC0415
+
+    notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (hub.home / "ada" / "rain.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    with launched_chromium() as chromium:
+        page = chromium.new_page()
+        page.set_default_timeout(SOON)
+        page.goto(f"{hub.url}user/ada/lab/tree/rain.ipynb")
+        page.get_by_label("Username:").fill("ada")
+        page.get_by_label("Password:").fill("x")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_title("Tools of the notebook (MCP)").click()
+        panel = page.locator("#mcp-notebook-panel")
+        expect(panel).to_contain_text("count_for_ever", timeout=SOON)
+        panel.get_by_role("button", name="Connect an assistant").click()
+        line = f"mcp-notebook install claude-code --url {hub.url}user/ada/mcp --token-file"
+        expect(panel).to_contain_text(line, timeout=SOON)
+        link = panel.get_by_role("link", name="Make a token on the page of the JupyterHub.")
+        expect(link).to_have_attribute("href", "/hub/token")
+        page.screenshot(path=SCREENSHOTS / "side_panel_hub.png")

@@ -119,6 +119,10 @@ def test_only_pages_of_the_server_connect_clients(page, server, cursor):
         ("192.0.2.7", "localhost:8888", {}, {}, "remote"),
         ("127.0.0.1", "jupyter.example.org", {}, {}, "remote"),
         ("127.0.0.1", "localhost", {"X-Forwarded-For": "192.0.2.7"}, {}, "remote"),
+        ("127.0.0.1", "localhost", {"Origin": "https://jupyter.example.org"}, {}, "remote"),
+        ("127.0.0.1", "localhost", {"Referer": "https://jupyter.example.org/lab"}, {}, "remote"),
+        ("127.0.0.1", "localhost", {"Referer": "http://[::1"}, {}, "remote"),
+        ("127.0.0.1", "localhost", {"Referer": "http://localhost:8888/lab"}, {}, "local"),
         ("127.0.0.1", "localhost:8000", {}, HUB, "JupyterHub"),
         ("10.0.0.1", "hub.example.org", {}, HUB | {"BINDER_REPO_URL": "x"}, "Binder"),
         ("0.0.0.0", "localhost", {}, {}, "remote"),  # by a Unix socket
