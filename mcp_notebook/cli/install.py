@@ -72,6 +72,11 @@ def install(  # noqa: PLR0913 - one for each option
     """
     settings = Settings.from_environment()
     if client is None:
+        if any((http, url, token_file, file, replace, dry_run, print_)):
+            context.fail(
+                "Missing argument 'CLIENT'. `mcp-notebook install` without options lists the "
+                "clients on this machine."
+            )
         _list_clients()
         return
     from mcp_notebook.clients.servers import build_server

@@ -15,6 +15,13 @@ from mcp_notebook.errors import SettingsError
 Count: TypeAlias = int | Literal["auto"]
 """A number, or "auto" for a suitable number."""
 _WORDS = tuple[str, ...]
+_TEXTS: Mapping[Any, type[str | Path]] = {
+    str: str,
+    str | None: str,
+    Path: Path,
+    Path | None: Path,
+}
+"""Types that accept any text, and what they make of it."""
 _MOST = 1_000
 """Maximum of a `Count`."""
 
@@ -90,6 +97,8 @@ def _check_value(
     value: object,
     source: str,
 ) -> object:
+    if isinstance(value, str) and kind in _TEXTS:
+        return _read_text(_TEXTS[kind], value, source)
     from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
@@ -116,6 +125,14 @@ def _check_value(
         )
         text = repr(str(value)) if option.repr else "***"
         raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
+
+
+def _read_text(kind: type[str | Path], text: str, source: str) -> object:
+    """Return a text or path, without pydantic: a bridge with no other setting never loads it."""
+    try:
+        return _expand_home(kind(text))
+    except RuntimeError as error:  # "~user" with an unknown user
+        raise SettingsError(f"{source}={text!r} is not valid: {error}.") from None
 
 
 def _read_count(value: object, source: str) -> Count:

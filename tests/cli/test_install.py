@@ -142,6 +142,13 @@ def test_without_a_client_those_on_this_machine_are_listed(home):
     assert "Not found on this machine: claude-code, claude-desktop, vscode, " in answer.stderr
 
 
+@pytest.mark.parametrize("options", [["--http", "--url", "http://127.0.0.1:9/mcp"], ["--print"]])
+def test_options_without_a_client_are_not_ignored(home, options):
+    answer = run("install", *options)
+    assert answer.exit_code == 2
+    assert "Missing argument 'CLIENT'" in answer.output
+
+
 def test_what_was_never_installed_cannot_be_removed(home):
     with pytest.raises(ClientError, match="Windsurf has no server 'notebook' in "):
         raise run("uninstall", "windsurf").exception

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -44,6 +46,18 @@ def test_the_default_home_needs_nothing_but_home(monkeypatch, tmp_path):
 def test_a_tilde_in_a_path_is_the_users_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Settings.from_environment({"MCP_NOTEBOOK_HOME": "~/here"}).home == tmp_path / "here"
+
+
+def test_a_home_and_a_token_are_read_without_loading_pydantic():
+    env = {"MCP_NOTEBOOK_HOME": "~/here", "MCP_NOTEBOOK_TOKEN": "secret"}
+    code = f"""
+import sys
+from mcp_notebook.settings.settings import Settings
+settings = Settings.from_environment({env!r})
+print(settings.home.name, settings.token, "pydantic" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["here", "secret", "False"]
 
 
 @pytest.mark.parametrize(
