@@ -53,7 +53,7 @@ export interface IEndedCall {
   tool: string;
   client: string;
   call: string;
-  at: number;
+  came: number;
   state: string;
   seconds: number;
   is_error: boolean;

@@ -28,11 +28,12 @@ export function formatClock(seconds: number): string {
     : `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
 }
 
-/** Return a time of day, with the date if it was another day. */
+/** Return a time of day as `%mcp log` does, with the date if it was another day. */
 export function formatTime(seconds: number): string {
   const date = new Date(seconds * 1000);
   const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? date.toLocaleTimeString() : date.toLocaleString();
+  const time = date.toLocaleTimeString(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
+  return isToday ? time : `${date.toLocaleDateString()} ${time}`;
 }
 
 export function countTools(trans: TranslationBundle, number: number): string {

@@ -635,8 +635,8 @@ class EndedCall(Message, frozen=True):
     client: str
     call: str
     """See `OpenCall.call`."""
-    at: float
-    """When it was answered."""
+    came: float
+    """When it arrived."""
     state: str
     """How it ended, in words: "done", "failed", "stopped"; the result says by whom."""
     seconds: float

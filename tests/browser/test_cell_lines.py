@@ -38,8 +38,13 @@ def test_a_cell_with_a_tool_says_so_with_its_calls_and_nothing_of_it_is_saved(
         notebook.use_theme(theme)
         notebook.photograph(f"cell_line_{app}_{theme}", line)
         assert find_violations(line) == []
-    panel = SidePanel(notebook)
     button = line.get_by_role("button")
+    for width in (600, 1100):  # below 760, JupyterLab has prompts above the code
+        notebook.page.set_viewport_size({"width": width, "height": 900})
+        code = notebook.cells.nth(cell).locator(".jp-InputArea-editor")
+        notebook.photograph(f"cell_line_{app}_{width}", line)
+        assert abs(find_left(button) - find_left(code)) < 10
+    panel = SidePanel(notebook)
     button.focus()
     button.press("Enter")
     expect(panel.place).to_be_visible(timeout=SOON)
@@ -48,6 +53,10 @@ def test_a_cell_with_a_tool_says_so_with_its_calls_and_nothing_of_it_is_saved(
     assert "jp-mcp" not in (server.folder / path).read_text(encoding="utf-8")
     notebook.restart()
     expect(line).to_have_count(0, timeout=SOON)
+
+
+def find_left(shown):
+    return shown.evaluate("element => element.getBoundingClientRect().left")
 
 
 @pytest.mark.parametrize("app", APPS)

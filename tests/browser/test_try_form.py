@@ -55,3 +55,5 @@ def test_a_form_is_filled_in_corrected_and_sent(open_notebook):
     expect(form.get_by_role("table")).to_contain_text("1815-12-10")
     expect(form.get_by_role("alert")).to_have_count(0)
     look_at("form_sent", notebook, form)
+    notebook.page.set_viewport_size({"width": 850, "height": 900})
+    look_at("form_narrow", notebook, form)

@@ -50,7 +50,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       </button>
       <div className="jp-mcp-row jp-mcp-small">
         <span className="jp-mcp-main">
-          {call.client} · {formatTime(call.at)}
+          {call.client} · {formatTime(call.came)}
         </span>
       </div>
       {!isOpen && (call.result || call.has_picture) && (

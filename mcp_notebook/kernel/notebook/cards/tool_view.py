@@ -66,14 +66,18 @@ def _render_html(tools: Sequence[ToolFacts]) -> str:
 
 
 def _render_unfolded(facts: ToolFacts) -> str:
-    return f"{render_soft('MCP tool')} {_render_heading(facts)}<br>{_render_body(facts)}"
+    heading, description = _render_heading(facts), _render_description(facts.description)
+    return f"{render_soft('MCP tool')} {heading}<br>{description}{_render_details(facts)}"
 
 
 def _render_folded(facts: ToolFacts) -> str:
-    summary = facts.description.strip().partition("\n")[0]
+    description = facts.description.strip()
+    paragraph, _, rest = description.partition("\n\n")
+    summary, _, more = paragraph.partition("\n")
+    below = _render_description(description if more else rest)
     return (
         f"<details><summary>{_render_heading(facts)} {render_soft(render_text(summary))}</summary>"
-        f"{_render_body(facts)}</details>"
+        f"{below}{_render_details(facts)}</details>"
     )
 
 
@@ -84,15 +88,18 @@ def _render_heading(facts: ToolFacts) -> str:
     return " ".join(filter(None, [f"{icons}{name}", render_text(facts.title), *pills]))
 
 
-def _render_body(facts: ToolFacts) -> str:
+def _render_description(description: str) -> str:
     # Lists keep their lines; paragraphs flow.
-    description = render_text(facts.description).replace("\n\n- ", "\n- ")
-    description = description.replace("\n\n", "<br><br>").replace("\n- ", "<br>- ")
+    html = render_text(description).replace("\n\n- ", "\n- ")
+    return html.replace("\n\n", "<br><br>").replace("\n- ", "<br>- ")
+
+
+def _render_details(facts: ToolFacts) -> str:
     items = "".join(map(_render_parameter, facts.parameters))
     parameters = f"<ul style='margin:0'>{items}</ul>" if items else ""
     below = [render_soft(render_text(_DOT.join(facts.details)))] if facts.details else []
     below += [f"&#9888; {render_code(warning)}" for warning in facts.warnings]
-    return f"{description}{parameters}" + "".join(f"<div>{line}</div>" for line in below)
+    return parameters + "".join(f"<div>{line}</div>" for line in below)
 
 
 def _render_parameter(parameter: ParameterFacts) -> str:

@@ -198,12 +198,14 @@ class _FieldMaker:
         if type(widget).__name__ in _READERS:
             words, _, _ = words.partition(" as text")
         label = self._widgets.Label(words if is_required else f"{words}; optional")
+        row = self._widgets.HBox([widget, label])
+        row.layout.flex_flow = "row wrap"  # in a narrow output, the words are below the input
         problem = self._widgets.HTML()
         is_secret = isinstance(widget, self._widgets.Password)
         return _Field(
             name=path[-1],
             place=format_path(path),
-            box=self._widgets.VBox([self._widgets.HBox([widget, label]), problem]),
+            box=self._widgets.VBox([row, problem]),
             problem=problem,
             read=lambda: read(widget.value),
             forget=(lambda: setattr(widget, "value", "")) if is_secret else lambda: None,

@@ -273,7 +273,7 @@ class SidePanel:
             tool=call.tool,
             client=_make_line(call.client_label),
             call=describe_call(call.tool, call.arguments, MAX_CALL),
-            at=_find_end(call),
+            came=call.came,
             state=describe_state(call),
             seconds=call.run_seconds,
             is_error=call.has_failed,
@@ -346,8 +346,3 @@ def _join_clients(counts: Iterable[messages.ClientCount]) -> dict[str, int]:
     for client in counts:
         numbers[ClientProgram(client.name, client.version).label] += client.number
     return dict(sorted(numbers.items()))
-
-
-def _find_end(call: LoggedCall) -> float:
-    """Return when a call ended, in seconds since the epoch."""
-    return call.came + call.queue_seconds + call.run_seconds

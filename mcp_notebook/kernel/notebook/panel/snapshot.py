@@ -56,7 +56,7 @@ _TOOLS = (
 )
 _ENDED = (
     Column("no.", 2),
-    Column("answered", 6),
+    Column("received", 6),
     Column("call", 15, grows=True, is_code=True),
     Column("client", 9),
     Column("outcome", 11),
@@ -230,7 +230,7 @@ def _render_ended(call: messages.EndedCall, thumbnail: Thumbnail | None) -> Sequ
     mark, color = _FAILED if call.is_error else _MARKS.get(call.state.split()[0], _MARKS["done"])
     return (
         str(call.number),
-        render_text(format_time(call.at)),
+        render_text(format_time(call.came)),
         render_text(call.call),
         render_text(call.client),
         f"<span style='color:{color}'>{mark}</span> {render_text(_describe_outcome(call))}",
@@ -299,7 +299,7 @@ def _list_tool(tool: messages.SeenTool) -> Sequence[str]:
 def _list_ended(call: messages.EndedCall) -> Sequence[str]:
     return (
         str(call.number),
-        format_time(call.at),
+        format_time(call.came),
         shorten(call.call, _MAX_TEXT),
         call.client,
         _describe_outcome(call),

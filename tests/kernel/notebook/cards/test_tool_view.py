@@ -70,6 +70,7 @@ def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
     folded = [fold.summary.text for fold in page("details")]
     assert folded == [f"rain_{n} Rain per year." for n in range(len(tools))]
     assert page.b.text == "6 MCP tools"
+    assert many.count("Rain per year.") == len(tools)
     assert "<details" not in few
     assert text.count("MCP tool rain_") == len(tools)
 

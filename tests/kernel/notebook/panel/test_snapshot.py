@@ -55,7 +55,7 @@ def make_open(number, **fields):
 
 def make_ended(number, **fields):
     call = {"tool": "plot_rain", "client": "editor 1.2", "call": "plot_rain(year=2015)"}
-    end = {"at": NOW, "state": "done", "seconds": 0.4, "result": "1 picture", "has_picture": True}
+    end = {"came": NOW, "state": "done", "seconds": 0.4, "result": "1 picture", "has_picture": True}
     return messages.EndedCall(number=number, **call | end | fields)
 
 
@@ -84,7 +84,7 @@ def test_a_snapshot_shows_its_time_clients_tools_and_calls(kind):
         "plot_rain(year=2015)",
         "done in 400 ms",
         "and 3 calls more",
-        "no. answered call client outcome result",
+        "no. received call client outcome result",
         "tool calls errors description",
         "no. call client state to stop it",
     ):
