@@ -24,8 +24,9 @@ def test_the_demo_opens_a_notebook_with_the_panel_and_its_form_calls_the_tool(co
         expect(panel.button("Connect an assistant")).to_contain_class("jp-mcp-lit")
         notebook.photograph("demo", panel.place)
         notebook.run_all()
-        form = notebook.page.locator(".widget-vbox").last
-        form.get_by_role("button", name="Call plot_rain").click()
+        button = notebook.page.get_by_role("button", name="Call plot_rain")
+        form = notebook.page.locator(".widget-vbox").filter(has=button)
+        button.click(timeout=SOON)
         expect(form.locator("img")).to_be_visible(timeout=SOON)
         notebook.shut_down()
     shutil.rmtree(home)
