@@ -1,9 +1,9 @@
 """Makes the pictures in ``docs/images/``: ``python docs/make_pictures.py``.
 
-Run it after a change of the README's cells, of the card, of the panels, of the table of a call's
-states or of the imports between rooms, with the extra ``demo`` installed. The drawn ones need
-nothing else and are compared with the code by the tests. Those of JupyterLab need Chromium and the
-extra ``browser``; without, they are left as they are.
+Run it after a change of the README's cells, of the card, of the panels, of live views, of the table
+of a call's states or of the imports between rooms, with the extra ``demo`` installed. The drawn
+ones need nothing else and are compared with the code by the tests. Those of JupyterLab need
+Chromium and the extra ``browser``; without, they are left as they are.
 """
 
 import sys
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from pictures.call_states import call_states
 from pictures.plot_rain import ROOT, plot_rain
 from pictures.rooms import draw_rooms
+from pictures.views import photograph_views
 
 DRAWINGS = {"call_states.svg": call_states, "rooms.svg": draw_rooms}
 """The pictures that are drawn from code alone."""
@@ -54,5 +55,6 @@ if __name__ == "__main__":
     make_pictures(images)
     if find_spec("playwright"):
         photograph_jupyterlab(images)
+        photograph_views(images)
     else:
         print("No extra `browser`: the pictures of JupyterLab stay as they are.")  # noqa: T201

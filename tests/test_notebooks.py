@@ -16,6 +16,10 @@ ARE_COMPARED = int(version("pandas").partition(".")[0]) >= 3
 """Whether fresh outputs are compared with those that are stored, which pandas 3 has made."""
 MARKS = {
     "declaring_tools.ipynb": [pytest.mark.slow],
+    "live_views.ipynb": [
+        pytest.mark.slow,
+        pytest.mark.needs("altair", "plotly", "polars", "pyarrow", "vl_convert"),
+    ],
     "long_running.ipynb": [pytest.mark.slow],
     "results_gallery.ipynb": [
         pytest.mark.slow,
@@ -84,6 +88,12 @@ def declaring():
 def long_running():
     """What each cell of the notebook of long calls shows, by the cell's id."""
     return _read_shown("long_running.ipynb")
+
+
+@pytest.fixture(scope="module")
+def live_views():
+    """What each cell of the notebook of live views shows, by the cell's id."""
+    return _read_shown("live_views.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +260,15 @@ def test_its_function_for_processes_works_however_processes_are_started(home, me
         kernel.ok(code["dry-spells"])
         kernel.ok(code["pool"].replace("spawn", method))
         assert "44 days" in kernel.ok(code["call-longest-dry-spell"]).stdout
+
+
+@pytest.mark.needs("altair", "plotly", "polars", "pyarrow", "vl_convert")
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [("table-call", "365 rows"), ("large-call", "999,370 rows"), ("without-call", "2012,1226.0")],
+)
+def test_the_notebook_of_live_views_shows_tables_of_every_size(live_views, cell, shown):
+    assert shown in live_views[cell].text
 
 
 @pytest.mark.parametrize("cell", ["task", "cluster", "fork"])

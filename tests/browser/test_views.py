@@ -61,6 +61,28 @@ def page():
     from IPython.display import HTML
     return HTML(f"<h2>Hello</h2>{HOSTILE}<script>top.postMessage('ran', '*')</script>")
 """
+WIDGET = """%%mcp_tool --read-only --ui
+import anywidget
+import traitlets
+
+class Counter(anywidget.AnyWidget):
+    _esm = '''
+    function render({ model, el }) {
+      const button = document.createElement("button");
+      const show = () => { button.textContent = `count is ${model.get("value")}` };
+      button.onclick = () => { model.set("value", model.get("value") + 1); model.save_changes() };
+      model.on("change:value", show);
+      show();
+      el.append(button);
+    }
+    export default { render };
+    '''
+    value = traitlets.Int(3).tag(sync=True)
+
+def counter():
+    "A widget."
+    return Counter()
+"""
 OWN_VIEW = """%%mcp_view station
 <style>body { background: var(--color-background-primary, white) }</style>
 <h1></h1>
@@ -367,3 +389,13 @@ def test_an_authors_page_is_told_when_the_host_lets_it_call_nothing(open_view):
     failed = "notebook.call('mean_rain', {city: 'x'}).catch(error => error.message)"
     expect(view.get_by_role("heading")).to_have_text("Anywhere: 30", timeout=SOON)
     assert "does not let views call tools" in page.frames[1].evaluate(failed)
+
+
+@pytest.mark.needs("anywidget")
+def test_a_widget_of_anywidget_works_in_its_page_without_a_kernel(open_view, kernel):
+    kernel.ok(WIDGET)
+    page = open_view("counter", ERAS[1])
+    button = page.frame_locator("iframe").frame_locator("iframe").get_by_role("button")
+    expect(button).to_have_text("count is 3", timeout=SOON)
+    button.click()
+    expect(button).to_have_text("count is 4")

@@ -106,6 +106,7 @@ TOOLS = {
     "guides/declaring-tools.md": (
         "plot_rain, warm_days, log_in, compare_rain, rain_in, diary_add, lookup"
     ),
+    "guides/live-views.md": "plot_rain, weather_days, yearly_rain",
     "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
     "guides/recipes.md": ("plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"),
     "guides/results.md": "plot_rain, report, wettest_day",
@@ -154,6 +155,10 @@ EXAMPLES = {
         ("warm_days kind=sun above=33", "15"),
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
+    ],
+    "guides/live-views.md": [
+        ("weather_days year=2014", "365 rows"),
+        ("yearly_rain", "2012,1226.0"),
     ],
     "guides/long-calls.md": [
         ("mean_rain year=2015", "3.12 mm, from 2."),

@@ -178,6 +178,22 @@ async def test_the_list_changes_when_a_tool_gets_a_page(notebook, host, era, tra
     notebook.ok(f"del {name}")
 
 
+@pytest.mark.slow
+async def test_a_function_that_does_not_return_is_not_waited_for(notebook, host):
+    notebook.ok(
+        "import threading\nreleased = threading.Event()\n"
+        "@mcp_tool(ui=lambda: str(released.wait()))\ndef late():\n    'Late.'"
+    )
+    try:
+        async with host("auto", "http") as client:
+            await until_listed(client, "late")
+            with pytest.raises(MCPError, match="its page was not ready within 15 s"):
+                await read(client, "late")
+            assert body((await read(client, "rain"))[0]) == "<!doctype html><p>a file</p>"
+    finally:
+        notebook.ok("released.set()\ndel late")
+
+
 async def test_a_page_calls_the_notebooks_tools_by_the_names_that_clients_see(
     notebook, module_home, host
 ):

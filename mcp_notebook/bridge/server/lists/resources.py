@@ -49,7 +49,7 @@ from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
 from mcp_notebook.bridge.views import pages
 from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, UnknownResource, UnknownTool
+from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
 from mcp_notebook.wire import messages, resource_uris
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ MAX_READ = 16 * 2**20
 with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
 PAGE_CHARS = 20_000
 """Maximum characters on a page of a text resource."""
+PAGE_LIMIT = 15.0
+"""Seconds that a kernel has to make the own page of a tool."""
 MAX_KEPT = 2**25
 """Maximum bytes of memory of a content that is kept for its next pages."""
 KEPT_SECONDS = 60
@@ -302,8 +304,14 @@ class ResourceRequests:
         if lack is not None:
             raise CallError(lack)
         page_uri = resource_uris.make_page_uri(link.record.id, entry.tool.name)
-        with self._reads.hold(caller):
-            resource = await link.requests.read_resource(page_uri, MAX_READ)
+        try:
+            with self._reads.hold(caller), anyio.fail_after(PAGE_LIMIT):
+                resource = await link.requests.read_resource(page_uri, MAX_READ)
+        except TimeoutError:
+            raise ResourceFailed(
+                f"The view of {name!r} cannot be shown: its page was not ready within "
+                f"{PAGE_LIMIT:g} s. Correct its function in the notebook, and open the view again."
+            ) from None
         page = from_json(resource.data)
         served = {
             other.tool.name: other.name

@@ -45,7 +45,7 @@ class Original:
     """The formats to choose from; the first suits most readers."""
     cost: int
     """Bytes of memory held while it is kept."""
-    kind: Literal["", "table", "plotly", "vega", "bokeh", "page"] = ""
+    kind: Literal["", "table", "plotly", "vega", "bokeh", "page", "widget"] = ""
     """What a live view can show it as; empty for none."""
     table: Any = field(default=None, repr=False)
     """The frame (`tables.frame.Frame`) of a table."""

@@ -15,6 +15,7 @@ from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
 from mcp_notebook.kernel.results.views.figure_data import read_figures
+from mcp_notebook.kernel.results.views.widget_page import describe_widget
 from mcp_notebook.wire import resource_uris
 
 
@@ -49,7 +50,7 @@ class KeptViews:
                 table, is kept only now.
         """
         if self._shown is None and not result.is_error:
-            original = self._describe_table(value) or _find_page(pieces)
+            original = self._describe_value(value) or _find_page(pieces)
             if original is not None:
                 self.keep(original)
         if self._shown is None:
@@ -66,11 +67,13 @@ class KeptViews:
         }
         if original.kind == "table":
             view["uri"] = resource_uris.make_view_uri(links[0].uri)
-        elif original.kind != "page":
+        elif original.kind not in ("page", "widget"):
             view["library"] = resource_uris.make_library_uri(links[0].uri, original.kind)
         return replace(result, meta={**result.meta, meta_keys.VIEW: view})
 
-    def _describe_table(self, value: Any) -> Original | None:
+    def _describe_value(self, value: Any) -> Original | None:
+        if (widget := describe_widget(value)) is not None:
+            return widget
         points = read_figures(value) or read_figures(list(self._figures))
         frame = find_frame(value) or find_frame(points)
         return None if frame is None else describe_table(frame)
