@@ -104,14 +104,15 @@ def _find_records(settings: Settings, notebook: Path | None) -> list[Record]:
     file = notebook.expanduser()
     path = os.path.realpath(file)
     found = [record for record in records if record.notebook and path == _resolve(record.notebook)]
-    if found or file.exists():
+    if found or os.path.exists(file):  # noqa: PTH110 - false for a name that is too long
         return found
     name = str(notebook)
     named = [record for record in records if name.removesuffix(".ipynb") == record.name]
     if named or notebook.suffix == ".ipynb" or len(notebook.parts) > 1:
         return named
     names = list(dict.fromkeys(record.name for record in records))
-    meant = suggest(name, names)
+    has_file = os.path.isfile(f"{file}.ipynb")  # noqa: PTH113
+    meant = f"{name}.ipynb" if has_file else suggest(name, names)
     raise NotebookError(
         f"No open notebook is called {name!r}, and there is no such file. "
         + (f"Did you mean {meant!r}? " if meant else "")

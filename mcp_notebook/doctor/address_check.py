@@ -28,7 +28,7 @@ from mcp_notebook.doctor.probes import (
     is_refused,
 )
 from mcp_notebook.errors import RemoteError
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 from mcp_notebook.text.wording import count
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}|\$\{\{ *secrets\.(\w+) *\}\}")
@@ -100,22 +100,31 @@ async def _find_wrong_listener(
         return complain(f"{url!r} is not an address.", f"Run {server.format_repair()}.")
     if not is_loopback(host):
         return await _find_remote_problem(url, is_encrypted=parts.scheme == "https")
-    start = "Start one: `%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal."
-    bridge = read_bridge(settings.bridge_file)
-    if bridge is not None and bridge.url != url:
-        start = f"Your bridge is now at {bridge.url}: run {server.format_repair()}."
     # Not over HTTP, so that a program that listens but never answers counts as well.
     if not await is_listening(host, port):
-        return complain(f"Nothing answers at {url}: no bridge is running there.", start)
+        options = "" if port == DEFAULT_PORT else f" --port {port}"
+        return complain(
+            f"Nothing answers at {url}: no bridge is running there.",
+            _explain_start(server, url, settings, options),
+        )
     is_foreign = not await asyncio.to_thread(is_own_port, host, port)
     if is_foreign or not await is_bridge(f"{parts.scheme}://{parts.netloc}/healthz"):
         who = "a program of another user" if is_foreign else "another program of yours"
         return complain(
             f"Port {port} is in use by {who}, which would receive the token that "
             f"{server.client.title} sends.",
-            f"Stop that program, or serve on another port. {start}",
+            f"Stop that program, or serve on another port. {_explain_start(server, url, settings)}",
         )
     return None
+
+
+def _explain_start(
+    server: ConfiguredServer, url: str, settings: Settings, options: str = ""
+) -> str:
+    bridge = read_bridge(settings.bridge_file)
+    if bridge is not None and bridge.url != url:
+        return f"Your bridge is now at {bridge.url}: run {server.format_repair()}."
+    return f"Start one: `%mcp serve` in a notebook, or `mcp-notebook serve{options}` in a terminal."
 
 
 async def _find_remote_problem(url: str, *, is_encrypted: bool) -> Finding | None:

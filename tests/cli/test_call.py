@@ -370,6 +370,13 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     assert list_live_records(settings.records_folder) == ()
 
 
+async def test_the_name_of_a_file_that_is_not_open_suggests_the_file(home, monkeypatch):
+    (home / "weather.ipynb").touch()
+    monkeypatch.chdir(home)
+    with pytest.raises(NotebookError, match=r"Did you mean 'weather.ipynb'\?"):
+        await list_tools(Settings(home=home / "state"), Path("weather"))
+
+
 async def test_a_notebook_that_does_not_exist_is_not_said_to_be_run(home, capsys):
     with pytest.raises(NotebookError, match="does not exist"):
         await list_tools(Settings(home=home / "state"), home / "nope.ipynb")

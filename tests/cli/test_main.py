@@ -257,6 +257,7 @@ def test_a_tool_that_fails_ends_with_1_and_its_text_on_stderr(sales):
             "and there is no such file. Did you mean 'sales'? Open notebooks: sales.",
         ),
         (["list", "--notebook", "nope.ipynb"], "does not exist"),
+        (["list", "--notebook", "x" * 300], "and there is no such file."),
         (["serve", "nope.ipynb"], "does not exist"),
         (["stdio", "nope.ipynb"], "does not exist"),
     ],

@@ -368,12 +368,14 @@ def test_a_token_that_a_command_reads_from_a_file_is_tried(user, open_home):
 
 def test_a_bridge_that_does_not_run_is_named(user):
     with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/mcp"
     install("cursor", "--http")
     edit(user, url=url)
     said = check("cursor", MCP_NOTEBOOK_TOKEN=TOKEN)
     assert f"Nothing answers at {url}: no bridge is running there." in said
-    assert "`%mcp serve` in a notebook, or `mcp-notebook serve` in a terminal" in said
+    serve = f"mcp-notebook serve --port {port}"
+    assert f"`%mcp serve` in a notebook, or `{serve}` in a terminal" in said
 
 
 @contextmanager

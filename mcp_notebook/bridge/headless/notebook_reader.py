@@ -3,6 +3,7 @@
 Runs in the process of the bridge or command. nbformat's exceptions become a `NotebookError`.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ def read_notebook(path: Path) -> tuple[str, NotebookNode]:
         text = path.read_text(encoding="utf-8-sig")
         return text, _parse(text)
     except FileNotFoundError:
-        raise NotebookError(f"The file {path} does not exist. Check its name and folder.") from None
+        meant = f"{path.name}.ipynb"
+        is_there = os.path.isfile(path.with_name(meant))  # noqa: PTH113 - a name may be too long
+        step = f"Did you mean {meant}?" if is_there else "Check its name and folder."
+        raise NotebookError(f"The file {path} does not exist. {step}") from None
     except OSError as error:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
     # nbformat raises all kinds of exceptions for a document of another shape.

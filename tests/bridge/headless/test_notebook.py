@@ -212,6 +212,12 @@ async def test_a_missing_file_is_named(folder, settings):
     assert said.startswith(f"The file {folder / 'nope.ipynb'} does not exist.")
 
 
+async def test_a_file_named_without_its_ending_is_suggested(folder, settings):
+    path = _notebook(folder, LOAD)
+    said = await _refused(path.with_suffix(""), settings)
+    assert said.endswith(f"does not exist. Did you mean {path.name}?")
+
+
 async def test_a_folder_is_answered_with_a_notebook_in_it(folder, settings):
     path = _notebook(folder, LOAD)
     assert f"for example {path}" in await _refused(folder, settings)
