@@ -54,7 +54,7 @@ def weather_days() -> pd.DataFrame:
 def temperatures():
     "Wind and warmth of each day."
     import plotly.express as px
-    return px.scatter(measured, x="wind", y="temp_max", color="weather", height=380)
+    return px.scatter(measured, x="wind", y="temp_max", color="weather", render_mode="svg")
 """
 PLOTS = """%%mcp_tool --read-only --ui
 def plotly_plot():
