@@ -38,6 +38,24 @@ def rain() -> pd.DataFrame:
     "Rain."
     return weather
 """
+GUIDE = """%%mcp_tool --read-only --ui
+measured = pd.DataFrame({
+    "date": pd.Timestamp("2012-01-01") + pd.to_timedelta(np.arange(1_461), "D"),
+    "rain_mm": rng.gamma(0.4, 8, 1_461).round(1),
+    "temp_max": (16 + 9 * np.sin(np.arange(1_461) / 58 - 1.8) + rng.normal(0, 3, 1_461)).round(1),
+    "wind": rng.gamma(5, 0.65, 1_461).round(1),
+    "weather": rng.choice(["rain", "sun", "sun", "fog", "snow"], 1_461),
+})
+
+def weather_days() -> pd.DataFrame:
+    "The days of four years."
+    return measured
+
+def temperatures():
+    "Wind and warmth of each day."
+    import plotly.express as px
+    return px.scatter(measured, x="wind", y="temp_max", color="weather", render_mode="svg")
+"""
 PLOTS = """%%mcp_tool --read-only --ui
 def plotly_plot():
     "A plotly figure."
@@ -178,7 +196,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(home):
-    with tool_kernel(home, TOOLS, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather") as kernel:
+    with tool_kernel(home, TOOLS, GUIDE, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather") as kernel:
         yield kernel
 
 
@@ -331,6 +349,34 @@ def test_a_plot_is_drawn_by_its_own_library(open_view, tool, drawn):
         live.click()
     expect(view.locator(drawn).first).to_be_visible(timeout=2 * SOON)
     page.screenshot(path=SCREENSHOTS / f"view_{tool}.png")
+
+
+def test_a_person_finds_the_wettest_days_as_in_the_guides_picture(open_view):
+    page = open_view("weather_days", ERAS[1])
+    view = page.frame_locator("iframe")
+    expect(view.locator("#place")).to_have_text("1 to 50 of 1,461", timeout=SOON)
+    sort = view.get_by_role("columnheader").filter(has_text="rain_mm").get_by_title("Sort")
+    sort.click(timeout=SOON)
+    expect(view.locator("th[aria-sort=ascending]")).to_have_count(1, timeout=SOON)
+    sort.click()
+    expect(view.locator("th[aria-sort=descending]")).to_have_count(1, timeout=SOON)
+    for row in (0, 2):
+        view.locator("tbody tr").nth(row).click()
+    expect(view.get_by_role("button", name="Send 2 to the assistant")).to_be_enabled()
+    rain = [float(row[1]) for row in rows_of(view)]
+    assert rain == sorted(rain, reverse=True)
+    page.locator("iframe").screenshot(path=SCREENSHOTS / "view_guide_table.png")
+
+
+def test_a_person_sees_a_plot_of_plotly_as_in_the_guides_picture(open_view):
+    page = open_view("temperatures", ERAS[1])
+    view = page.frame_locator("iframe")
+    live = view.get_by_role("button", name="Zoom and hover")
+    expect(view.locator("#plot img, .main-svg").first).to_be_visible(timeout=2 * SOON)
+    if live.is_visible():
+        live.click()
+    expect(view.locator(".legendtext").first).to_be_visible(timeout=2 * SOON)
+    page.locator("iframe").screenshot(path=SCREENSHOTS / "view_guide_plot.png")
 
 
 def test_html_is_shown_without_running_its_scripts_or_loading_anything(open_view):
