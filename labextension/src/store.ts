@@ -75,6 +75,9 @@ export class PanelStore {
 
   setFront(front: IFront | null): void {
     if (JSON.stringify(front) !== JSON.stringify(this.front)) {
+      if (front?.kernel !== this.front?.kernel) {
+        this.note = '';
+      }
       this.front = front;
       this._changed.emit();
     }
@@ -123,6 +126,9 @@ export class PanelStore {
       return;
     } else if (change.changes === null) {
       this.notebooks.delete(change.kernel);
+      if (change.kernel === this.front?.kernel) {
+        this.note = '';
+      }
     } else {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);

@@ -83,11 +83,17 @@ def test_a_tool_whose_cell_was_deleted_is_removed_in_the_side_panel(open_noteboo
     panel.expect_text("forget", section="Tools")
     notebook.execute("notebook:delete-cell")
     notebook.run("1")
-    panel.expect_text("The cell of forget was deleted.", section="Tools")
+    said = panel.section("Tools").get_by_text("Its cell was deleted.")
+    expect(said).to_be_visible(timeout=SOON)
     notebook.photograph("deleted_cell", panel.place)
-    panel.button("Remove").click()
-    panel.expect_text("Removed forget. Its function is still defined.")
+    assert said.evaluate("element => element.scrollWidth <= element.clientWidth")  # not cut off
+    panel.expect_text("The cell of forget was deleted. Clients still", section="Connection")
+    panel.button("Remove forget").click()
+    removed = "Removed forget. Its function is still defined."
+    panel.expect_text(removed)
     expect(panel.section("Tools")).not_to_contain_text("forget")
+    notebook.restart()
+    expect(panel.place).not_to_contain_text(removed)
 
 
 @pytest.fixture

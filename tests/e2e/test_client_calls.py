@@ -114,6 +114,8 @@ async def test_a_cancelled_call_stops_in_the_kernel(kernel, connect, era, transp
             return  # by that protocol a lost stream is no cancel; the SDK's client sends none
         await anyio.to_thread.run_sync(kernel.ok, "assert stopped.wait(60)")
         assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+        log = await anyio.to_thread.run_sync(kernel.ok, "%mcp log sleep")
+        assert "unknown client" not in log.text
 
 
 @pytest.mark.smoke

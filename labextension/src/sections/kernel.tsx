@@ -95,7 +95,9 @@ export function ConnectionSection(props: ISectionProps): JSX.Element {
       ))}
       {notebook.problems.map(problem => (
         <p className="jp-mcp-problem" key={problem}>
-          {problem}
+          {problem.split('`').map((part, index) =>
+            index % 2 ? <code key={index}>{part}</code> : part
+          )}
         </p>
       ))}
     </Section>

@@ -91,13 +91,15 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
     <>
       {row}
       <li className="jp-mcp-row jp-mcp-small">
-        <span className="jp-mcp-main">{trans.__('The cell of %1 was deleted.', tool.name)}</span>
+        <span className="jp-mcp-main">{trans.__('Its cell was deleted.')}</span>
         <SmallButton
           kind="warn"
-          label={trans.__('Remove')}
+          label={trans.__('Remove %1', tool.name)}
           title={trans.__('Remove the tool %1; its function stays defined', tool.name)}
           onClick={() => void store.act(kernel, { action: 'remove', tool: tool.name })}
-        />
+        >
+          {trans.__('Remove')}
+        </SmallButton>
       </li>
     </>
   );
