@@ -10,7 +10,7 @@ variables that make it so are named.
 import inspect
 import io
 from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from mcp_notebook.errors import ToolError
@@ -26,6 +26,8 @@ _NOT_PICKLED = (
 )
 MUCH = 10_000_000
 """Bytes; the author is warned of larger calls."""
+_NO_FILE = "<dynamic-code>"
+"""In place of the name of a code's file, since cloudpickle 3.1.3."""
 _SHARE = 0.1
 """Share of the call's bytes; smaller variables are not named."""
 
@@ -73,6 +75,10 @@ def dump(value: Any, futures: list[Any] | None = None) -> bytes:
             return "Context" if obj is Context else None
 
         def reducer_override(self, obj: Any) -> Any:
+            if type(obj) is CodeType:
+                make, parts = self.dispatch_table[CodeType](obj)
+                # The traceback on the worker names the cell: cloudpickle 3.1.3 leaves its name out.
+                return make, tuple(obj.co_filename if x == _NO_FILE else x for x in parts)
             reduced = super().reducer_override(obj)
             if type(obj) is FunctionType and reduced is not NotImplemented:
                 # No longer needed, and the worker may lack the classes in them.
