@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from pictures.call_states import call_states
 from pictures.plot_rain import ROOT, plot_rain
 from pictures.rooms import draw_rooms
-from pictures.views import photograph_views
 
 DRAWINGS = {"call_states.svg": call_states, "rooms.svg": draw_rooms}
 """The pictures that are drawn from code alone."""
@@ -55,6 +54,8 @@ if __name__ == "__main__":
     make_pictures(images)
     if find_spec("playwright"):
         photograph_jupyterlab(images)
+        from pictures.views import photograph_views  # of the extra `browser`
+
         photograph_views(images)
     else:
         print("No extra `browser`: the pictures of JupyterLab stay as they are.")  # noqa: T201

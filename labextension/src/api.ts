@@ -101,6 +101,8 @@ export interface IMachineClients {
   place: 'local' | 'remote' | 'JupyterHub' | 'Binder';
   machine: string;
   clients: IFoundClient[];
+  /** The entry for any other client; absent if the server is elsewhere. */
+  lines?: string;
 }
 
 /** A code cell, as the files of notebooks have it. */

@@ -66,7 +66,10 @@ class ClientsHandler(AuthorizedHandler):
         """Answer with the clients that are found and missing, and whether this may connect them."""
         place = self._find_place()
         clients = await anyio.to_thread.run_sync(_list_clients, place)
-        self.finish({"place": place, "machine": platform.node(), "clients": clients})
+        answer = {"place": place, "machine": platform.node(), "clients": clients}
+        if place == "local":
+            answer["lines"] = _write_lines()
+        self.finish(answer)
 
     async def post(self) -> None:
         """Connect a client, and answer with the next steps.
@@ -137,6 +140,13 @@ def _list_clients(place: Place) -> list[dict[str, Any]]:
         return [{"name": client.name, "title": client.title} for client in clients]
     settings, machine = Settings.from_environment(), Machine.current()
     return [_describe(client, settings, machine) for client in clients]
+
+
+def _write_lines() -> str:
+    """Return the entry for a client that is not known here: in the form that most clients read."""
+    client = find_client("claude-desktop")
+    server = build_server(client, Settings.from_environment())
+    return render_snippet(client, server, Machine.current()).text.rstrip("\n")
 
 
 def _describe(client: Client, settings: Settings, machine: Machine) -> dict[str, Any]:

@@ -16,6 +16,10 @@ _HARMFUL = re.compile(
 )
 
 
+_MIN_BEGINNING = 3
+"""Characters that two words have in common at their beginning, at least, to be similar."""
+
+
 def suggest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that was probably meant by `word`.
 
@@ -39,7 +43,20 @@ def list_close_words(word: str, words: Iterable[str], limit: int = 3) -> list[st
     """
     import difflib  # noqa: PLC0415 - for errors only
 
-    return difflib.get_close_matches(word, list(words), limit)
+    known = list(words)
+    close = difflib.get_close_matches(word, known, limit)
+    if not close:  # the beginning of a longer word
+        least = max(_MIN_BEGINNING, len(word) - 1)
+        close = [other for other in known if _count_common(word, other) >= least]
+    return close[:limit]
+
+
+def _count_common(word: str, other: str) -> int:
+    """Return how many characters two words have in common at their beginning."""
+    pairs = zip(word, other, strict=False)
+    return next(
+        (at for at, (one, two) in enumerate(pairs) if one != two), min(len(word), len(other))
+    )
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -34,6 +34,9 @@ def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, curs
         notebook.use_theme(theme)
         notebook.photograph(f"connect_{app}_{theme}", panel.place)
         assert find_violations(panel.place) == []
+    panel.button("Lines for another assistant").click()
+    panel.expect_text("Paste this into its settings for MCP servers.")
+    panel.button("Lines for another assistant").click()
     panel.button("Lines for Cursor").click()
     panel.expect_text('"mcpServers"')
     panel.button("Set up Cursor").click()
@@ -48,7 +51,7 @@ def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context,
     notebook = open_notebook("quickstart.ipynb")
     panel = SidePanel(notebook).open()
     panel.button(BUTTON).click()
-    panel.expect_text("pip install mcp-notebook")
+    panel.expect_text("Install mcp-notebook there, as it was installed on this server.")
     panel.place.get_by_label("Connect your assistant").select_option("Codex CLI")
     panel.expect_text("mcp-notebook install codex --url http://127.0.0.1:")
     notebook.photograph("connect_elsewhere", panel.place)

@@ -92,6 +92,7 @@ async def rows_of(client, view):
     return json.loads(read.text)["rows"]
 
 
+@pytest.mark.needs("plotly")
 async def test_a_caller_reads_the_views_of_its_own_results_and_nobody_elses(
     module_home, kernel, url
 ):

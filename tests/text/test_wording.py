@@ -16,6 +16,12 @@ def test_the_closest_known_word_is_suggested():
     assert suggest("reigon", ["year", "region", "regions_of"]) == "region"
 
 
+def test_a_longer_word_with_the_same_beginning_is_suggested():
+    assert suggest("topp", ["rain", "top_customers"]) == "top_customers"
+    assert suggest("sales", ["sales_by_region_and_year"]) == "sales_by_region_and_year"
+    assert suggest("to", ["top_customers_of_all"]) is None
+
+
 def test_nothing_is_suggested_where_nothing_is_close():
     assert suggest("zebra", ["year", "region"]) is None
     assert suggest("zebra", []) is None

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { IFoundClient, IMachineClients, connectClient, findClients } from '../api';
 import { IPanelContext } from '../hooks';
-import { CopyBlock, Copyable, SmallButton } from './section';
+import { CopyBlock, SmallButton } from './section';
 
 const TOKEN_FILE = 'notebook.token';
 /** What a shell takes as it is. */
@@ -64,6 +64,7 @@ function LocalClients(props: IFoundProps & { read: () => void }): JSX.Element {
         {there.map(client => (
           <LocalClient {...props} key={client.name} client={client} />
         ))}
+        <OtherClient {...props} lines={found.lines ?? ''} />
       </ul>
       {missing.length > 0 && (
         <p className="jp-mcp-empty">
@@ -71,6 +72,35 @@ function LocalClients(props: IFoundProps & { read: () => void }): JSX.Element {
         </p>
       )}
     </div>
+  );
+}
+
+/** Any other program: the entry that most of them read. */
+function OtherClient({ store, trans, lines }: IPanelContext & { lines: string }): JSX.Element {
+  const [showsLines, setShowsLines] = React.useState(false);
+  return (
+    <li className="jp-mcp-call">
+      <div className="jp-mcp-row">
+        <strong className="jp-mcp-main">{trans.__('Another assistant')}</strong>
+        <SmallButton
+          label={trans.__('Lines for another assistant')}
+          expanded={showsLines}
+          onClick={() => setShowsLines(!showsLines)}
+        >
+          {trans.__('Lines')}
+        </SmallButton>
+      </div>
+      {showsLines && (
+        <div className="jp-mcp-small">
+          <p>{trans.__('Paste this into its settings for MCP servers.')}</p>
+          <CopyBlock
+            text={lines}
+            copy={trans.__('Copy the lines')}
+            onCopied={() => store.setNote(trans.__('The lines were copied.'))}
+          />
+        </div>
+      )}
+    </li>
   );
 }
 
@@ -169,13 +199,7 @@ function RemoteLines(props: IFoundProps): JSX.Element {
           {trans.__('Keep it on your own computer, in a file that only you can read, here %1.', TOKEN_FILE)}
         </li>
         <li>
-          {trans.__('Install mcp-notebook there, in a terminal:')}
-          <Copyable
-            text="pip install mcp-notebook"
-            label={trans.__('Copy the line that installs it')}
-            copy={trans.__('Copy')}
-            onCopied={copied}
-          />
+          {trans.__('Install mcp-notebook there, as it was installed on this server.')}
         </li>
         <li>
           <label htmlFor={id}>{trans.__('Connect your assistant:')}</label>{' '}

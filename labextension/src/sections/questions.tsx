@@ -25,8 +25,10 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
   const { store, trans, kernel, question, now } = props;
   const answer = (decision: Decision) =>
     void store.act(kernel, { action: 'answer', question: question.number, decision });
-  // The bridge's words: "..., for an hour" or "..., until the client disconnects".
-  const howLong = question.scope.split(', ').pop() ?? '';
+  // The bridge's sentence ends with how long an answer holds.
+  const session = question.scope.endsWith('for an hour')
+    ? trans.__('Allow for an hour')
+    : trans.__('Allow until the client disconnects');
   return (
     <div className="jp-mcp-question" role="group" aria-label={question.tool}>
       <div className="jp-mcp-text" tabIndex={0}>
@@ -37,7 +39,7 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
       <div className="jp-mcp-buttons">
         <SmallButton kind="accept" label={trans.__('Allow')} onClick={() => answer('once')} />
         <SmallButton
-          label={trans.__('Allow %1', howLong)}
+          label={session}
           title={trans.__('This call, and %1', question.scope)}
           onClick={() => answer('session')}
         />

@@ -177,7 +177,7 @@ def _count_more_ended(state: messages.NotebookState) -> str:
 def _render_html(
     state: messages.NotebookState, thumbnails: Mapping[int, Thumbnail], now: float
 ) -> str:
-    moment = f"{describe_moment(now)}; `%mcp panel` shows it anew"
+    moment = f"{describe_moment(now)}; run `%mcp panel` again to update it"
     addresses = ", ".join(map(render_address, describe_addresses(state)))
     parts = [
         f"<b>{render_text(state.name or '')}</b> {render_soft(render_code(moment))}",

@@ -6,15 +6,17 @@ from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optional_libraries import import_optional
 
 from mcp_notebook.kernel.results.tables.table_text import find_frame
 from mcp_notebook.kernel.results.views.table_query import MAX_QUERY
 from mcp_notebook.kernel.results.views.table_view import TableView
+
+pl = import_optional("polars")
+pa = import_optional("pyarrow")
 
 
 def ask(view, **query):
@@ -63,6 +65,11 @@ MAKERS = {
     ],
 }
 
+LIBRARIES = [
+    pytest.param(name, marks=pytest.mark.needs(needed)) if needed else name
+    for name, needed in zip(MAKERS, (None, None, "polars", "pyarrow", None), strict=True)
+]
+
 
 @st.composite
 def tables(draw):
@@ -83,7 +90,7 @@ def order(columns, name, descending):
     return present + [row for row, cell in enumerate(cells) if cell is None]
 
 
-@pytest.mark.parametrize("library", MAKERS)
+@pytest.mark.parametrize("library", LIBRARIES)
 @settings(deadline=None)
 @given(columns=tables(), descending=st.booleans())
 def test_all_pages_together_are_the_table_in_the_order_of_any_column(library, columns, descending):
@@ -93,7 +100,7 @@ def test_all_pages_together_are_the_table_in_the_order_of_any_column(library, co
         assert numbers_of(view, rows) == order(columns, name, descending), name
 
 
-@pytest.mark.parametrize("library", MAKERS)
+@pytest.mark.parametrize("library", LIBRARIES)
 @settings(deadline=None)
 @given(columns=tables(), least=st.integers(-5, 5), part=st.sampled_from(["a", "IMG", "ä", "zz"]))
 def test_the_rows_that_match_are_those_that_python_finds(library, columns, least, part):
@@ -112,7 +119,7 @@ def test_the_rows_that_match_are_those_that_python_finds(library, columns, least
     assert answer["matching"] == sum(cell is None for cell in columns["text"])
 
 
-@pytest.mark.parametrize("library", MAKERS)
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_summary_counts_what_is_missing_and_names_the_most_frequent(library):
     columns = {
         "x": [3, 1, None, 1, 2],
