@@ -55,7 +55,8 @@ window.notebook = (() => {
     async call(tool, args = {}) {
       await ready;
       if (!host.serverTools) throw new Error("This client does not let views call tools.");
-      const result = read(await ask("tools/call", { name: served[tool] ?? tool, arguments: args }));
+      const result = read(await ask("tools/call", { name: served[tool] ?? tool, arguments: args,
+        _meta: { "io.github.mcp-notebook/view": true } }));
       if (result.isError) throw new Error(result.text);
       return result;
     },

@@ -63,7 +63,7 @@ class CallConverter:
                 lambda: capture.outputs,
                 call.output_schema,
                 max_chars=capture.max_chars,
-                views=KeptViews(self.keep, figures) if call.client.shows_views else None,
+                views=KeptViews(self.keep, figures) if _has_view(call) else None,
             )
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:
@@ -107,6 +107,12 @@ class CallConverter:
         outputs, chars = capture.outputs, capture.max_chars
         result = self._converter.make_failure(error, outputs, max_chars=chars)
         return scrub_texts(result, capture.secrets)
+
+
+def _has_view(call: ActiveCall) -> bool:
+    """Return whether a call's result may have a live view of ours: its author can say no."""
+    ui = None if call.declared is None else call.declared.options.ui
+    return call.client.shows_views and (ui is None or ui is True)
 
 
 def scrub_texts(result: Result, secrets: Sequence[str]) -> Result:

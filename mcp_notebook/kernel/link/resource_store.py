@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -84,6 +85,8 @@ class ResourceStore:
     def has_originals_of(self, result: Result) -> bool:
         """Return whether all originals that a result links to are still kept; counts as a use."""
         links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
+        if (view := result.meta.get(meta_keys.VIEW)) is not None:
+            links.append(view["uri"])
         keys = {self._key(uri) for uri in links if uri.startswith(self._prefix)}
         with self._lock:
             for key in keys & self._entries.keys():

@@ -60,6 +60,8 @@ PAGE_SIZE = 100
 """Resources on a page if the settings do not set a size."""
 MAX_URI = 2_000
 """Maximum length of a URI; longer ones are cut, and real ones are far shorter."""
+WHOLE = "whole"
+"""The query of a URI by which a live view asks for all of a text."""
 MAX_QUERY_URI = 16_000
 """Characters of a URI with the query of a live view."""
 MAX_READ = 16 * 2**20
@@ -251,9 +253,11 @@ class ResourceRequests:
         if resource_uris.is_view_uri(page.uri):
             answer = await self._read_view(request, page.uri)
             return Result([Text(str(answer.data))])
-        if resource_uris.split_query(page.uri)[1]:  # a view's library or file is sent whole
+        if request.profile.shows_views and resource_uris.split_query(page.uri)[1] == WHOLE:
             answer = await self._read(caller, page.uri, MAX_READ, _return_same)
-            return Result([Text(str(answer.data))])
+            if isinstance(answer.data, str):  # a view's library or file
+                return Result([Text(answer.data)])
+            return await anyio.to_thread.run_sync(make_page, answer, page)
         # Without a size limit: only a page of it is sent.
         resource = await self._read(caller, page.uri, None, _return_same)
         is_small = sys.getsizeof(resource.data) <= MAX_KEPT

@@ -16,6 +16,7 @@ from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
 from mcp_notebook.kernel.results.views.figure_data import read_figures
 from mcp_notebook.kernel.results.views.widget_page import describe_widget
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.wire import resource_uris
 
 
@@ -50,7 +51,8 @@ class KeptViews:
                 table, is kept only now.
         """
         if self._shown is None and not result.is_error:
-            original = self._describe_value(value) or _find_page(pieces)
+            described = run_guarded(lambda: self._describe_value(value), lambda _error: None)
+            original = described or _find_page(pieces)
             if original is not None:
                 self.keep(original)
         if self._shown is None:

@@ -10,6 +10,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -58,7 +59,7 @@ class Column(ABC):
         """Return which cells fulfil a condition: bools.
 
         Raises:
-            InvalidQuery: Its value is none that this column could have.
+            InvalidQuery: The column cannot have this value.
         """
         match condition.test:
             case "missing":
@@ -159,6 +160,9 @@ class ArrayColumn(Column):
                 moment = localize(moment) if localize else moment.replace(tzinfo=self._zone)
             moment = moment.astimezone(UTC)
         key = np.datetime64(moment.replace(tzinfo=None), "us")
+        if np.datetime_data(self._keys.dtype)[0] == "ns":  # beyond these years numpy wraps around
+            first, last = np.array(["1677-09-22", "2262-04-11"], "datetime64[us]")
+            key = min(max(key, first), last)
         nanoseconds = _NANOSECONDS.search(text)
         return key + np.timedelta64(int(nanoseconds[1].ljust(3, "0")), "ns") if nanoseconds else key
 
@@ -171,7 +175,7 @@ class ArrayColumn(Column):
         import numpy as np  # noqa: PLC0415 - loaded with the keys
 
         try:
-            return self.equal(text)  # the texts of ten million numbers are of use to nobody
+            return self.equal(text)  # the texts of ten million numbers would take seconds
         except InvalidQuery:
             return np.zeros(len(self._keys), bool)
 
@@ -348,7 +352,9 @@ def _find_zone(name: str) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+        with suppress(ValueError):  # of a name that this system does not know: times are in UTC
+            return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+        return None
 
 
 def _code_list(frame: Frame, cells: list[Any]) -> Column:
@@ -387,4 +393,6 @@ def _refuse(text: str, needed: str) -> InvalidQuery:
 
 
 def _make_coded(frame: Frame, codes: Any, values: list[Any]) -> Column:
+    if all(type(value) is str for value in values):  # as a whole: a cell shows the beginning
+        return CodedColumn(codes, values, values)
     return CodedColumn(codes, values, list(map(str, frame.format_column(values))))

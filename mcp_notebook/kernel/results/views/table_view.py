@@ -37,6 +37,10 @@ MAX_KEPT_COLUMNS = 4
 """Columns whose arrays are kept: up to eight bytes for each row."""
 FIRST_ORDER = 1_000
 """Rows of an order that are found at first; then ten times as many, as pages are turned."""
+_MAX_EXACT = 2**53
+"""The largest number of which a page's JavaScript keeps all digits."""
+_MAX_WAIT = 30.0
+"""Seconds that a query waits for those before it: meanwhile it holds one of the few readers."""
 BINS = 24
 """Bars of a histogram."""
 TOP = 5
@@ -70,15 +74,20 @@ class TableView:
     def answer(self, text: str) -> str:
         """Answer a query, as JSON; one that cannot be answered gets ``{"error": ...}``."""
         try:
-            query = read_query(text)
-            with self._lock:
-                if isinstance(query, SummaryQuery):
-                    answer = self._summarize(query)
-                else:
-                    answer = self._read_page(query)
+            answer = self._answer(read_query(text))
         except InvalidQuery as error:
             answer = {"error": str(error)}
         return replace_surrogates(json.dumps(answer, ensure_ascii=False))
+
+    def _answer(self, query: PageQuery | SummaryQuery) -> dict[str, Any]:
+        if not self._lock.acquire(timeout=_MAX_WAIT):
+            raise InvalidQuery("The table is busy with other queries. Try again.")
+        try:
+            if isinstance(query, PageQuery):
+                return self._read_page(query)
+            return self._summarize(query)
+        finally:
+            self._lock.release()
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -92,11 +101,11 @@ class TableView:
         else:
             page, begin = frame.take(order.positions[start:stop]), 0
         end = begin + stop - start
-        labels = page.labels(begin, end) if end > begin else []
+        labels = page.labels(begin, end)
+        count = len(frame.label_data())
         shown = query.columns
         if shown is None:
-            shown = tuple(range(min(len(labels) + frame.width, MAX_SHOWN_COLUMNS)))
-        count = len(frame.label_data())
+            shown = tuple(range(min(count + frame.width, MAX_SHOWN_COLUMNS)))
         texts = [
             page.format_column(labels[column].values)
             if column < count
@@ -118,7 +127,9 @@ class TableView:
         frame = self._frame
         if position < labels:
             name, data = frame.label_data()[position]
-            return {"name": format_name(name), "type": str(data.dtype), "label": True}
+            unnamed = "index" if labels == 1 else f"index {position + 1}"
+            name = unnamed if name is None else format_name(name)
+            return {"name": name, "type": str(data.dtype), "label": True}
         position -= labels
         name = frame.column_name(position)
         return {"name": format_name(name), "type": frame.column_type(position)}
@@ -246,4 +257,5 @@ def _make_histogram(numbers: Any) -> list[int]:
 
 def _to_json(number: Any) -> Any:
     plain = number.item()
-    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
+    is_exact = math.isfinite(plain) if isinstance(plain, float) else abs(plain) <= _MAX_EXACT
+    return plain if is_exact else str(plain)

@@ -64,7 +64,7 @@ def describe_widget(value: Any) -> Original | None:
     script = _make_script(str(state.get("_esm", "")))
     traits = {name: trait for name, trait in state.items() if not name.startswith("_")}
     del traits["layout"]  # a widget of its own
-    text = json.dumps(traits, default=_encode)
+    text = json.dumps(traits, default=_encode, allow_nan=False)
     if script is None or "IPY_MODEL_" in text:
         return None
     css = re.sub("</style", r"<\\/style", str(state.get("_css") or ""), flags=re.IGNORECASE)

@@ -229,3 +229,31 @@ def test_nothing_that_a_view_writes_is_evaluated():
     for value in ("@exit()", "__import__('os')", "x > 0", "%a"):
         rows = {"conditions": [{"column": 1, "test": "equals", "value": value}], "search": value}
         assert ask(view, kind="page", rows=rows)["matching"] == (value == "@exit()")
+
+
+def test_a_table_with_an_index_of_which_no_row_matches_has_an_empty_page():
+    frame = pd.DataFrame({"x": [1, 2]}, index=["a", "b"])
+    page = ask(view_of(frame), kind="page", rows={"search": "zzz"})
+    assert (page["rows"], page["matching"]) == ([], 0)
+    assert [column["name"] for column in page["columns"]] == ["index", "x"]
+
+
+def test_a_long_text_is_searched_to_its_end():
+    view = view_of(pd.DataFrame({"n": [0, 1], "s": ["a" * 500 + "needle", "a" * 500]}))
+    assert numbers_of(view, {"search": "needle"}) == [0]
+
+
+def test_times_are_compared_with_years_that_nanoseconds_do_not_have():
+    times = pd.to_datetime(["2020-01-01", "2021-01-01"]).astype("datetime64[ns]")
+    view = view_of(pd.DataFrame({"n": [0, 1], "t": times}))
+    until = {"conditions": [{"column": 1, "test": "to", "value": "9999-12-31"}]}
+    assert numbers_of(view, until) == [0, 1]
+    since = {"conditions": [{"column": 1, "test": "from", "value": "2500-01-01"}]}
+    assert ask(view, kind="page", rows=since)["matching"] == 0
+    early = {"conditions": [{"column": 1, "test": "from", "value": "1500-01-01"}]}
+    assert numbers_of(view, early) == [0, 1]
+
+
+def test_a_summary_keeps_all_digits_of_large_numbers():
+    summary = ask(view_of(pd.DataFrame({"x": [2**62 + 1, 1]})), kind="summary", column=0)
+    assert (summary["min"], summary["max"]) == (1, str(2**62 + 1))

@@ -176,7 +176,7 @@ def test_a_column_of_every_type_is_sorted_filtered_searched_and_summarized(name)
     missing = {"conditions": [{"column": 1, "test": "missing"}]}
     assert ask(view, kind="page", rows=missing)["matching"] == cells.count("")
     for position, cell in enumerate(cells):
-        if cell and len(cell) < 200 and "\ufffd" not in cell:
+        if cell and "[+" not in cell and "\ufffd" not in cell:  # shown as a whole
             same = {"conditions": [{"column": 1, "test": "equals", "value": cell}]}
             found = [row[0] for row in ask(view, kind="page", rows=same)["rows"]]
             assert str(position) in found, f"{cell!r} is not found by its own text"
@@ -184,7 +184,7 @@ def test_a_column_of_every_type_is_sorted_filtered_searched_and_summarized(name)
     summary = ask(view, kind="summary", column=1)
     assert summary["missing"] == cells.count("")
     if summary["kind"] == "number":
-        assert summary["min"] <= summary["max"] or "inf" in str(summary)
+        assert float(summary["min"]) <= float(summary["max"])
     ask(view, kind="page", rows={"search": "b"})
 
 
