@@ -222,7 +222,7 @@ def test_another_version_is_named(user, tmp_path):
     edit(user, env={"PYTHONPATH": str(tmp_path)})
     said = check("cursor")
     assert f"It starts mcp-notebook 0.0.7 ({sys.executable}), but this is {__version__}." in said
-    assert "Upgrade the older one" in said
+    assert "or upgrade the older one" in said
 
 
 def test_a_server_that_starts_for_longer_than_its_client_waits_is_named(user):

@@ -303,10 +303,11 @@ def test_data_is_sent_where_the_return_type_or_the_author_says_so(gallery, era):
 
 
 def shown_in_cell(kernel, tool):
-    """Return what `%mcp call` prints, without line ends, and how many pictures it shows."""
+    """Return the text that `%mcp call` shows, without spaces, and how many pictures it shows."""
     output = kernel.ok(f"%mcp call {tool}")
     pictures = sum(any(kind.startswith("image/") for kind in data) for data in output.displays)
-    return "".join(output.stdout.split()), pictures
+    tables = [data["text/plain"] for data in output.displays if "text/html" in data]
+    return "".join("".join([output.stdout, *tables]).split()), pictures
 
 
 def test_a_client_gets_what_the_call_in_a_cell_shows(home):
