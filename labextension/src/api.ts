@@ -132,11 +132,12 @@ const BASE = 'mcp-notebook/api';
 export async function act(
   settings: ServerConnection.ISettings,
   kernel: string,
+  record: string | undefined,
   action: Action
 ): Promise<string> {
   const answer = await request<{ message: string }>(settings, 'actions', {
     method: 'POST',
-    body: JSON.stringify({ kernel, ...action })
+    body: JSON.stringify({ kernel, record, ...action })
   });
   return answer.message;
 }

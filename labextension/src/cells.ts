@@ -15,7 +15,7 @@ import { PanelStore } from './store';
 
 /** What IPython says of our magics if the extension is not loaded. */
 const NOT_LOADED =
-  /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?)?` not found/;
+  /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?|_view)?` not found/;
 
 /** What a line says, and what a click on it does. */
 interface ILine {

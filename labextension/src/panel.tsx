@@ -68,7 +68,12 @@ function Panel(context: IPanelContext): JSX.Element {
         {store.note}
       </div>
       {notebook && store.front && !notebook.trouble && (
-        <Sections {...context} notebook={notebook} kernel={store.front.kernel} />
+        <Sections
+          {...context}
+          key={`${store.front.kernel} ${notebook.kernel}`}
+          notebook={notebook}
+          kernel={store.front.kernel}
+        />
       )}
       <NotebooksSection {...context} />
     </div>

@@ -91,7 +91,9 @@ export class PanelStore {
   /** Do something in a notebook; what became of it is in `note`. */
   async act(kernel: string, action: Action): Promise<void> {
     try {
-      this.setNote(await act(this.settings, kernel, action));
+      // Numbers begin again when a kernel is restarted: the page says which start it shows.
+      const record = this.notebooks.get(kernel)?.kernel;
+      this.setNote(await act(this.settings, kernel, record, action));
     } catch (error) {
       this.setNote(error instanceof Error ? error.message : String(error));
     }

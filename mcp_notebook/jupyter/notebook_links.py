@@ -40,6 +40,7 @@ _OTHER_VERSION = (
     "Install the same version of mcp-notebook for the Jupyter server and for the kernel, and "
     "restart both."
 )
+_RESTARTED = "The kernel was restarted in the meantime: look at the panel again."
 _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it."
 
 State: TypeAlias = dict[str, Any]
@@ -142,20 +143,28 @@ class NotebookLinks:
         return states | {kernel: dict(it.state) for kernel, it in self._links.items() if it.state}
 
     async def ask(
-        self, kernel: str, make: Callable[[int], messages.AnyMessage]
+        self,
+        kernel: str,
+        make: Callable[[int], messages.AnyMessage],
+        *,
+        record: str | None = None,
     ) -> tuple[Any, Sequence[bytes]]:
         """Send a kernel a request, and return its answer with the attachments.
 
         Args:
-            kernel: Its Jupyter id.
+            kernel: Its Jupyter id, which it keeps when it is restarted.
             make: Makes the request, given its id.
+            record: The id of the record that the page shows; None if it does not matter. The
+                numbers of calls and questions begin again with each record.
 
         Raises:
-            LinkError: The kernel has no link, or does not answer.
+            LinkError: The kernel has no link, has been restarted, or does not answer.
         """
         link = self._links.get(kernel)
         if link is None or not link.is_welcome:
             raise LinkError(_NO_LINK)
+        if record is not None and link.state.get("kernel") != record:
+            raise LinkError(_RESTARTED)
         return await link.ask(make)
 
     # -- which kernels there are -------------------------------------------------------------------

@@ -44,6 +44,8 @@ class _Action(BaseModel):
 
     kernel: str
     """The Jupyter id of the notebook's kernel."""
+    record: str | None = None
+    """The id of the kernel's record, from the state that the page shows."""
 
 
 class _Stop(_Action):
@@ -98,7 +100,9 @@ class ActionHandler(AuthorizedHandler):
         links = _find_links(self)
         try:
             async with links.opened():
-                answer, _ = await links.ask(action.kernel, lambda number: _write(action, number))
+                answer, _ = await links.ask(
+                    action.kernel, lambda number: _write(action, number), record=action.record
+                )
         except LinkError as error:
             return _refuse(self, HTTPStatus.CONFLICT, str(error))
         text, is_error = _read(answer)

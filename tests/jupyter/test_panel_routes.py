@@ -378,3 +378,7 @@ async def test_what_cannot_be_done_is_a_conflict_that_says_why(kernel, page):
     answer = await act(page, kernel, action="switch", tool="100%", on=True)
     assert answer.status_code == 409
     assert answer.json()["message"] == "The tool '100%' no longer exists."
+    # Numbers begin again with each start of a kernel: what a page showed of the last one is over.
+    answer = await act(page, kernel, action="stop", call=1, record="of the start before")
+    assert answer.status_code == 409
+    assert "was restarted in the meantime" in answer.json()["message"]

@@ -60,6 +60,8 @@ class CellTools:
     def __init__(self, registry: ToolRegistry, previous: "CellTools | None" = None) -> None:
         self.registry = registry
         self.runs: dict[int, list[_Run]] = {} if previous is None else previous.runs
+        self._reported: frozenset[str] = frozenset()
+        """The deleted cells that the frontend named last."""
 
     def note_deleted(self, cells: Any) -> None:
         """Note that cells were deleted.
@@ -68,7 +70,10 @@ class CellTools:
             cells: Their ids, as the frontend sent them.
         """
         if isinstance(cells, list):
-            self.registry.deleted_cells |= {cell for cell in cells if isinstance(cell, str)}
+            deleted = frozenset(cell for cell in cells if isinstance(cell, str))
+            # A cell that was cut and pasted is named again until a run has ended.
+            self.registry.deleted_cells |= deleted - self._reported
+            self._reported = deleted
 
     def begin_run(self, cell: str | None) -> None:
         """Note that a cell starts; a nested cell belongs to the outer cell.
@@ -113,10 +118,6 @@ class CellTools:
         reason = f"Its cell now declares {names}." if names else "Its cell no longer declares it."
         dropped = self.registry.retain(run.cell, run.declared, reason, run.new)
         return EndedRun(added, dropped, notes)
-
-    def is_in_cell(self) -> bool:
-        """Return whether a cell runs on this thread."""
-        return threading.get_ident() in self.runs
 
     def add(self, *tools: DeclaredTool) -> None:
         """Add tools to the registry; they belong to the cell that runs here, if one does.

@@ -120,7 +120,10 @@ def build_address_card(address: PublicAddress) -> dict[str, str]:
             "On your own computer",
             f"keep it in a file that only you can read, here `{_TOKEN_FILE}`.",
         ),
-        ("There, in a terminal", "`pip install mcp-notebook`, and then for your client:"),
+        (
+            "There, in a terminal",
+            "install mcp-notebook as it is installed here, and then for your client:",
+        ),
     )
     title = f"On {place}, assistants reach the tools of the open notebooks at"
     plain = [

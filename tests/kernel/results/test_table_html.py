@@ -106,3 +106,8 @@ def test_an_array_has_no_names():
 )
 def test_a_text_that_is_not_one_whole_table_is_none(text):
     assert format_table_html(text) is None
+
+
+@pytest.mark.parametrize("text", ["note: , rows\n\nabc", f"note: {'9' * 5_000} rows\n\nabc"])
+def test_a_text_that_begins_like_a_table_stays_a_text(text):
+    assert format_table_html(text) is None
