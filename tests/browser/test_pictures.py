@@ -9,7 +9,7 @@ from pictures.first_page import film_calls
 from pictures.panels import photograph_side_panel, photograph_snapshot
 from PIL import Image
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 IMAGES = DOCS / "images"
 
 

@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from clients import TOKEN, http_bridge, tool_kernel
 from lab_page import SCREENSHOTS, SOON
+from live import until
 from npm_packages import bring_in
 from playwright.sync_api import expect
 
@@ -188,6 +189,11 @@ class Server:
         answer["result"].pop("resultType", None)
         return answer["result"]
 
+    def find_tool(self, name):
+        """Return a tool's entry in the list; None if it is not there yet."""
+        listed = self.ask("tools/list", {})["tools"]
+        return next((each for each in listed if each["name"] == name), None)
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -227,8 +233,7 @@ def open_view(chromium, url, script):
 
     def open_view(tool, era, *, capabilities=RESOURCES, width=720, theme="light"):
         server = Server(url, era)
-        listed = server.ask("tools/list", {})["tools"]
-        (form,) = [each for each in listed if each["name"] == tool]
+        form = until(lambda: server.find_tool(tool))
         page_uri = form["_meta"]["ui"]["resourceUri"]
         html = server.ask("resources/read", {"uri": page_uri})["contents"][0]["text"]
         result = server.ask("tools/call", {"name": tool, "arguments": {}})
