@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
@@ -55,8 +56,17 @@ COLUMNS = {
         lambda day: datetime.fromisoformat(day.isoformat())
     ),
 }
+
+
+def convert_quietly(frame):
+    """Return a frame with pandas' nullable types; old versions warn of infinities."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return frame.convert_dtypes()
+
+
 MAKERS = {
-    "pandas": lambda rows: pd.DataFrame(rows).convert_dtypes(),
+    "pandas": lambda rows: convert_quietly(pd.DataFrame(rows)),
     "pandas with numpy's types": pd.DataFrame,
     "polars": lambda rows: pl.DataFrame(rows, infer_schema_length=None),
     "arrow": pa.table,
