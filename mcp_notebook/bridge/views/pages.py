@@ -2,7 +2,8 @@
 
 Runs on the bridge's event loop. The page for tables and plots is a file beside this module, read
 when a client first asks; it loads nothing from anywhere: its styles and its script are in it. The
-own page of a tool is made by its kernel, and gets ``helper.js`` here.
+own page of a tool is made by its kernel, and gets ``helper.js`` here. Both speak with their host by
+``host.js``.
 """
 
 import json
@@ -33,7 +34,7 @@ class ViewPage:
     @cached_property
     def html(self) -> str:
         """The page."""
-        return files(__package__).joinpath(self.file).read_text("utf-8")
+        return _read_file(self.file).replace("/* host.js */", _read_file("host.js"))
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -81,10 +82,15 @@ def add_helper(html: str, names: Mapping[str, str]) -> str:
     match = _HEAD.match(html)
     assert match is not None
     start = "" if match[1] else "<!doctype html>"
-    script = files(__package__).joinpath("helper.js").read_text("utf-8")
-    script = script.replace("{/* served names */}", json.dumps(dict(names)))
-    helper = f'<meta charset="utf-8"><script>\n{script}</script>'
+    # A name that a kernel made up does not end the script.
+    served = json.dumps(dict(names)).replace("<", "\\u003c")
+    script = _read_file("helper.js").replace("{/* served names */}", served)
+    helper = f'<meta charset="utf-8"><script>\n{{\n{_read_file("host.js")}{script}}}\n</script>'
     return f"{start}{html[: match.end()]}{helper}{html[match.end() :]}"
+
+
+def _read_file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def make_own_meta(hosts: Sequence[str]) -> dict[str, Any]:

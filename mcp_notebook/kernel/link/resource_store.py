@@ -58,6 +58,8 @@ class ResourceStore:
         self._last = 0
         """The highest number of a link."""
         self._expired: OrderedDict[str, None] = OrderedDict()
+        self._last_view: TableView | None = None
+        """The view that was asked last. Only it keeps what it has read of its table."""
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
         """Keep an original, and return a link for each of its formats; none if it is too large."""
@@ -124,11 +126,16 @@ class ResourceStore:
         key = self._key(uri)
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry.view is not None:
-                self._entries.move_to_end(key)
-                return entry.view
+            view = None if entry is None else entry.view
             expired = key in self._expired
-        raise UnknownResource(uri, expired=expired)
+            if view is not None:
+                self._entries.move_to_end(key)
+                previous, self._last_view = self._last_view, view
+        if view is None:
+            raise UnknownResource(uri, expired=expired)
+        if previous is not None and previous is not view:
+            previous.forget()
+        return view
 
     def find_format(self, uri: str) -> FileFormat:
         """Return the file format behind a URI; counts as a use.
@@ -149,6 +156,7 @@ class ResourceStore:
 
     def clear(self) -> None:
         """Let all originals expire."""
+        self._last_view = None
         with self._lock:
             expired = [self._expire_oldest() for _ in range(len(self._entries))]
         del expired  # without the lock, as in `keep`
@@ -180,6 +188,8 @@ class ResourceStore:
 
     def _expire_oldest(self) -> _Entry:
         key, entry = self._entries.popitem(last=False)
+        if entry.view is self._last_view:
+            self._last_view = None
         self._expired[key] = None
         if len(self._expired) > MAX_EXPIRED:
             self._expired.popitem(last=False)

@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,9 @@ class OwnViews:
         self._read_file = read_file
         self.views: Mapping[str, View] = {}
         """Those of ``%%mcp_view`` cells, by name."""
+        self._lock = threading.Lock()
+        self._making: set[str] = set()
+        """The tools whose pages' functions run now."""
 
     def take_over(self, previous: "OwnViews") -> None:
         """Take over the views of the extension that is replaced."""
@@ -183,6 +187,12 @@ class OwnViews:
     def _call(self, function: Callable[[], Any], tool: str) -> str:
         function = self._find_current(function)
         name = f"`{getattr(function, '__name__', get_type_name(function))}`"
+        with self._lock:  # a function that does not return holds one of the few readers, not all
+            is_made, self._making = tool in self._making, self._making | {tool}
+        if is_made:
+            raise _fail(
+                tool, f"its function {name} still runs for another client. Try again later."
+            )
         try:
             value = function()
             if not isinstance(value, str) and hasattr(type(value), "_repr_html_"):
@@ -193,6 +203,9 @@ class OwnViews:
                 f"its function {name} failed with {describe_error(error)}. Correct it in the "
                 "notebook, and open the view again.",
             ) from None
+        finally:
+            with self._lock:
+                self._making = self._making - {tool}
         if not isinstance(value, str):
             raise _fail(
                 tool,

@@ -53,3 +53,8 @@ def test_the_address_of_a_page_names_its_tool():
 def test_a_page_without_hosts_has_no_policy_of_its_own():
     assert make_own_meta([]) == {"ui": {}}
     assert make_own_meta(["https://a.org"])["ui"]["csp"]["connectDomains"] == ["https://a.org"]
+
+
+def test_a_name_does_not_end_the_helpers_script():
+    page = add_helper("", {"a</script><b>": "x"})
+    assert page.count("</script>") == 1

@@ -1,6 +1,9 @@
 """The store of originals: what is kept, for how long, and what is said of what is not."""
 
+import gc
+import json
 import threading
+import weakref
 
 import pytest
 from hypothesis import given
@@ -10,6 +13,10 @@ from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.link.resource_store import MAX_ORIGINALS, ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
+from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
+from mcp_notebook.wire.resource_uris import make_view_uri
+
+pd = pytest.importorskip("pandas")
 
 
 def original(name="table", cost=1, forms=1):
@@ -211,3 +218,18 @@ def test_a_result_is_whole_until_something_that_it_links_to_expires():
     store.clear()
     assert not store.has_originals_of(linked)
     assert store.has_originals_of(Result([elsewhere]))
+
+
+def test_only_the_view_that_is_asked_keeps_what_it_has_read_and_an_expired_one_is_let_go():
+    table = describe_table(find_frame(pd.DataFrame({"x": range(100_000)})))
+    store = ResourceStore("k", 2 * table.cost)
+    first, second = (make_view_uri(store.keep(table)[0].uri) for _ in range(2))
+    query = json.dumps({"kind": "page", "rows": {"sort": 0}})
+    store.find_view(first).answer(query)
+    assert store.find_view(first)._columns
+    store.find_view(second).answer(query)
+    assert not store.find_view(first)._columns
+    gone = weakref.ref(store.find_view(first))
+    store.clear()
+    gc.collect()
+    assert gone() is None

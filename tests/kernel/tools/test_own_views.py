@@ -2,6 +2,8 @@
 
 import functools
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -263,3 +265,22 @@ def test_a_tool_without_a_page_of_its_own_has_none(registry):
 def test_lone_surrogates_do_not_break_a_page(registry):
     declare(registry, ui=lambda: "a\ud800b")
     assert page_of(registry) == "a?b"
+
+
+def test_a_function_that_does_not_return_is_not_run_again_meanwhile():
+    began, may_end = threading.Event(), threading.Event()
+
+    def page():
+        began.set()
+        may_end.wait()
+        return "<b>1</b>"
+
+    views = OwnViews()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(views.make_page, page, (), "rain")
+        began.wait()
+        with pytest.raises(ResourceFailed, match="still runs for another client"):
+            views.make_page(page, (), "rain")
+        may_end.set()
+        assert "<b>1</b>" in first.result()
+    assert "<b>1</b>" in views.make_page(page, (), "rain")

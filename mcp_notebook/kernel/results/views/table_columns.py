@@ -47,6 +47,11 @@ class Column(ABC):
 
     @property
     @abstractmethod
+    def size(self) -> int:
+        """Estimated bytes of memory."""
+
+    @property
+    @abstractmethod
     def missing(self) -> Any:
         """Which cells are missing: bools."""
 
@@ -105,6 +110,11 @@ class ArrayColumn(Column):
     def __init__(self, keys: Any, missing: Any, kind: Kind, zone: Any = None) -> None:
         self.kind = kind
         self._keys, self._missing, self._zone = keys, missing, zone
+
+    @property
+    @override
+    def size(self) -> int:
+        return int(self._keys.nbytes) + len(self._keys)
 
     @property
     @override
@@ -195,6 +205,14 @@ class CodedColumn(Column):
         self.codes, self.texts = codes, texts
         self._values = values
 
+    @cached_property
+    def size(self) -> int:
+        """Estimated bytes of memory, from a sample of the texts."""
+        sample = self.texts[:: len(self.texts) // _SAMPLE + 1]
+        text = sum(map(sys.getsizeof, sample)) // max(len(sample), 1)
+        # The codes and the ranks, and for each value its text and two references.
+        return 2 * int(self.codes.nbytes) + len(self.texts) * (text + 16)
+
     @property
     @override
     def missing(self) -> Any:
@@ -268,6 +286,8 @@ def read_column(frame: Frame, position: int) -> Column:
     return _code_list(frame, data if isinstance(data, list) else list(data))
 
 
+_SAMPLE = 1_000
+"""Texts that are measured to estimate the size of all."""
 _PLAIN: tuple[tuple[frozenset[type], Kind, Any], ...] = (
     (frozenset({bool}), "bool", False),
     (frozenset({int, float}), "number", 0),

@@ -33,8 +33,8 @@ from mcp_notebook.kernel.safe.text import replace_surrogates
 MIME_TYPE = "application/json"
 MAX_CELL = 1_000
 """Characters of a cell."""
-MAX_KEPT_COLUMNS = 4
-"""Columns whose arrays are kept: up to eight bytes for each row."""
+MAX_KEPT_BYTES = 2**28
+"""Bytes of the columns that are kept between queries; the last one is kept whatever its size."""
 FIRST_ORDER = 1_000
 """Rows of an order that are found at first; then ten times as many, as pages are turned."""
 _MAX_EXACT = 2**53
@@ -78,6 +78,13 @@ class TableView:
         except InvalidQuery as error:
             answer = {"error": str(error)}
         return replace_surrogates(json.dumps(answer, ensure_ascii=False))
+
+    def forget(self) -> None:
+        """Drop what was read of the table, unless a query is being answered."""
+        if self._lock.acquire(blocking=False):
+            self._columns.clear()
+            self._matches = self._order = None
+            self._lock.release()
 
     def _answer(self, query: PageQuery | SummaryQuery) -> dict[str, Any]:
         if not self._lock.acquire(timeout=_MAX_WAIT):
@@ -188,8 +195,9 @@ class TableView:
     def _read_column(self, position: int) -> Column:
         column = self._columns.pop(position, None) or read_column(self._frame, position)
         self._columns[position] = column  # the last one used is the last one dropped
-        if len(self._columns) > MAX_KEPT_COLUMNS:
-            del self._columns[next(iter(self._columns))]
+        size = sum(kept.size for kept in self._columns.values())
+        while size > MAX_KEPT_BYTES and len(self._columns) > 1:
+            size -= self._columns.pop(next(iter(self._columns))).size
         return column
 
     # -- summaries ---------------------------------------------------------------------------------
