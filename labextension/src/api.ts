@@ -45,7 +45,7 @@ export interface IQuestion {
   text: string;
   asked: number;
   ends: number;
-  scope: string;
+  session: 'hour' | 'connection';
 }
 
 export interface IEndedCall {

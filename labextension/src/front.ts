@@ -73,10 +73,13 @@ export function makeActions(
         void NotebookActions.run(panel.content, panel.sessionContext);
       }
     },
-    insertRecordedCell: cell => {
-      const notebook = tracker?.currentWidget?.content;
+    insertRecordedCell: (kernel, cell) => {
+      // Not the one in front, which may be another by now.
+      const notebook = tracker?.find(
+        panel => panel.sessionContext.session?.kernel?.id === kernel
+      )?.content;
       if (!notebook?.model) {
-        return;
+        return false;
       }
       const index = notebook.activeCellIndex + 1;
       // Not trusted: what clients and tools have said is in its outputs.
@@ -89,6 +92,7 @@ export function makeActions(
       });
       notebook.activeCellIndex = index;
       void notebook.scrollToItem(index, 'smart');
+      return true;
     },
     load: () => {
       const panel = tracker?.currentWidget;
@@ -98,7 +102,8 @@ export function makeActions(
     },
     openNotebook: kernel => {
       for (const session of app.serviceManager.sessions.running()) {
-        if (session.kernel?.id === kernel && app.commands.hasCommand('docmanager:open')) {
+        const isNotebook = session.type === 'notebook' && session.kernel?.id === kernel;
+        if (isNotebook && app.commands.hasCommand('docmanager:open')) {
           void app.commands.execute('docmanager:open', { path: session.path });
         }
       }

@@ -13,8 +13,8 @@ export interface INotebookActions {
   showCell(id: string): boolean;
   /** Insert a cell below the one that is active. */
   insertCell(source: string, options?: { run?: boolean }): void;
-  /** Insert a cell with its outputs below the one that is active. */
-  insertRecordedCell(cell: IRecordedCell): void;
+  /** Insert a cell with its outputs in the notebook of a kernel; returns whether it is open. */
+  insertRecordedCell(kernel: string, cell: IRecordedCell): boolean;
   /** Run the cell that loads mcp_notebook; insert it if there is none. */
   load(): void;
   /** Bring the notebook of a kernel to the front. */

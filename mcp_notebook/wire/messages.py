@@ -19,6 +19,8 @@ the call up while the result was on its way."""
 
 ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
 """A person's answer: allow this call, allow calls of the tool for a while, or refuse."""
+ConsentSession: TypeAlias = Literal["hour", "connection"]
+"""How long a person's answer "session" holds: an hour, or until the client disconnects."""
 TaskSupport: TypeAlias = Literal["optional", "required"]
 """How a tool treats clients that cannot follow a task: they wait for the result ("optional") or are
 refused ("required")."""
@@ -168,8 +170,8 @@ class AskConsent(Message, frozen=True, tag="ask_consent"):
     """The question: the tool, the arguments and who asks, safe to show as lines of text."""
     seconds: float
     """How long the bridge waits."""
-    scope: str
-    """A description of the calls that "for this session" also allows."""
+    session: ConsentSession
+    """How long "session" allows further calls of the tool by the same client."""
 
 
 class WithdrawConsent(Message, frozen=True, tag="withdraw_consent"):
@@ -623,8 +625,8 @@ class OpenQuestion(Message, frozen=True):
     asked: float
     ends: float
     """When the bridge stops waiting and denies the call."""
-    scope: str
-    """A description of the calls that "session" also allows."""
+    session: ConsentSession
+    """See `AskConsent.session`."""
 
 
 class EndedCall(Message, frozen=True):

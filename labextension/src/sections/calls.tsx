@@ -1,5 +1,6 @@
 /** The last calls: what was asked, and what came of it; opened, all of it. */
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
+import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
 
 import { ICallDetails, IEndedCall, findCall, findCell, pictureUrl } from '../api';
@@ -92,13 +93,17 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   }
   const record = () =>
     void findCell(store.settings, kernel, call.number).then(
-      cell => actions.insertRecordedCell(cell),
+      cell => {
+        if (!actions.insertRecordedCell(kernel, cell)) {
+          store.setNote(trans.__('Its notebook is no longer open here.'));
+        }
+      },
       error => store.setNote(error.message)
     );
-  const copy = () =>
-    void navigator.clipboard
-      .writeText(details.result)
-      .then(() => store.setNote(trans.__('The result was copied.')));
+  const copy = () => {
+    Clipboard.copyToSystem(details.result);
+    store.setNote(trans.__('The result was copied.'));
+  };
   return (
     <div className="jp-mcp-details">
       <h4>{trans.__('Arguments')}</h4>

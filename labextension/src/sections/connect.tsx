@@ -1,4 +1,5 @@
 /** Connects an assistant: on this computer by a click, on another one by lines to copy. */
+import { Clipboard } from '@jupyterlab/apputils';
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
@@ -241,11 +242,10 @@ function Token({ store, trans, found }: IFoundProps): JSX.Element {
       {token && (
         <SmallButton
           label={trans.__('Copy the token')}
-          onClick={() =>
-            void navigator.clipboard
-              .writeText(token)
-              .then(() => store.setNote(trans.__('The token was copied.')))
-          }
+          onClick={() => {
+            Clipboard.copyToSystem(token);
+            store.setNote(trans.__('The token was copied.'));
+          }}
         />
       )}{' '}
     </>

@@ -23,12 +23,14 @@ export function QuestionsSection(props: ISectionProps): JSX.Element | null {
 
 function Question(props: ISectionProps & { question: IQuestion; now: number }): JSX.Element {
   const { store, trans, kernel, question, now } = props;
-  const answer = (decision: Decision) =>
-    void store.act(kernel, { action: 'answer', question: question.number, decision });
-  // The bridge's sentence ends with how long an answer holds.
-  const session = question.scope.endsWith('for an hour')
-    ? trans.__('Allow for an hour')
-    : trans.__('Allow until the client disconnects');
+  const [isAnswered, setAnswered] = React.useState(false);
+  const answer = (decision: Decision) => {
+    setAnswered(true);
+    void store
+      .act(kernel, { action: 'answer', question: question.number, decision })
+      .then(() => setAnswered(false));
+  };
+  const isForAnHour = question.session === 'hour';
   return (
     <div className="jp-mcp-question" role="group" aria-label={question.tool}>
       <div className="jp-mcp-text" tabIndex={0}>
@@ -37,13 +39,28 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
         ))}
       </div>
       <div className="jp-mcp-buttons">
-        <SmallButton kind="accept" label={trans.__('Allow')} onClick={() => answer('once')} />
         <SmallButton
-          label={session}
-          title={trans.__('This call, and %1', question.scope)}
+          kind="accept"
+          label={trans.__('Allow')}
+          disabled={isAnswered}
+          onClick={() => answer('once')}
+        />
+        <SmallButton
+          label={
+            isForAnHour
+              ? trans.__('Allow for an hour')
+              : trans.__('Allow until the client disconnects')
+          }
+          title={trans.__('This call, and further calls of this tool by the same client')}
+          disabled={isAnswered}
           onClick={() => answer('session')}
         />
-        <SmallButton kind="warn" label={trans.__('Deny')} onClick={() => answer('deny')} />
+        <SmallButton
+          kind="warn"
+          label={trans.__('Deny')}
+          disabled={isAnswered}
+          onClick={() => answer('deny')}
+        />
         <span className="jp-mcp-side">
           {trans.__('%1 left to answer', formatClock(question.ends - now))}
         </span>

@@ -1,5 +1,6 @@
 /** A part of the panel with a heading that opens and closes it. */
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
+import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
 
 export function Section(props: {
@@ -64,7 +65,10 @@ export function Copyable(props: {
       <code title={props.text}>{props.text}</code>
       <SmallButton
         label={props.label}
-        onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}
+        onClick={() => {
+          Clipboard.copyToSystem(props.text);
+          props.onCopied();
+        }}
       >
         {props.copy}
       </SmallButton>
@@ -79,7 +83,10 @@ export function CopyBlock(props: { text: string; copy: string; onCopied: () => v
       <pre tabIndex={0}>{props.text}</pre>
       <SmallButton
         label={props.copy}
-        onClick={() => void navigator.clipboard.writeText(props.text).then(props.onCopied)}
+        onClick={() => {
+          Clipboard.copyToSystem(props.text);
+          props.onCopied();
+        }}
       />
     </div>
   );

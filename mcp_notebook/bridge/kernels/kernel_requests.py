@@ -212,7 +212,7 @@ class KernelRequests:
     # -- consent -----------------------------------------------------------------------------------
 
     async def ask_consent(
-        self, tool: str, text: str, *, seconds: float, scope: str
+        self, tool: str, text: str, *, seconds: float, session: messages.ConsentSession
     ) -> messages.ConsentDecision:
         """Show a question in the notebook until it is answered, and return the answer.
 
@@ -222,13 +222,13 @@ class KernelRequests:
             tool: The tool's name.
             text: The question.
             seconds: How long the caller waits before it cancels this coroutine.
-            scope: What a lasting permission allows besides this call.
+            session: See `messages.AskConsent.session`.
 
         Raises:
             KernelGone: The kernel is gone.
         """
         message = messages.AskConsent(
-            id=self._next_id(), tool=tool, text=text, seconds=seconds, scope=scope
+            id=self._next_id(), tool=tool, text=text, seconds=seconds, session=session
         )
         try:
             reply, _ = await self._ask(message, None)

@@ -31,8 +31,12 @@ _LINE = (
 _CLOSED = "Not answered in time, or withdrawn by the client: the call did not run."
 _OUTCOMES: dict[messages.ConsentDecision, str] = {
     "once": "You allowed this call.",
-    "session": "You allowed this call and {scope}.",
+    "session": "You allowed this call and {further}.",
     "deny": "You denied this call.",
+}
+_FURTHER: dict[messages.ConsentSession, str] = {
+    "hour": "further calls of this tool by the same client, for an hour",
+    "connection": "further calls of this tool by the same client, until the client disconnects",
 }
 
 
@@ -118,7 +122,7 @@ class ConsentPrompts:
         prompt = self._take(number)
         if prompt is None:
             raise NoSuchQuestion(number, tuple(self._open))
-        outcome = _OUTCOMES[decision].format(scope=prompt.question.scope)
+        outcome = _OUTCOMES[decision].format(further=_FURTHER[prompt.question.session])
         prompt.answer(decision)
         self._close(prompt, outcome)
         return f"{prompt.question.tool}: {outcome}"
@@ -168,6 +172,6 @@ def _explain_answers(prompt: Prompt) -> str:
     return (
         f"To answer within {format_seconds(question.seconds)}, run one of these lines in a cell:\n"
         f"`%mcp allow {number}` allows this call.\n"
-        f"`%mcp allow {number} session` allows this call and {question.scope}.\n"
+        f"`%mcp allow {number} session` allows this call and {_FURTHER[question.session]}.\n"
         f"`%mcp deny {number}` denies it. Without an answer, it is denied."
     )

@@ -31,6 +31,7 @@ MAX_HOSTS = 20
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?:(https?|wss?)://)?((?:\*\.)?{_LABEL}(?:\.{_LABEL})*(?::\d{{1,5}})?)/?")
+_RELATIVE = " A path is relative to the notebook's folder."
 _FILE_TYPES = (".html", ".htm")
 
 
@@ -168,7 +169,7 @@ class OwnViews:
         except CallError as error:
             names = sorted(path.name for path in self._folder.glob("*.htm*"))
             meant = suggest(os.fspath(page), names)
-            hint = f" Did you mean {meant!r}?" if meant else ""
+            hint = f" Did you mean {meant!r}?" if meant else _RELATIVE
             raise DefinitionError(f"`{tool}`: its view cannot be shown. {error}{hint}") from None
 
     def _read(self, page: Any, tool: str) -> str:
@@ -268,7 +269,7 @@ def read_hosts(hosts: Any, owner: str) -> tuple[str, ...]:
         if match is None:
             raise DefinitionError(
                 f"{owner}: `allow` must be a list of hosts, like `allow=['tiles.example.org']` "
-                f"(`--allow tiles.example.org`), without a path; not {hosts!r}."
+                f"(`--allow tiles.example.org`), without a path; not {host!r}."
             )
         origins[f"{match[1] or 'https'}://{match[2].lower()}"] = None
     if len(origins) > MAX_HOSTS:

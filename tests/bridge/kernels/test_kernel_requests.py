@@ -239,7 +239,7 @@ async def test_requests_end_with_their_kernel_and_no_more_are_sent(requests, sen
 
 
 def ask(requests):
-    return asyncio.ensure_future(requests.ask_consent("drop", "May it?", seconds=9, scope="more"))
+    return asyncio.ensure_future(requests.ask_consent("drop", "May it?", seconds=9, session="hour"))
 
 
 async def test_a_question_gets_its_own_answer_and_only_once():
@@ -248,7 +248,7 @@ async def test_a_question_gets_its_own_answer_and_only_once():
     first, second = ask(requests), ask(requests)
     await anyio.wait_all_tasks_blocked()
     assert sent[0] == messages.AskConsent(
-        id=1, tool="drop", text="May it?", seconds=9, scope="more"
+        id=1, tool="drop", text="May it?", seconds=9, session="hour"
     )
     requests.take(messages.Consent(id=2, decision="deny"), [])
     requests.take(messages.Consent(id=2, decision="once"), [])

@@ -26,7 +26,7 @@ class Prompts:
 
 
 def question(number):
-    return messages.AskConsent(id=number, tool="drop", text="May it?", seconds=9, scope="more")
+    return messages.AskConsent(id=number, tool="drop", text="May it?", seconds=9, session="hour")
 
 
 async def test_an_answer_from_any_thread_goes_to_the_bridge_once():

@@ -18,9 +18,7 @@ def link(kernel):
 
 
 def ask(link, number=1):
-    link.send(
-        messages.AskConsent(id=number, tool="drop", text=TEXT, seconds=90, scope="further calls")
-    )
+    link.send(messages.AskConsent(id=number, tool="drop", text=TEXT, seconds=90, session="hour"))
 
 
 @pytest.mark.smoke

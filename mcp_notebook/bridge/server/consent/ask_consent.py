@@ -165,14 +165,14 @@ class Consent:
         if not link.requests.can_ask_consent:
             raise make_denial(call.entry.name, _explain_silence(call.entry, link))
         text = await _write(call)
-        scope = "until the client disconnects" if call.request.is_handshake else "for an hour"
+        session: messages.ConsentSession = "connection" if call.request.is_handshake else "hour"
 
         def ask() -> Awaitable[Decision]:
             return link.requests.ask_consent(
                 call.entry.name,
                 text,
                 seconds=self._policy.timeout,
-                scope=f"further calls of this tool by the same client, {scope}",
+                session=session,
             )
 
         return await self._wait(call, ask, f" in the notebook {call.entry.notebook!r}")

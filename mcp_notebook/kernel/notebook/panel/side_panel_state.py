@@ -309,7 +309,7 @@ def _show_question(prompt: Prompt) -> messages.OpenQuestion:
         text=prompt.question.text,
         asked=asked,
         ends=asked + prompt.question.seconds,
-        scope=prompt.question.scope,
+        session=prompt.question.session,
     )
 
 

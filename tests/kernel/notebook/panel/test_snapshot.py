@@ -35,7 +35,7 @@ def make_state(**changes):
         "open_calls": [make_open(17)],
         "questions": [
             messages.OpenQuestion(
-                number=3, tool="drop", text="", asked=NOW, ends=NOW + 540, scope=""
+                number=3, tool="drop", text="", asked=NOW, ends=NOW + 540, session="hour"
             )
         ],
         "ended_calls": [make_ended(16)],
@@ -155,7 +155,7 @@ def test_every_text_is_escaped_and_no_name_can_become_code():
         tools=[make_tool(name=EVIL, listed_as=EVIL, description=EVIL)],
         open_calls=[make_open(1, call=EVIL, client=EVIL, waits_for=EVIL, message=EVIL, task=EVIL)],
         questions=[
-            messages.OpenQuestion(number=1, tool=EVIL, text="", asked=0, ends=1, scope=EVIL)
+            messages.OpenQuestion(number=1, tool=EVIL, text="", asked=0, ends=1, session="hour")
         ],
         ended_calls=[make_ended(2, call=EVIL, client=EVIL, state=EVIL, result=EVIL)],
     )
