@@ -15,7 +15,6 @@ export function followFront(tracker: INotebookTracker, store: PanelStore): void 
     store.setFront(
       session
         ? {
-            path: session.path,
             kernel: session.session?.kernel?.id ?? '',
             status: session.kernelDisplayStatus
           }

@@ -21,7 +21,6 @@ export type Stream = 'opening' | 'open' | 'lost' | 'missing';
 
 /** The notebook in front, as the application knows it. */
 export interface IFront {
-  path: string;
   /** The id of its kernel; empty if it has none. */
   kernel: string;
   /** JupyterLab's word for what the kernel does. */

@@ -94,7 +94,7 @@ export function ConnectionSection(props: ISectionProps): JSX.Element {
         />
       ))}
       {notebook.problems.map(problem => (
-        <p className="jp-mcp-problem" key={problem}>
+        <p className="jp-mcp-error" key={problem}>
           {problem.split('`').map((part, index) =>
             index % 2 ? <code key={index}>{part}</code> : part
           )}

@@ -1,7 +1,7 @@
 """An output of the notebook that any thread can update, also while a cell runs.
 
 Runs in the user's kernel. `LiveDisplay.show` puts it below the running cell, or the cell that ran
-last; `LiveDisplay.update` replaces it wherever it is shown. Only standard kernel messages are used,
+last; `LiveDisplay.update` replaces it in its place. Only standard kernel messages are used,
 so that no frontend needs an extension.
 """
 
@@ -17,7 +17,7 @@ _TOPIC = b"display_data"
 
 
 class LiveDisplay:
-    """One output, shown in any number of places.
+    """One output, below one cell.
 
     Frontends identify it by an id that no other kernel uses, so that outputs of earlier kernels
     stay unchanged.
@@ -28,8 +28,7 @@ class LiveDisplay:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self.id = f"mcp-notebook-{secrets.token_hex(8)}"
-        """The display id, with which IPython's `display` can show it in the running cell."""
+        self._id = f"mcp-notebook-{secrets.token_hex(8)}"
 
     def show(self, data: Mapping[str, str]) -> None:
         """Show a MIME bundle below the running cell, or the cell that ran last."""
@@ -40,7 +39,7 @@ class LiveDisplay:
         self._publish("update_display_data", data)
 
     def _publish(self, kind: str, data: Mapping[str, str]) -> None:
-        content = {"data": dict(data), "metadata": {}, "transient": {"display_id": self.id}}
+        content = {"data": dict(data), "metadata": {}, "transient": {"display_id": self._id}}
         kernel = self._shell.kernel
         try:
             # Not `display_pub.publish`: it flushes streams that may belong to others, calls hooks,

@@ -33,7 +33,7 @@ from mcp_notebook.kernel.notebook.magics.option_help import format_entry
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
 from mcp_notebook.kernel.notebook.panel.snapshot import MAX_ENDED, build_snapshot
-from mcp_notebook.kernel.notebook.panel.status_card import StatusFacts, build_status
+from mcp_notebook.kernel.notebook.panel.status_card import NO_TOOLS, StatusFacts, build_status
 from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
     describe_access,
@@ -52,8 +52,6 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import count, make_printable, suggest
 from mcp_notebook.wire import messages
-
-_NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
 STOPPED = "The user stopped the call in the notebook."
 """The reason that the client of a stopped call gets."""
@@ -179,7 +177,7 @@ def _show_tools(notebook: Notebook, _arguments: str) -> None:
     # As clients get them.
     tools = sorted(notebook.registry.tools, key=lambda tool: -tool.options.priority)
     if not tools:
-        print_output(_NO_TOOLS)
+        print_output(NO_TOOLS)
         return
     display(build_table(tools, notebook.get_listed_names()), raw=True)
     if lines := _describe_other_names(notebook):

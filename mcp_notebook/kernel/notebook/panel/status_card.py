@@ -29,7 +29,7 @@ MAX_NAMES = 12
 """Tools that are named."""
 INSTALL = "mcp-notebook install claude-code"
 """Connects one of the clients; the command lists the others."""
-_NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
+NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def _label(label: str, lines: Sequence[str]) -> Iterator[_Line]:
 
 def _name_tools(tools: Sequence[messages.SeenTool]) -> str:
     if not tools:
-        return _NO_TOOLS
+        return NO_TOOLS
     names = [tool.name if tool.on else f"{tool.name} (switched off)" for tool in tools]
     more = f", and {len(names) - MAX_NAMES:,} more: `%mcp list` shows them"
     return ", ".join(names[:MAX_NAMES]) + (more if len(names) > MAX_NAMES else "")
