@@ -1,6 +1,7 @@
 """What a notebook shows when it is asked whether a call may run; the answers' way is elsewhere."""
 
 import re
+from contextlib import contextmanager
 
 import pytest
 from live import Link, live_kernel, record_of, until
@@ -43,25 +44,27 @@ def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
     assert f"Question {number} is not open" in kernel.run(f"%mcp allow {number}").text
 
 
-def test_a_question_that_a_side_panel_shows_is_in_no_output_until_the_page_is_closed(kernel, link):
+@contextmanager
+def asked_in_panel(kernel, link):
+    """Show the notebook in a page with a side panel, and ask a question that the page gets."""
     with Link(record_of(kernel)) as page:
         page.send(messages.WatchNotebook())
         page.receive()
         kernel.ok("1", cell="c1", deleted=[])
         ask(link)
         page.receive_until(lambda message: message.questions)
+        yield
+
+
+def test_a_question_that_a_side_panel_shows_is_in_no_output_until_the_page_is_closed(kernel, link):
+    with asked_in_panel(kernel, link):
         shown = kernel.ok("pass", cell="c1", deleted=[])
         assert shown.displays == []
     assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
 
 
 def test_a_question_is_shown_in_a_frontend_without_side_panel_although_a_page_has_it(kernel, link):
-    with Link(record_of(kernel)) as page:
-        page.send(messages.WatchNotebook())
-        page.receive()
-        kernel.ok("1", cell="c1", deleted=[])
-        ask(link)
-        page.receive_until(lambda message: message.questions)
+    with asked_in_panel(kernel, link):
         shown = kernel.ok("pass", cell="vscode-notebook-cell:1")
         assert shown.displays[0]["text/plain"].startswith(TEXT)
         ask(link, 2)
