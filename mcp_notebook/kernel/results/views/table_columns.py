@@ -23,6 +23,7 @@ from typing_extensions import override
 from mcp_notebook.kernel.results.tables.frame import Frame
 from mcp_notebook.kernel.results.tables.narwhals_frame import NarwhalsFrame
 from mcp_notebook.kernel.results.views.table_query import Condition, InvalidQuery
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.libraries import is_instance
 
 Kind: TypeAlias = Literal["number", "time", "bool", "text"]
@@ -337,11 +338,8 @@ def _read_numbers(series: Any) -> Column | None:
         series = series.fill_null(False)
     elif dtype.is_integer() and missing.any():
         series = series.fill_null(0)
-    try:
-        keys = series.to_numpy()
-    except Exception:  # noqa: BLE001 - each library has an error of its own: for 128 bits, say
-        return None
-    if keys.dtype.kind not in _KINDS:
+    keys = run_guarded(series.to_numpy, lambda _error: None)  # polars panics for 128 bits
+    if keys is None or keys.dtype.kind not in _KINDS:
         return None
     if keys.dtype.kind == "f":
         missing = None if not missing.any() else missing | (keys != keys)  # noqa: PLR0124 - NaN
@@ -350,21 +348,26 @@ def _read_numbers(series: Any) -> Column | None:
 
 def _read_texts(frame: Frame, series: Any) -> Column | None:
     """Code a column of texts in Arrow, in a tenth of Python's time; None if it cannot."""
-    import numpy as np  # noqa: PLC0415 - when a view is opened
-
     if not str(series.dtype).startswith(("String", "Categorical", "Enum")):
         return None
-    try:
-        coded = series.to_arrow().dictionary_encode()
-        indices = coded.indices.cast("int32")
-        # Arrow's own ways to numpy import pandas, which takes a second.
-        (_, buffer), start = indices.buffers(), indices.offset * 4
-        codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
-        codes[series.is_null().to_numpy()] = -1
-        values = coded.dictionary.to_pylist()
-    except Exception:  # noqa: BLE001 - without Arrow, or a type that it cannot code
+    coded = run_guarded(lambda: _code_in_arrow(series), lambda _error: None)  # or has no Arrow
+    if coded is None:
         return None
+    codes, values = coded
     return None if None in values else _make_coded(frame, codes, values)
+
+
+def _code_in_arrow(series: Any) -> tuple[Any, list[Any]]:
+    """Return the code of each cell, -1 where it is missing, and the distinct values."""
+    import numpy as np  # noqa: PLC0415 - when a view is opened
+
+    coded = series.to_arrow().dictionary_encode()
+    indices = coded.indices.cast("int32")
+    # Arrow's own ways to numpy import pandas, which takes a second.
+    (_, buffer), start = indices.buffers(), indices.offset * 4
+    codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
+    codes[series.is_null().to_numpy()] = -1
+    return codes, coded.dictionary.to_pylist()
 
 
 def _find_zone(name: str) -> tzinfo | None:
