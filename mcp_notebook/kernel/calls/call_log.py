@@ -112,6 +112,9 @@ class CallLogObserver(Protocol):
     def call_ended(self, call: LoggedCall, result: Result) -> None:
         """A call was answered with this result; its entry has all arguments, even large ones."""
 
+    def call_left(self, number: int) -> None:
+        """The code of an answered call has ended, maybe long after its answer."""
+
 
 class CallLog:
     """The calls of one kernel."""
@@ -218,6 +221,11 @@ class CallLog:
                 number, _ = self._ended.popitem(last=False)
                 self._forget_result(number)
         return partial(self._tell_end, call, entry, result)
+
+    def note_left(self, call: ActiveCall) -> None:
+        """Notify the observers that an answered call no longer runs or stops."""
+        if self._observers:
+            _tell(self._observers, "call_left", call.number)
 
     def _tell_end(self, call: ActiveCall, entry: LoggedCall, result: Result) -> None:
         size = entry.size + measure_structured(result, MAX_BYTES // 4)

@@ -258,6 +258,7 @@ class Invoker:
             call.answer(CallState.FAILED if request is None else request.state, result)
         self._queue.finish(call)
         self._queue.start_waiting(call.tool)
+        self.log.note_left(call)
 
     def _follow_variables(self, call: ActiveCall) -> None:
         """Update the tools whose variables a call has rebound, before its client has the answer.

@@ -528,6 +528,9 @@ class CallStops:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
             self._loop.call_soon_threadsafe(self._answer)
 
+    def call_left(self, number: int) -> None:
+        """Ignore when the code of an answered call ends."""
+
 
 class ConsentQuestions:
     """The open questions of one conversation.

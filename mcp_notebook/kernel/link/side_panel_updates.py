@@ -16,6 +16,7 @@ from msgspec import structs
 from mcp_notebook.content import Result
 from mcp_notebook.errors import LinkError, NoSuchQuestion
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.wire import messages
 
@@ -149,8 +150,10 @@ class Watchers:
         loop = self._loop
         if loop is None or self._is_due:
             return
-        self._is_due = True
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        # The call that reports progress here may be interrupted: without the shield, an interrupt
+        # between the two steps would be the end of all updates.
+        with Shield(), contextlib.suppress(RuntimeError):  # the loop is closed
+            self._is_due = True
             loop.call_soon_threadsafe(self._schedule)
 
     def take(self, message: messages.AboutPanel, send: Send, is_behind: Callable[[], bool]) -> None:
@@ -228,6 +231,10 @@ class Watchers:
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002
         """Show a call's outcome."""
+        self.note_change()
+
+    def call_left(self, number: int) -> None:  # noqa: ARG002
+        """Show that an answered call no longer runs."""
         self.note_change()
 
 

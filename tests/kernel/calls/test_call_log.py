@@ -51,6 +51,9 @@ class Notes:
         self.heard.append(("ended", call.number, call.state))
         self.results.append((call, result))
 
+    def call_left(self, number):
+        self.heard.append(("left", number))
+
 
 class Broken:
     """An observer that always fails."""

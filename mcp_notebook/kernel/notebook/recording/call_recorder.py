@@ -121,6 +121,9 @@ class CallRecorder:
             self._waiting_bytes += len(cell)
             self._lock.notify_all()
 
+    def call_left(self, number: int) -> None:
+        """Do nothing: the call was recorded when it was answered."""
+
     # -- for the notebook --------------------------------------------------------------------------
 
     def flush(self, seconds: float = CLOSE_LIMIT) -> bool:
