@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
     from mcp_notebook.kernel.notebook.decorators import mcp_tool, mcp_tools
     from mcp_notebook.kernel.notebook.registry import Tool, registry
+    from mcp_notebook.kernel.notebook.shared_path import SharedPath
     from mcp_notebook.kernel.schemas.parameters.markers import Header, Hidden
+    from mcp_notebook.kernel.schemas.public_url import PublicUrl
     from mcp_notebook.kernel.schemas.secrets import Secret
     from mcp_notebook.kernel.schemas.tables.columns import Columns
     from mcp_notebook.kernel.tools.context import Context
@@ -33,10 +35,12 @@ __all__ = [
     "Hidden",
     "Icon",
     "Image",
+    "PublicUrl",
     "Resource",
     "ResourceLink",
     "Result",
     "Secret",
+    "SharedPath",
     "Text",
     "Tool",
     "ToolError",
@@ -57,8 +61,10 @@ _HOMES = {
     "kernel.tools.icons": ("Icon",),
     "kernel.schemas.tables.columns": ("Columns",),
     "kernel.schemas.parameters.markers": ("Header", "Hidden"),
+    "kernel.schemas.public_url": ("PublicUrl",),
     "kernel.schemas.secrets": ("Secret",),
     "kernel.notebook.registry": ("Tool", "registry"),
+    "kernel.notebook.shared_path": ("SharedPath",),
 }
 
 

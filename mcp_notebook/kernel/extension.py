@@ -88,8 +88,8 @@ class Extension:
         self.shell = shell
         self.settings = settings
         self._previous = previous
-        self._folders = SharedFolders.from_settings(settings)
-        views = OwnViews(shell.user_ns, self._folders.folder, self._folders.read_bytes)
+        self.folders: SharedFolders = SharedFolders.from_settings(settings)
+        views = OwnViews(shell.user_ns, self.folders.folder, self.folders.read_bytes)
         schemas = SchemaCache(settings.schemas_folder)
         self.registry = ToolRegistry(self._tools_changed, schemas, views)
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
@@ -214,7 +214,7 @@ class Extension:
             keep=self.resources.keep,
             custom_types=self.custom_types,
             code_name=self.shell.compile.format_code_name,
-            folders=self._folders,
+            folders=self.folders,
         )
 
     def _describe_to_magics(self) -> Notebook:
@@ -223,7 +223,7 @@ class Extension:
             invoker=self.invoker,
             settings=self.settings,
             find_refusal=lambda: self._endpoint.last_refusal,
-            refused_files=self._folders.refused,
+            folders=self.folders,
             prompts=self._prompts,
             recording=self.recording,
             panel=self.panel,
@@ -265,7 +265,7 @@ class Extension:
         if previous is not None:
             self.registry.take_over(previous.registry)
         else:
-            warning = self._folders.describe_home()
+            warning = self.folders.describe_home()
             if warning:
                 print_output(warning)
             address = find_public_address(os.environ)

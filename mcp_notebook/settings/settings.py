@@ -135,9 +135,9 @@ class Settings(Limits):
     of your own, or the path of a TOML file with single limits; see
     [Limits](../operate/limits.md)."""
     allowed_roots: tuple[Path, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ROOTS"))
-    """Folders and files that a tool may return as a `Path`, in addition to the notebook's own
-    folder. Hidden files and folders in them are excluded unless they are listed themselves.
-    Separate several with ":", or with ";" on Windows."""
+    """Folders and files that a tool may return as a `Path` or take as a `SharedPath`, in addition
+    to the notebook's own folder. Hidden files and folders in them are excluded unless they are
+    listed themselves. Separate several with ":", or with ";" on Windows."""
 
     tracing: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRACING"))
     """Whether calls are traced with OpenTelemetry. If not set, they are traced if OpenTelemetry's

@@ -104,7 +104,8 @@ TOOLS = {
     "guides/custom-types.md": "plot_rain, summer",
     "guides/data-for-programs.md": "plot_rain, extremes",
     "guides/declaring-tools.md": (
-        "plot_rain, warm_days, log_in, compare_rain, rain_in, diary_add, lookup"
+        "plot_rain, warm_days, log_in, count_rows, count_rows_online, compare_rain, rain_in, "
+        "diary_add, lookup"
     ),
     "guides/live-views.md": "plot_rain, weather_days, yearly_rain",
     "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
@@ -147,6 +148,12 @@ EXAMPLES = {
         (
             'compare_rain {"days": [{"day": "2012-01-01", "mm": "abc"}]}',
             "days[0].mm: got 'abc' (string); allowed: number.",
+        ),
+        ("count_rows path=weather.csv", "1461"),
+        ("count_rows path=../weather.csv", "the file ../weather.csv is not shared"),
+        (
+            "count_rows_online url=http://localhost/a.csv",
+            "url: got 'http://localhost/a.csv' (string); localhost is not public, but at a private",
         ),
         ("rain_in year=2014", "1233 mm on 150 days"),
         ("diary_add note=dry", "1"),

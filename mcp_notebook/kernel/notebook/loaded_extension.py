@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # a module with decorated functions must be cheap to import a
     from mcp_notebook.kernel.calls.invoker import Invoker
     from mcp_notebook.kernel.notebook.cell_tools import CellTools
     from mcp_notebook.kernel.results.custom_types import CustomTypes
+    from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
     from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 EXTENSION = "_mcp_notebook"
@@ -19,12 +20,13 @@ EXTENSION = "_mcp_notebook"
 
 
 class LoadedExtension(Protocol):
-    """The part of the extension that the decorators and `registry` use."""
+    """The part of the extension that the decorators, `registry` and `SharedPath` use."""
 
     registry: "ToolRegistry"
     cell_tools: "CellTools"
     invoker: "Invoker"
     custom_types: "CustomTypes"
+    folders: "SharedFolders"
 
 
 def find_extension() -> LoadedExtension | None:

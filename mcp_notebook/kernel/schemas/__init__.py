@@ -13,8 +13,8 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
 - `output_schema`: `make_output_schema`, `OutputSchema`; `data_limit`: data without an annotation,
   and the size limit
 - `schema_cache`: `SchemaCache`, schemas of earlier starts
-- `markers`: `Header` and `Hidden`, `columns`: `Columns`, and `secrets`: `Secret`, for authors;
-  `secrets` also removes the secrets of a call from strings
+- `markers`: `Header` and `Hidden`, `columns`: `Columns`, `public_url`: `PublicUrl`, and `secrets`:
+  `Secret`, for authors; `secrets` also removes the secrets of a call from strings
 - `recursion`: recursive schemas, unrolled for clients
 - `callables`, `annotations`, `pydantic_validator`: one type hint as schema and validator, for
   questions to the user; `sent_arguments`: numbers in an answer that JSON lacks

@@ -23,6 +23,8 @@ _FORMATS = {
     "binary": "text",
     "base64": "bytes as base64 text",
     "path": "path as text",
+    "file-path": "path of a file as text",
+    "uri": "web address as text",
     "password": "secret text",
 }
 

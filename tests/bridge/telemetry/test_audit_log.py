@@ -146,7 +146,7 @@ def test_a_call_whose_file_is_refused_has_failed(sales, log):
             assert _call(running, number, tool, {})["result"]["isError"]
     one, more = _lines(log)
     assert (one["tool"], one["outcome"]) == ("one", "error")
-    assert f"The file {outside} is not shown: it is outside" in one["error"]
+    assert f"The file {outside} is not shared: it is outside" in one["error"]
     assert (more["tool"], more["outcome"]) == ("more", "error")
     assert "hunter2" not in log.read_text()
 

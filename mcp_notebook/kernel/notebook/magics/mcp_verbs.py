@@ -44,7 +44,7 @@ from mcp_notebook.kernel.notebook.recording.recording import (
     insert_call,
     read_record_line,
 )
-from mcp_notebook.kernel.results.files.shared_folders import RefusedFiles
+from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.table_html import format_table_html
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -72,8 +72,8 @@ class Notebook:
     """For the background bridge."""
     find_refusal: Callable[[], str | None]
     """Returns why the last bridge was refused, if it was."""
-    refused_files: RefusedFiles
-    """Files that clients were not shown, with the reasons."""
+    folders: SharedFolders
+    """The files that clients may see, and the refusals."""
     prompts: ConsentPrompts
     """Questions whether a call may run."""
     recording: Recording
@@ -156,7 +156,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
         counts=list(describe_counts(notebook.invoker.log.count_calls())),
         recording=notebook.recording.describe(),
         names=_describe_other_names(notebook),
-        files=notebook.refused_files.list_reasons(),
+        files=notebook.folders.refused.list_reasons(),
         home=notebook.settings.home,
         is_remote=address is not None,
     )
@@ -216,9 +216,9 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
 
 
 def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None:
-    refused = notebook.refused_files.count
+    refused = notebook.folders.refused.count
     _show_result(notebook.invoker.run_here(name, arguments))
-    for reason in notebook.refused_files.list_reasons(after=refused):
+    for reason in notebook.folders.refused.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
 
 
@@ -234,7 +234,7 @@ def _try_tool(notebook: Notebook, arguments: str) -> None:
             f"`%mcp try {name}` takes no arguments: type them into its form, or write "
             f"`%mcp call {name} name=value ...`."
         )
-    display(build_form(tool, partial(_call_here, notebook, name)))
+    display(build_form(tool, partial(_call_here, notebook, name), notebook.folders.list_files))
 
 
 def _show_log(notebook: Notebook, arguments: str) -> None:

@@ -64,12 +64,17 @@ class _Field:
     """The fields of an object."""
 
 
-def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> Any:
+def build_form(
+    tool: DeclaredTool,
+    call: Callable[[dict[str, Any]], None],
+    list_files: Callable[[], Sequence[str]] = tuple,
+) -> Any:
     """Return a form that calls a tool, as a widget.
 
     Args:
         tool: The tool.
         call: Calls it with arguments, and prints and displays the result.
+        list_files: Returns the files that a field for a `SharedPath` offers.
 
     Raises:
         UsageError: ipywidgets is not installed.
@@ -81,7 +86,8 @@ def build_form(tool: DeclaredTool, call: Callable[[dict[str, Any]], None]) -> An
             f"The form of `%mcp try` needs ipywidgets: run `%pip install ipywidgets`, and reload "
             f"the page. Without it, `%mcp call {tool.name} name=value ...` calls the tool.",
         ) from None
-    fields = _FieldMaker(widgets, tool.schema.input_schema).make_fields(tool.schema.input_schema)
+    schema = tool.schema.input_schema
+    fields = _FieldMaker(widgets, schema, list_files).make_fields(schema)
     button = widgets.Button(description=f"Call {tool.name}", button_style="primary")
     button.layout.width = "max-content"
     button.layout.margin = f".3em 0 .3em {_LABELS}"
@@ -158,11 +164,15 @@ class _FieldMaker:
     Args:
         widgets: The module ipywidgets.
         schema: The tool's input schema.
+        list_files: As for `build_form`.
     """
 
-    def __init__(self, widgets: Any, schema: Schema) -> None:
+    def __init__(
+        self, widgets: Any, schema: Schema, list_files: Callable[[], Sequence[str]]
+    ) -> None:
         self._widgets = widgets
         self._schema = schema
+        self._list_files = list_files
         self._open: list[Schema] = []
         """The objects whose fields are being made."""
 
@@ -265,7 +275,11 @@ class _FieldMaker:
             start = ""
         else:
             start = default if is_text and isinstance(default, str) else json.dumps(default)
-        widget = self._widgets.Text(value=start, continuous_update=False, **style)
+        if _find_only_option(item, self._schema).get("format") == "file-path":
+            files = self._list_files()
+            widget = self._widgets.Combobox(value=start, options=files, **style)
+        else:
+            widget = self._widgets.Text(value=start, continuous_update=False, **style)
         if is_text:
             return widget, lambda text: text if text or is_required else _OMITTED
         return widget, _read_value

@@ -98,7 +98,7 @@ class Files:
 
         def read(opened: OpenPath) -> str | bytes:
             if opened.is_folder:
-                raise Unreadable(f"{info.name} is not shown: it is a folder now.")
+                raise Unreadable(f"{info.name} is not shared: it is a folder now.")
             if _describe(opened).identity != info.identity:
                 raise Unreadable(
                     f"The file {info.name} has changed since it was linked: call the tool again."

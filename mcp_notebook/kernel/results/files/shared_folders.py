@@ -1,4 +1,4 @@
-"""Decides which files and folders results may show, and opens them.
+"""Decides which files and folders clients may see, in results and as arguments, and opens them.
 
 Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
 the resource store. A path is resolved, checked, and then opened folder by folder without following
@@ -13,9 +13,11 @@ import errno
 import os
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
@@ -28,6 +30,10 @@ from mcp_notebook.settings.settings import Settings
 
 MAX_REFUSED = 8
 """Maximum refusals that are kept for the notebook."""
+MAX_LISTED = 500
+"""Maximum files that `SharedFolders.list_files` returns."""
+_MAX_VISITED = 5_000
+"""Maximum files and folders that it looks at."""
 
 _SYSTEM_VIEWS = tuple(Path(path) for path in ("/proc", "/sys"))
 _KINDS = (
@@ -124,12 +130,12 @@ class _Place:
 
 
 class SharedFolders:
-    """The part of the file system that results may show; only `refused` changes.
+    """The part of the file system that clients may see; only `refused` changes.
 
     Args:
         folder: The notebook's folder, if it has one.
         allowed: Other folders and files that the author allows.
-        private: Files and folders that are never shown.
+        private: Files and folders that are never shared.
     """
 
     def __init__(
@@ -231,6 +237,28 @@ class SharedFolders:
 
         return self.read(path, read, name)
 
+    def list_files(self) -> list[str]:
+        """Return files below the notebook's folder that are not hidden, relative to it.
+
+        The nearest come first; at most `MAX_LISTED`. Symlinks are left out.
+        """
+        found: list[str] = []
+        waiting = deque([] if self._folder is None else [self._folder])
+        visited = 0
+        while waiting and len(found) < MAX_LISTED and visited < _MAX_VISITED:
+            folder = waiting.popleft()
+            with suppress(OSError), os.scandir(folder) as scanned:
+                entries = list(islice(scanned, _MAX_VISITED - visited))
+                visited += len(entries)
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    if entry.name.startswith(".") or _is_hidden(entry.stat(follow_symlinks=False)):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(folder / entry.name)
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(os.path.relpath(entry.path, self._folder))
+        return found[:MAX_LISTED]
+
     def _locate(self, path: Any, name: str | None) -> _Place:
         """Resolve a path and check that it is shared; nothing but symlinks is read.
 
@@ -253,7 +281,7 @@ class SharedFolders:
             self._refuse_outside(name, absolute, real)
         place = _Place(name, real, max(roots, key=lambda root: len(root.parts)))
         if os.name == "posix" and any(real.is_relative_to(view) for view in _SYSTEM_VIEWS):
-            raise Unreadable(f"The file {name} is not shown: it is a virtual file of the system.")
+            raise Unreadable(f"The file {name} is not shared: it is a virtual file of the system.")
         hidden = [part for part in (real, *real.parents) if part.name.startswith(".")]
         if hidden and hidden[0] != place.root and hidden[0].is_relative_to(place.root):
             self._refuse_hidden(place, hidden[0])
@@ -290,10 +318,10 @@ class SharedFolders:
         )
 
     def _refuse(self, name: str, reason: str) -> NoReturn:
-        """Tell the notebook why a file is not shown, and the client only that it is not."""
-        self.refused.add(f"The file {name} is not shown: {reason}")
+        """Tell the notebook why a file is not shared, and the client only that it is not."""
+        self.refused.add(f"The file {name} is not shared: {reason}")
         raise Unreadable(
-            f"The file {name} is not shown: it is outside the folders that the notebook shares. "
+            f"The file {name} is not shared: it is outside the folders that the notebook shares. "
             "`%mcp status` in the notebook says why."
         )
 
@@ -307,13 +335,31 @@ class SharedFolders:
 # -- opening ---------------------------------------------------------------------------------------
 
 
-def _open_by_folders(real: Path, check: _Check) -> int:
+def open_without_links(path: Path, flags: int) -> int:
+    """Open a file, but fail if a symlink is in its path.
+
+    Args:
+        path: An absolute path.
+        flags: As for `os.open`.
+
+    Raises:
+        OSError: A symlink is in the path, or the file cannot be opened.
+    """
+    if _CAN_WALK:
+        return _open_by_folders(path, None, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if os.path.realpath(path) != str(path):
+        raise OSError(errno.ELOOP, "it was replaced by a link", str(path))
+    return os.open(path, flags, 0o666)
+
+
+def _open_by_folders(real: Path, check: _Check | None, flags: int = READ_FLAGS) -> int:
     """Open a file from the file system's root on, without following symlinks.
 
     Args:
         real: An absolute path without symlinks; a symlink in it has replaced a folder since.
         check: Checks each open folder, and the file before it is opened, since opening a device
             may have effects.
+        flags: As for `os.open`.
     """
     parent = os.open(real.anchor, _FOLDER_FLAGS)
     try:
@@ -321,10 +367,12 @@ def _open_by_folders(real: Path, check: _Check) -> int:
             child = os.open(folder.name, _FOLDER_FLAGS, dir_fd=parent)
             os.close(parent)
             parent = child
-            check(folder, os.fstat(parent))
+            if check is not None:
+                check(folder, os.fstat(parent))
         name = real.name or real.anchor
-        check(real, os.stat(name, dir_fd=parent, follow_symlinks=False))
-        return os.open(name, READ_FLAGS, dir_fd=parent)
+        if check is not None:
+            check(real, os.stat(name, dir_fd=parent, follow_symlinks=False))
+        return os.open(name, flags, 0o666, dir_fd=parent)
     finally:
         os.close(parent)
 
@@ -368,7 +416,7 @@ def _is_hidden(status: os.stat_result) -> bool:
 def _check_kind(name: str, mode: int) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a file")
-        raise Unreadable(f"{name} is not shown: it is {kind}, and only files are.")
+        raise Unreadable(f"{name} is not shared: it is {kind}, and only files are.")
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def test_what_is_outside_is_not_shown(folder, tmp_path, to_text):
         Path("folder/secret.txt"),
         Path("folder"),
     ]:
-        assert f"The file {path} is not shown: it is outside the folders that the" in to_text(path)
+        assert f"The file {path} is not shared: it is outside the folders that the" in to_text(path)
 
 
 def test_a_folder_whose_name_begins_alike_is_outside(folder, to_text):
@@ -175,7 +175,7 @@ def test_a_kernel_in_the_root_folder_allows_nothing(folder, monkeypatch, to_text
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_pipes_sockets_and_devices_are_never_waited_for(folder, to_text, tmp_path, monkeypatch):
     os.mkfifo(folder / "pipe")
-    assert to_text(Path("pipe")) == "[pipe is not shown: it is a pipe, and only files are.]"
+    assert to_text(Path("pipe")) == "[pipe is not shared: it is a pipe, and only files are.]"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")  # a whole path may be too long
         assert "it is a socket" in to_text(Path("socket"))
@@ -267,7 +267,7 @@ def test_a_tool_of_a_live_kernel_returns_files_of_its_notebooks_folder(shared_ke
         assert (both.is_error, text_of(both).count("# Notes")) == (True, 1)
         assert not link.call("later").is_error
     assert text == (
-        "[The file /etc/hosts is not shown: it is outside the folders that the notebook shares. "
+        "[The file /etc/hosts is not shared: it is outside the folders that the notebook shares. "
         "`%mcp status` in the notebook says why.]"
     )
     explained = f"outside the notebook's folder ({os.path.realpath(shared_kernel.home)})"

@@ -223,7 +223,7 @@ def test_a_client_is_told_only_that_a_file_is_not_shared(folder, secret, to_text
     names = [str(secret), "link.txt", ".env", "../none", "self/environ"]
     for name in names:
         assert to_text(Path(name)) == (
-            f"[The file {name} is not shown: it is outside the folders that the notebook shares. "
+            f"[The file {name} is not shared: it is outside the folders that the notebook shares. "
             "`%mcp status` in the notebook says why.]"
         )
     assert to_text(Path("none.txt")) == "[There is no file none.txt.]"
@@ -262,22 +262,22 @@ def test_the_notebook_hears_where_a_file_is_and_how_to_share_it(folder, tmp_path
 
     outside = f"is outside the notebook's folder ({folder}) and the allowed roots. "
     outside += how(secret.parent)
-    assert explain(secret) == f"The file {secret} is not shown: it {outside}"
+    assert explain(secret) == f"The file {secret} is not shared: it {outside}"
     name = Path("x/../../outside/a.txt")
-    assert explain(name) == f"The file {name} is not shown: it {outside}"
+    assert explain(name) == f"The file {name} is not shared: it {outside}"
     (folder / "link.txt").symlink_to(secret)
     assert explain(Path("link.txt")) == (
-        f"The file link.txt is not shown: it leads to {secret}, which {outside}"
+        f"The file link.txt is not shared: it leads to {secret}, which {outside}"
     )
     assert explain(Path(".env")) == (
-        f"The file .env is not shown: {folder / '.env'} is hidden. {how(folder / '.env')}"
+        f"The file .env is not shared: {folder / '.env'} is hidden. {how(folder / '.env')}"
     )
     assert explain(Path(".ssh/id_rsa")) == (
-        f"The file .ssh/id_rsa is not shown: {folder / '.ssh/id_rsa'} is in a hidden folder. "
+        f"The file .ssh/id_rsa is not shared: {folder / '.ssh/id_rsa'} is in a hidden folder. "
         f"{how(folder / '.ssh')}"
     )
     assert explain(token) == (
-        f"The file {token} is not shown: {token} belongs to mcp-notebook and is never shared."
+        f"The file {token} is not shared: {token} belongs to mcp-notebook and is never shared."
     )
     assert explain(Path("none.txt")) == (
         f"There is no file none.txt; it would be {folder / 'none.txt'}."
