@@ -86,9 +86,9 @@ def address(view, **query):
     return f"{view['uri']}?{quote(json.dumps(query))}"
 
 
-async def rows_of(client, view):
+async def rows_of(client, view, **query):
     """Return the rows of a view's first page."""
-    (read,) = (await client.read_resource(address(view, kind="page"))).contents
+    (read,) = (await client.read_resource(address(view, kind="page", **query))).contents
     return json.loads(read.text)["rows"]
 
 
@@ -146,14 +146,14 @@ async def test_the_result_of_a_task_has_its_view(url):
         assert await rows_of(client, result.meta[VIEW]) == [["1"], ["2"]]
 
 
-async def test_a_call_in_a_copy_of_the_kernel_has_no_view_and_the_list_says_so(url):
+async def test_a_table_that_was_made_in_a_copy_of_the_kernel_has_a_view(url):
     async with host(url) as client:
         listed = await until_listed(client, "forked")
-        assert "ui" not in (listed["forked"].meta or {})
+        assert listed["forked"].meta["ui"]["resourceUri"]
         result = await client.call_tool("forked", {})
         assert "5,000 rows" in text_of(result)
-        assert VIEW not in (result.meta or {})
-        assert "ui" not in ((await until_listed(client, "forked"))["forked"].meta or {})
+        rows = await rows_of(client, result.meta[VIEW], rows={"sort": 0, "descending": True})
+        assert rows[0] == ["4999"]
 
 
 async def test_a_tool_that_is_called_through_another_has_its_view(url):

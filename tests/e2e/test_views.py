@@ -40,6 +40,17 @@ def plot() -> None:
     "A plot that is left open."
     plt.plot([1, 2], [3, 4], label="Seattle")
 """
+LARGE = """%%mcp_tool --read-only
+large = pd.DataFrame({"x": range(36_000_000)})
+
+def held() -> pd.DataFrame:
+    "A variable."
+    return large
+
+def passing() -> pd.DataFrame:
+    "Not a variable."
+    return large.head(len(large))
+"""
 HIDDEN = """%%mcp_tool --read-only --no-ui
 def hidden() -> pd.DataFrame:
     "Rain, without a view."
@@ -186,3 +197,35 @@ async def test_a_plot_of_matplotlib_is_a_picture_with_its_numbers_beside_it(
         assert [block.type for block in result.content] == ["image"]
         answer = await ask(client, result.meta[VIEW], kind="page")
         assert [row[1:] for row in answer["rows"]] == [["Seattle", "1", "3"], ["Seattle", "2", "4"]]
+
+
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
+async def test_a_table_above_the_limit_has_a_view_while_the_notebook_has_it(
+    notebook, host, era, transport
+):
+    async with host(era, transport) as client:
+        notebook.ok(LARGE)
+        await until_listed(client, "passing")
+        held, passing = [await view_of(client, name) for name in ("held", "passing")]
+        answer = await ask(client, held, kind="page", rows={"sort": 0, "descending": True}, count=1)
+        assert (answer["rows"], answer["live"]) == ([["35999999"]], True)
+        assert held["files"] == {}
+        assert not [
+            each for each in (await client.list_resources()).resources if "view" in each.uri
+        ]
+        with pytest.raises(MCPError, match=r"no longer has this table\. It took 275 MiB"):
+            await ask(client, passing, kind="page")
+        notebook.ok("del large")
+        with pytest.raises(MCPError, match="no longer has this table"):
+            await ask(client, held, kind="page")
+
+
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
+async def test_a_query_that_is_too_long_is_refused_and_not_cut(notebook, host, era, transport):
+    async with host(era, transport) as client:
+        await until_listed(client, "rain")
+        view = await view_of(client, "rain", rows=3)
+        answer = await ask(client, view, kind="page", rows={"search": "漢" * 3_000})
+        assert "The query has 18,040 characters; at most 4,000 fit." in answer["error"]
+        with pytest.raises(MCPError, match=r"The view asks with [\d,]+ characters; at most 50,000"):
+            await ask(client, view, kind="page", rows={"search": "漢" * 7_000})

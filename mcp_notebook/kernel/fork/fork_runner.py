@@ -9,6 +9,7 @@ and not the large objects behind them. The kernel sees none of the code's change
 import asyncio
 import contextvars
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -26,6 +27,7 @@ from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import ThreadRunner
 from mcp_notebook.kernel.fork.fork_safety import find_danger_in_copy, find_fork_danger
 from mcp_notebook.kernel.results.blocks.originals import Original
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.open_questions import Elicitations
@@ -143,8 +145,8 @@ class ForkRunner(ThreadRunner):
         call.elicitations = Elicitations(
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
         )
+        kernel.sends_tables = call.client.shows_views
         converter.keep_by(kernel.keep)
-        call.client = replace(call.client, shows_views=False)  # its tables are in the copy
         gate = InterruptGate()
         _watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
@@ -209,6 +211,8 @@ class KernelOfChild:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._last_report = float("-inf")
+        self.sends_tables = False
+        """Whether the kernel gets the tables of originals, for their live views."""
 
     def report(self, update: Update) -> None:
         """Send progress, unless the last report was a moment ago and more is to come."""
@@ -224,19 +228,28 @@ class KernelOfChild:
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
         """Let the kernel keep the first format of an original, unless it is too large."""
-        first = original.formats[0]
-        if original.cost > MAX_ORIGINAL:
+        if original.cost > MAX_ORIGINAL or not original.formats:  # without: of the copy's own table
             return ()
+        first = original.formats[0]
         data = first.content()
         if len(data) > MAX_ORIGINAL:
             return ()
         content = replace(first, content=MadeContent(data), size=len(data))
+        sent = replace(original, formats=(content,), cost=len(data), read_table=None)
+        table = self._pack_table(original)
+        if table is not None:
+            sent = replace(sent, cost=len(data) + original.cost, read_table=PackedTable(table))
         with self._lock:
-            self._connection.send(
-                ("original", replace(original, formats=(content,), cost=len(data), table=None))
-            )
+            self._connection.send(("original", sent))
             links: tuple[ResourceLink, ...] = self._connection.recv()
         return links
+
+    def _pack_table(self, original: Original) -> bytes | None:
+        """Return a table to be read in the kernel; None if it has no view, or cannot be sent."""
+        read_table = original.read_table
+        if read_table is None or not self.sends_tables:
+            return None
+        return run_guarded(lambda: pickle.dumps(read_table().snapshot()), lambda _error: None)
 
     def refuse(self, danger: str) -> None:
         """Send the reason why this copy cannot run the function; the last message."""
@@ -273,6 +286,25 @@ class MadeContent:
     def __call__(self) -> str | bytes:
         """Return it."""
         return self._data
+
+
+class PackedTable:
+    """The frame of a table that was made in the copy, unpacked when its view is first opened.
+
+    Args:
+        data: The frame, pickled by the copy.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._frame: Any = None
+
+    def __call__(self) -> Any:
+        """Return it."""
+        if self._frame is None:
+            self._frame = pickle.loads(self._data)  # noqa: S301 - by the copy, our own process
+            self._data = b""
+        return self._frame
 
 
 def _describe_end(status: int | None) -> str:

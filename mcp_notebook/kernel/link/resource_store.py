@@ -62,7 +62,10 @@ class ResourceStore:
         """The view that was asked last. Only it keeps what it has read of its table."""
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
-        """Keep an original, and return a link for each of its formats; none if it is too large."""
+        """Keep an original, and return a link for each of its formats; none if it is too large.
+
+        An original without formats has only a live view, and a link to that.
+        """
         if original.cost > self._max_bytes - self._reserved:
             return ()
         key = secrets.token_hex(8)
@@ -70,12 +73,13 @@ class ResourceStore:
         with self._lock:
             first = self._last + 1
             self._last += len(links)
-            view = None if original.table is None else TableView(original.table)
+            view = None if original.read_table is None else TableView(original.read_table)
             self._entries[key] = _Entry(first, original, links, view)
             expired = self._expire_excess()
         # Without the lock: finalizers of the user's objects may take long, or call this method.
         del expired
-        return links
+        uri = resource_uris.make_view_uri(f"{self._prefix}{key}/")
+        return links or (ResourceLink(uri=uri, name=original.name),)
 
     def reserve(self, size: int) -> None:
         """Reserve bytes for something else; originals expire to make room."""

@@ -195,7 +195,8 @@ class Converter:
             )
             if result is not None:
                 return result
-        budget = budget if views is None else replace(budget, keep=views.keep)
+        if views is not None:
+            budget = replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
             return run_guarded(  # even the class of a value may be unreadable
                 lambda: self._make_result(value, outputs, output, budget, views),

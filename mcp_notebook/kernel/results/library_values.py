@@ -27,6 +27,10 @@ MAX_EDGES = 100_000
 """Maximum edges or nodes of a graph, and maximum rows that are read one by one."""
 MAX_ROWS = 1_000_000
 """Maximum rows of a relation that are read as columns."""
+MAX_RELATION = 2**27
+"""Bytes of these rows, in Arrow, after which no more are read."""
+_BATCH = 65_536
+"""Rows of a relation that are read at a time."""
 MAX_STORED = 10_000_000
 """Maximum stored elements of a sparse matrix."""
 MAX_DENSE = 400
@@ -83,10 +87,35 @@ def read_relation(value: Any) -> list[Any]:
     """Run the query of a DuckDB relation; return its rows as an Arrow table."""
     if find_spec("pyarrow") is None or list(value.columns) == _PLAN:
         return _show_plan(value.columns, value.limit(MAX_EDGES + 1).fetchall())
-    table = value.limit(MAX_ROWS + 1).to_arrow_table()
-    if table.num_rows <= MAX_ROWS:
+    table, is_whole = _read_first_rows(value)
+    if is_whole:
         return [table]
-    return [f"The first {MAX_ROWS:,} rows of a DuckDB relation:", table.slice(0, MAX_ROWS)]
+    return [f"The first {table.num_rows:,} rows of a DuckDB relation:", table]
+
+
+def _read_first_rows(relation: Any) -> tuple[Any, bool]:
+    """Run a relation's query once, and stop it when enough is read.
+
+    Returns:
+        An Arrow table, and whether it has all rows.
+    """
+    limited = relation.limit(MAX_ROWS + 1)
+    # Before DuckDB 1.4, the method has another name.
+    open_reader = getattr(limited, "to_arrow_reader", None) or limited.fetch_record_batch
+    batches, rows, size = [], 0, 0
+    with open_reader(_BATCH) as reader:
+        for batch in reader:
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if size > MAX_RELATION:
+                break
+        table = sys.modules["pyarrow"].Table.from_batches(batches, reader.schema)
+        is_whole = rows <= MAX_ROWS and (size <= MAX_RELATION or _has_ended(reader))
+    return table.slice(0, MAX_ROWS), is_whole
+
+
+def _has_ended(reader: Any) -> bool:
+    return not any(batch.num_rows for batch in islice(reader, 1))
 
 
 def _show_plan(names: Sequence[str], rows: Sequence[Any]) -> list[Any]:

@@ -238,8 +238,6 @@ def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None
     """Return the kind of live view of a tool's results; see `messages.ToolInfo.view`."""
     if is_own(options.ui):
         return OWN_VIEW
-    if options.run_mode == "fork":
-        return None  # its tables stay in the copy of the kernel
     if options.ui is not None:
         return RESULT_VIEW if options.ui else None
     try:

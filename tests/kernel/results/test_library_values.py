@@ -7,6 +7,7 @@ import pytest
 from IPython.display import HTML
 
 from mcp_notebook.content import Image, ResourceLink
+from mcp_notebook.kernel.results import library_values
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 
 np = pytest.importorskip("numpy")
@@ -123,6 +124,22 @@ def test_only_the_beginning_of_a_huge_relation_is_read(convert):
     first, text, *_ = convert(duckdb.sql("select i from range(1000000000) t(i)"))
     assert first.text == "The first 1,000,000 rows of a DuckDB relation:"
     assert text.text.startswith("pyarrow Table: 1,000,000 rows x 1 column")
+
+
+def test_a_relation_with_wide_rows_is_read_until_it_fills_its_memory(convert, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr(library_values, "MAX_RELATION", 2_000_000)
+    first, text, *_ = convert(duckdb.sql("select i, repeat('x', 100) from range(1000000000) t(i)"))
+    assert first.text == "The first 65,536 rows of a DuckDB relation:"
+    assert text.text.startswith("pyarrow Table: 65,536 rows x 2 columns")
+
+
+def test_the_query_of_a_relation_runs_once(convert):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute("create sequence runs")
+        convert(connection.sql("select nextval('runs') as run from range(3)"))
+        assert connection.sql("select nextval('runs')").fetchall() == [(4,)]
 
 
 def test_a_fitted_model_of_statsmodels_is_its_summary(to_text):
@@ -289,7 +306,7 @@ def test_a_program_gets_rows_as_dicts_and_both_get_all_of_them(people, converter
 
 def test_a_connection_of_duckdb_is_what_was_executed_on_it(to_text):
     connection = pytest.importorskip("duckdb").connect()
-    assert "on which nothing was executed" in to_text(connection)
+    assert "that has executed nothing" in to_text(connection)
     assert to_text(connection.execute("select 1 as a, 'x' as b")) == '[{"a": 1, "b": "x"}]'
     assert to_text(connection) == "No rows are left to fetch; columns: a, b"
 

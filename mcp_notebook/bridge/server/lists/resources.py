@@ -62,8 +62,9 @@ MAX_URI = 2_000
 """Maximum length of a URI; longer ones are cut, and real ones are far shorter."""
 WHOLE = "whole"
 """The query of a URI by which a live view asks for all of a text."""
-MAX_QUERY_URI = 16_000
-"""Characters of a URI with the query of a live view."""
+MAX_QUERY_URI = 50_000
+"""Characters of a URI with the query of a live view; a kernel refuses shorter ones in its own
+words, since each character of a query may be written as twelve."""
 MAX_READ = 16 * 2**20
 """Maximum bytes of one resource's content. Over stdio, the time that the SDK's client needs grows
 with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
@@ -281,7 +282,13 @@ class ResourceRequests:
         self, caller: Caller, uri: str, most: int | None, make: Callable[[Resource], _T]
     ) -> _T:
         """Read a resource, and convert it in a worker thread."""
-        uri = uri[:MAX_QUERY_URI] if "?" in uri else uri[:MAX_URI]
+        if "?" not in uri:
+            uri = uri[:MAX_URI]
+        elif len(uri) > MAX_QUERY_URI:
+            raise ResourceFailed(
+                f"The view asks with {len(uri):,} characters; at most {MAX_QUERY_URI:,} are read. "
+                "Remove a filter."
+            )
         if not self._owners.may_see(caller, uri):
             raise UnknownResource(uri)  # the same error as for one that never existed
         lack = self._reads.explain_lack(caller)

@@ -34,7 +34,7 @@ from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-MAX_VIEWS = 64
+MAX_LISTS = 64
 """Size of the LRU cache of lists: one for each version of the protocol and set of permissions."""
 
 
@@ -87,7 +87,7 @@ class _Conversion:
 
 
 @dataclass(frozen=True)
-class _View:
+class _List:
     """The list in one version of the protocol."""
 
     entries: Sequence[CatalogEntry]
@@ -171,7 +171,7 @@ class ToolPages:
         self._first = tuple(first)
         self._last = tuple(last)
         self._page_size = page_size
-        self._views: OrderedDict[ListKind, _View] = OrderedDict()
+        self._lists: OrderedDict[ListKind, _List] = OrderedDict()
 
     def find_page(
         self,
@@ -189,18 +189,19 @@ class ToolPages:
         Returns:
             The page, or None if this list does not have the cursor.
         """
-        view = self._views.get(kind)
-        if view is None or view.entries is not entries:
-            view = self._build_view(entries, kind, {} if view is None else view.conversions)
-            self._views[kind] = view
-            if len(self._views) > MAX_VIEWS:
-                self._views.popitem(last=False)
-        self._views.move_to_end(kind)
-        return view.pages.get(cursor)
+        listed = self._lists.get(kind)
+        if listed is None or listed.entries is not entries:
+            previous = {} if listed is None else listed.conversions
+            listed = self._build_list(entries, kind, previous)
+            self._lists[kind] = listed
+            if len(self._lists) > MAX_LISTS:
+                self._lists.popitem(last=False)
+        self._lists.move_to_end(kind)
+        return listed.pages.get(cursor)
 
-    def _build_view(
+    def _build_list(
         self, entries: Sequence[CatalogEntry], kind: ListKind, previous: Mapping[str, _Conversion]
-    ) -> _View:
+    ) -> _List:
         tools = [(tool.name, tool) for tool in self._first]
         tools += [(entry.name, entry.tool) for entry in entries]
         tools += [(tool.name, tool) for tool in self._last if tools]
@@ -212,7 +213,7 @@ class ToolPages:
                 conversions[name] = old
             else:
                 conversions[name] = self._convert(name, tool, kind)
-        return _View(entries, conversions, self._divide(list(conversions.values())))
+        return _List(entries, conversions, self._divide(list(conversions.values())))
 
     def _convert(self, name: str, tool: messages.ToolInfo, kind: ListKind) -> _Conversion:
         version = kind.protocol_version

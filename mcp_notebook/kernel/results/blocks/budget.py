@@ -3,6 +3,7 @@
 Pure data. A `Budget` is passed through the whole conversion of a value, on the thread of the call.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -34,6 +35,10 @@ class NoRenderer:
         raise NotDrawn("nothing here draws plots")
 
 
+def ignore_table(_frame: Any) -> None:
+    """Do nothing, where the result has no live view."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """The limits of one result; `keep` takes the originals of what exceeds them."""
@@ -53,6 +58,8 @@ class Budget:
     table_format: TableFormat
     """How tables are written."""
     keep: OriginalSink = discard_original
+    note_table: Callable[[Any], None] = ignore_table
+    """Takes the frame of each table that is shown whole."""
     renderer: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
     """Draws plots. It remembers failures, so all budgets of a kernel share it."""
 

@@ -47,8 +47,9 @@ class Original:
     """Bytes of memory held while it is kept."""
     kind: Literal["", "table", "plotly", "vega", "bokeh", "page", "widget"] = ""
     """What a live view can show it as; empty for none."""
-    table: Any = field(default=None, repr=False)
-    """The frame (`tables.frame.Frame`) of a table."""
+    read_table: Callable[[], Any] | None = field(default=None, repr=False)
+    """Returns the frame (`tables.frame.Frame`) of a table, for its live view; raises
+    `ResourceFailed` if the notebook no longer has the table."""
 
 
 OriginalSink: TypeAlias = Callable[[Original], tuple[ResourceLink, ...]]

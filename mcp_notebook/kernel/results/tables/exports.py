@@ -47,9 +47,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def describe_exports(frame: Frame) -> tuple[FileFormat, ...]:
     """Return the file formats in which a client can read a whole table."""
-    formats = [FileFormat(".csv", CSV, lambda: write_csv(frame))]
+    formats = [FileFormat(".csv", CSV, lambda: write_csv(frame.renew()))]
     if find_spec("pyarrow") is not None:
-        formats.append(FileFormat(".parquet", PARQUET, lambda: write_parquet(frame)))
+        formats.append(FileFormat(".parquet", PARQUET, lambda: write_parquet(frame.renew())))
     return tuple(formats)
 
 

@@ -80,6 +80,10 @@ class Frame(ABC):
     def snapshot(self) -> Self:
         """Return a frame to read later; see `is_live`."""
 
+    def renew(self) -> "Frame":
+        """Return a frame of the table as it is now: this one, unless it `is_live`."""
+        return self
+
     @abstractmethod
     def take(self, positions: Any) -> "Frame":
         """Return a frame of some rows, in this order.

@@ -142,6 +142,14 @@ class NarwhalsFrame(Frame):
         return taken
 
     @override
+    def renew(self) -> Self:
+        if not self.is_live:
+            return self
+        renewed = type(self)(self.frame.to_native(), self.kind, is_single=False)
+        renewed.is_single, renewed.is_live = self.is_single, True
+        return renewed
+
+    @override
     def snapshot(self) -> Self:
         snapshot = copy(self)
         if self.kind.startswith("polars"):

@@ -122,6 +122,14 @@ class PandasFrame(Frame):
         return snapshot
 
     @override
+    def renew(self) -> Self:
+        if not self.is_live:
+            return self
+        renewed = type(self)(self.table)
+        renewed.is_live = True
+        return renewed
+
+    @override
     def take(self, positions: Any) -> Self:
         taken = type(self)(self.table.iloc[positions])
         taken.counts_rows = self.counts_rows

@@ -223,6 +223,12 @@ class DictsFrame(Frame):
         return snapshot
 
     @override
+    def renew(self) -> Self:
+        renewed = copy(self)
+        renewed.height = len(self.rows)
+        return renewed if self.is_live else self
+
+    @override
     def take(self, positions: Any) -> Self:
         taken = copy(self)
         taken.rows = [self.rows[position] for position in positions]

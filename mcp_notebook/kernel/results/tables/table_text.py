@@ -8,11 +8,13 @@ spaces would be lost. Length is counted in characters, since tokens depend on th
 """
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_notebook.content import Text
+from mcp_notebook.errors import ResourceFailed
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import Original, discard_original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
@@ -197,6 +199,7 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
     text, rows = _write_preview(preview, budget, budget.chars)
     is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
     if is_whole and len(text) <= budget.chars:
+        budget.note_table(frame.source)
         return [Piece(Text(text))]
     original = describe_table(frame.source)
     links = budget.keep(original)
@@ -359,8 +362,38 @@ def describe_table(frame: Frame) -> Original:
         formats=describe_exports(snapshot),
         cost=snapshot.estimate_bytes(),
         kind="table",
-        table=snapshot,
+        read_table=snapshot.renew,
     )
+
+
+def describe_table_in_use(value: Any, frame: Frame) -> Original:
+    """Describe a table too large to keep, for a live view while the notebook has it.
+
+    It is held weakly, so that it costs no memory, and has no files.
+
+    Args:
+        value: The table, as the function returned it.
+        frame: Its frame.
+
+    Raises:
+        TypeError: Such a value cannot be held weakly.
+    """
+    reference = weakref.ref(value)
+    size = f"{frame.estimate_bytes() / 2**20:,.0f} MiB"
+
+    def read_table() -> Frame:
+        found = find_frame(reference())
+        if found is None:
+            raise ResourceFailed(
+                f"The notebook no longer has this table. It took {size}, more than "
+                "max_resource_bytes allows, so it was not kept for its view. To see the whole "
+                "table, have the tool return a variable of the notebook, or raise "
+                "max_resource_bytes."
+            )
+        found.is_live = True
+        return found
+
+    return Original("table", frame.title, (), cost=0, kind="table", read_table=read_table)
 
 
 def _describe_availability(original: Original, is_kept: bool, budget: Budget) -> str:  # noqa: FBT001

@@ -13,7 +13,12 @@ from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.tables.table_text import describe_table, find_frame
+from mcp_notebook.kernel.results.tables.frame import Frame
+from mcp_notebook.kernel.results.tables.table_text import (
+    describe_table,
+    describe_table_in_use,
+    find_frame,
+)
 from mcp_notebook.kernel.results.views.figure_data import read_figures
 from mcp_notebook.kernel.results.views.widget_page import describe_widget
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
@@ -33,6 +38,8 @@ class KeptViews:
         self._figures = figures
         self._shown: tuple[Original, tuple[ResourceLink, ...]] | None = None
         """The first original that a view can show, with its links."""
+        self._whole: Frame | None = None
+        """The first table that the result shows whole."""
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
         """Keep an original, and return its links."""
@@ -40,6 +47,11 @@ class KeptViews:
         if original.kind and links and self._shown is None:
             self._shown = original, links
         return links
+
+    def note_table(self, frame: Frame) -> None:
+        """Note a table that the result shows whole."""
+        if self._whole is None:
+            self._whole = frame
 
     def add_to(self, result: Result, value: Any, pieces: Sequence[Piece]) -> Result:
         """Return a result with the addresses that its view reads, if a view can show it.
@@ -53,8 +65,10 @@ class KeptViews:
         if self._shown is None and not result.is_error:
             described = run_guarded(lambda: self._describe_value(value), lambda _error: None)
             original = described or _find_page(pieces)
-            if original is not None:
-                self.keep(original)
+            if original is not None and not self.keep(original) and original.kind == "table":
+                in_use = run_guarded(lambda: _describe_in_use(value), lambda _error: None)
+                if in_use is not None:
+                    self.keep(in_use)
         if self._shown is None:
             return result
         original, links = self._shown
@@ -65,7 +79,7 @@ class KeptViews:
                 "name": link.name,
                 "mimeType": link.mime_type,
             }
-            for link in links
+            for link in links[: len(original.formats)]
         }
         if original.kind == "table":
             view["uri"] = resource_uris.make_view_uri(links[0].uri)
@@ -77,8 +91,13 @@ class KeptViews:
         if (widget := describe_widget(value)) is not None:
             return widget
         points = read_figures(value) or read_figures(list(self._figures))
-        frame = find_frame(value) or find_frame(points)
+        frame = find_frame(value) or self._whole or find_frame(points)
         return None if frame is None else describe_table(frame)
+
+
+def _describe_in_use(value: Any) -> Original | None:
+    frame = find_frame(value)
+    return None if frame is None else describe_table_in_use(value, frame)
 
 
 def _find_page(pieces: Sequence[Piece]) -> Original | None:

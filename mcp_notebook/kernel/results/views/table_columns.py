@@ -198,13 +198,16 @@ class CodedColumn(Column):
         codes: For each cell the position of its value; -1 where it is missing.
         values: The distinct values.
         texts: Their texts, as the table shows them.
+        is_ordered: Whether the values stand in the order of an ordered category.
     """
 
     kind = "text"
 
-    def __init__(self, codes: Any, values: Sequence[Any], texts: Sequence[str]) -> None:
+    def __init__(
+        self, codes: Any, values: Sequence[Any], texts: Sequence[str], *, is_ordered: bool = False
+    ) -> None:
         self.codes, self.texts = codes, texts
-        self._values = values
+        self._values, self._is_ordered = values, is_ordered
 
     @cached_property
     def size(self) -> int:
@@ -229,8 +232,10 @@ class CodedColumn(Column):
         ranks[-1] = -1
         return ranks[self.codes]
 
-    def _sort_values(self) -> list[int]:
+    def _sort_values(self) -> Sequence[int]:
         order = range(len(self._values))
+        if self._is_ordered:
+            return order
         try:
             return sorted(order, key=self._values.__getitem__)
         except Exception:  # noqa: BLE001 - comparing values of mixed types runs their code
@@ -238,6 +243,11 @@ class CodedColumn(Column):
 
     @override
     def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
+        if self._is_ordered:
+            if text not in self.texts:
+                raise InvalidQuery(f"{text!r} is not one of the column's categories.")
+            place = self.texts.index(text)
+            return self._find([holds(rank, place) for rank in range(len(self.texts))])
         types = {type(value) for value in self._values}
         for kind, read, what in _RANGES:
             if types == {kind}:
@@ -246,7 +256,9 @@ class CodedColumn(Column):
                     return self._find([holds(value, limit) for value in self._values])
                 except (ValueError, ArithmeticError):
                     raise _refuse(text, what) from None
-        raise InvalidQuery("Only columns of numbers, of dates and of times of day have ranges.")
+        raise InvalidQuery(
+            "Only columns of numbers, dates, times of day and ordered categories have ranges."
+        )
 
     @override
     def equal(self, text: str) -> Any:
@@ -320,6 +332,9 @@ def _read_pandas(frame: Frame, data: Any) -> Column:
         is_bool = types.is_bool_dtype(dtype)
         if keys.dtype.kind in _KINDS:
             return ArrayColumn(keys, missing, "bool" if is_bool else "number")
+    if is_instance(dtype, "pandas.CategoricalDtype") and dtype.ordered:
+        codes = pandas.Categorical(data).codes
+        return _make_coded(frame, codes.astype(np.int32), list(dtype.categories), is_ordered=True)
     try:
         codes, values = pandas.factorize(data)
     except (TypeError, NotImplementedError):  # of lists or dicts, Arrow's among them
@@ -353,12 +368,12 @@ def _read_texts(frame: Frame, series: Any) -> Column | None:
     coded = run_guarded(lambda: _code_in_arrow(series), lambda _error: None)  # or has no Arrow
     if coded is None:
         return None
-    codes, values = coded
-    return None if None in values else _make_coded(frame, codes, values)
+    codes, values, is_ordered = coded
+    return None if None in values else _make_coded(frame, codes, values, is_ordered=is_ordered)
 
 
-def _code_in_arrow(series: Any) -> tuple[Any, list[Any]]:
-    """Return the code of each cell, -1 where it is missing, and the distinct values."""
+def _code_in_arrow(series: Any) -> tuple[Any, list[Any], bool]:
+    """Return the code of each cell, -1 where it is missing, the values, and if they are ordered."""
     import numpy as np  # noqa: PLC0415 - when a view is opened
 
     coded = series.to_arrow().dictionary_encode()
@@ -367,7 +382,7 @@ def _code_in_arrow(series: Any) -> tuple[Any, list[Any]]:
     (_, buffer), start = indices.buffers(), indices.offset * 4
     codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
     codes[series.is_null().to_numpy()] = -1
-    return codes, coded.dictionary.to_pylist()
+    return codes, coded.dictionary.to_pylist(), coded.type.ordered
 
 
 def _find_zone(name: str) -> tzinfo | None:
@@ -415,7 +430,9 @@ def _refuse(text: str, needed: str) -> InvalidQuery:
     return InvalidQuery(f"{text!r} is not {needed}.")
 
 
-def _make_coded(frame: Frame, codes: Any, values: list[Any]) -> Column:
-    if all(type(value) is str for value in values):  # as a whole: a cell shows the beginning
-        return CodedColumn(codes, values, values)
-    return CodedColumn(codes, values, list(map(str, frame.format_column(values))))
+def _make_coded(frame: Frame, codes: Any, values: list[Any], *, is_ordered: bool = False) -> Column:
+    texts = values
+    if any(type(value) is not str for value in values):
+        texts = list(map(str, frame.format_column(values)))
+    # Otherwise texts as a whole: a cell shows the beginning.
+    return CodedColumn(codes, values, texts, is_ordered=is_ordered)

@@ -1,14 +1,15 @@
 """Answers the queries of a table's live view: a page of rows, and the summary of a column.
 
 Runs in the user's kernel, on the threads of the resource store, one query after another. The table
-is the one that the result was made of. A page costs what its rows cost; the columns that
-are filtered and sorted by are read once, and the last selection and the last order are kept, so
-that the next page is found at once.
+is the one that the result was made of; a live one is read anew for each query. A page costs what
+its rows cost; the columns that are filtered and sorted by are read once, and the last selection and
+the last order are kept, so that the next page is found at once.
 """
 
 import json
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +61,13 @@ class TableView:
     """Answers the queries of the views of one table.
 
     Args:
-        frame: The table; it does not change.
+        read_table: See `Original.read_table`.
     """
 
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
+    def __init__(self, read_table: Callable[[], Frame]) -> None:
+        self._read_table = read_table
+        self._frame: Frame
+        """The table, while a query is answered."""
         self._lock = threading.Lock()
         self._columns: dict[int, Column] = {}
         self._matches: tuple[Rows, Any] | None = None
@@ -82,17 +85,26 @@ class TableView:
     def forget(self) -> None:
         """Drop what was read of the table, unless a query is being answered."""
         if self._lock.acquire(blocking=False):
-            self._columns.clear()
-            self._matches = self._order = None
+            self._clear()
             self._lock.release()
+
+    def _clear(self) -> None:
+        self._columns.clear()
+        self._matches = self._order = None
 
     def _answer(self, query: PageQuery | SummaryQuery) -> dict[str, Any]:
         if not self._lock.acquire(timeout=_MAX_WAIT):
             raise InvalidQuery("The table is busy with other queries. Try again.")
         try:
-            if isinstance(query, PageQuery):
-                return self._read_page(query)
-            return self._summarize(query)
+            self._frame = self._read_table()
+            try:
+                if isinstance(query, PageQuery):
+                    return self._read_page(query)
+                return self._summarize(query)
+            finally:
+                if self._frame.is_live:
+                    self._clear()
+                del self._frame  # a live table may be held by the notebook alone
         finally:
             self._lock.release()
 
@@ -122,6 +134,7 @@ class TableView:
         ]
         return {
             "title": frame.title,
+            "live": frame.is_live,
             "height": frame.height,
             "matching": order.count,
             "start": start,

@@ -1,5 +1,6 @@
 """What the live view of a table is answered: pages in an order, filters, summaries."""
 
+import gc
 import json
 import math
 import warnings
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optional_libraries import import_optional
 
-from mcp_notebook.kernel.results.tables.table_text import find_frame
+from mcp_notebook.errors import ResourceFailed
+from mcp_notebook.kernel.results.tables.table_text import describe_table_in_use, find_frame
 from mcp_notebook.kernel.results.views.table_query import MAX_QUERY
 from mcp_notebook.kernel.results.views.table_view import TableView
 
@@ -34,7 +36,7 @@ def refusal(view, **query):
 
 def view_of(value):
     """Return the view of a table."""
-    return TableView(find_frame(value).snapshot())
+    return TableView(find_frame(value).snapshot().renew)
 
 
 def numbers_of(view, rows, *, count=7):
@@ -218,7 +220,7 @@ def test_odd_tables_have_views_too():
         ),
         (
             {"kind": "page", "rows": {"conditions": [{"column": 1, "test": "to", "value": "1"}]}},
-            "Only columns of numbers, of dates and of times of day have ranges",
+            "Only columns of numbers, dates, times of day and ordered categories have ranges",
         ),
     ],
 )
@@ -267,3 +269,63 @@ def test_times_are_compared_with_years_that_nanoseconds_do_not_have():
 def test_a_summary_keeps_all_digits_of_large_numbers():
     summary = ask(view_of(pd.DataFrame({"x": [2**62 + 1, 1]})), kind="summary", column=0)
     assert (summary["min"], summary["max"]) == (1, str(2**62 + 1))
+
+
+SIZES = ["low", "mid", "high"]
+CELLS = ["high", "low", None, "mid"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pd.DataFrame({"size": pd.Categorical(CELLS, SIZES, ordered=True)}),
+        lambda: pd.DataFrame(index=pd.CategoricalIndex(CELLS, SIZES, ordered=True, name="size")),
+        pytest.param(
+            lambda: pl.DataFrame({"size": pl.Series(CELLS, dtype=pl.Enum(SIZES))}),
+            marks=pytest.mark.needs("polars", "pyarrow"),
+        ),
+        pytest.param(
+            lambda: pa.table(
+                {"size": pa.DictionaryArray.from_arrays([2, 0, None, 1], SIZES, ordered=True)}
+            ),
+            marks=pytest.mark.needs("pyarrow"),
+        ),
+    ],
+    ids=["pandas", "index", "polars", "arrow"],
+)
+def test_ordered_categories_sort_and_have_ranges_in_their_own_order(make):
+    view = view_of(make())
+    rows = ask(view, kind="page", rows={"sort": 0})["rows"]
+    assert [row[0] for row in rows] == ["low", "mid", "high", ""]
+    wanted = {"conditions": [{"column": 0, "test": "from", "value": "mid"}]}
+    assert [row[0] for row in ask(view, kind="page", rows=wanted)["rows"]] == ["high", "mid"]
+    wanted["conditions"][0]["value"] = "huge"
+    assert "'huge' is not one of the column's categories" in refusal(view, kind="page", rows=wanted)
+
+
+def test_a_table_too_large_to_keep_is_read_from_the_notebook_while_that_has_it():
+    table = pd.DataFrame({"x": [3, 1, 2], "y": 0})
+    view = TableView(describe_table_in_use(table, find_frame(table)).read_table)
+    by_x = {"kind": "page", "rows": {"sort": 0}}
+    assert [row[0] for row in ask(view, **by_x)["rows"]] == ["1", "2", "3"]
+    table.loc[0, "x"] = 0  # what was read before is not shown again
+    del table["y"]
+    answer = ask(view, **by_x)
+    assert [row[-1] for row in answer["rows"]] == ["0", "1", "2"]
+    assert ([column["name"] for column in answer["columns"]], answer["live"]) == (["x"], True)
+    del table
+    gc.collect()
+    with pytest.raises(ResourceFailed, match="no longer has this table"):
+        ask(view, **by_x)
+
+
+def test_rows_that_are_too_many_to_copy_are_read_as_they_are_now():
+    rows = [{"x": number, "y": "a"} for number in range(100_000)]
+    view = view_of(rows)
+    assert ask(view, kind="page")["live"]
+    newest = {"kind": "page", "rows": {"sort": 0, "descending": True}, "count": 1}
+    assert ask(view, **newest)["rows"] == [["99999", "a"]]
+    rows.append({"x": 100_000, "y": "b"})
+    assert ask(view, **newest)["rows"] == [["100000", "b"]]
+    del rows[1:]
+    assert ask(view, **newest)["rows"] == [["0", "a"]]

@@ -85,7 +85,7 @@ PANDAS = {
 POLARS = {
     "Decimal": (lambda: pl.Series(NUMBERS), "2031"),
     "Categorical": (lambda: pl.Series(TEXTS, dtype=pl.Categorical), "2031"),
-    "Enum": (lambda: pl.Series(TEXTS, dtype=pl.Enum(["b", "a"])), "2031"),
+    "Enum": (lambda: pl.Series(TEXTS, dtype=pl.Enum(["b", "a"])), "0321"),
     "List": (lambda: pl.Series(LISTS), "2031"),
     "Array": (lambda: pl.Series([[1], None, [0], [2]], dtype=pl.Array(pl.Int64, 1)), "2031"),
     "Struct": (lambda: pl.Series(STRUCTS), "2031"),
@@ -149,7 +149,7 @@ TABLES = {
 
 def view_of(table):
     """Return the view of a table."""
-    return TableView(find_frame(table).snapshot())
+    return TableView(find_frame(table).snapshot().renew)
 
 
 def ask(view, **query):
