@@ -124,6 +124,10 @@ class Result:
     meta: Mapping[str, Any] = field(default_factory=dict)
     """The result's ``_meta``; its keys are defined by a client, or begin with your reversed domain
     name."""
+    is_bare: bool = field(default=False, kw_only=True)
+    """Set by mcp-notebook: whether the output schema of `structured` has another root than an
+    object. Clients of MCP before 2026-07-28 then get it as the property ``result`` of an object,
+    and None is a value."""
 
 
 def _normalize_audience(value: Any) -> tuple[Audience, ...]:

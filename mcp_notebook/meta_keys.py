@@ -26,6 +26,10 @@ CACHED = f"{PREFIX}cached"
 VIEW = f"{PREFIX}view"
 """Of a result, for clients that show live views: the URI that its view reads, and its files."""
 
+WRAPPED = f"{PREFIX}wrapped"
+"""Of a result, for live views: true if its structured content is an object because the client's
+version of MCP requires one, and the data is its member ``result``."""
+
 SHORTENED = f"{PREFIX}shortened"
 """Of a result with shortened structured content: which part of each list it has."""
 

@@ -96,6 +96,7 @@ def pack_result(
         structured=result.structured,
         is_error=result.is_error,
         meta=dict(result.meta),
+        is_bare=result.is_bare,
         **about_call,
     )
     return message, attachments
@@ -146,7 +147,9 @@ def unpack_result(message: PackedResult, attachments: Sequence[bytes]) -> Result
         FrameError: The message does not describe content blocks.
     """
     blocks = tuple([_unpack_block(packed, attachments) for packed in message.content])
-    return Result(blocks, message.structured, message.is_error, message.meta)
+    return Result(
+        blocks, message.structured, message.is_error, message.meta, is_bare=message.is_bare
+    )
 
 
 def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:

@@ -53,6 +53,8 @@ class PackedResult(Message, frozen=True):
     structured: Any = None
     is_error: bool = False
     meta: dict[str, Any] = field(default_factory=dict)
+    is_bare: bool = False
+    """False from older kernels, which wrap structured content that is not an object themselves."""
 
 
 class ToolInfo(Message, frozen=True):
@@ -75,6 +77,8 @@ class ToolInfo(Message, frozen=True):
     """Its calls continue when clients give them up."""
     stateful: bool = False
     """All calls of a client go to the same replica of the notebook."""
+    requires: list[str] = field(default_factory=list)
+    """Capabilities that a client must have declared to call it (MCP's names)."""
     place: Literal["main", "loop", "apart"] = "apart"
     """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
     view: str | None = None

@@ -111,8 +111,8 @@ OWN_VIEW = """%%mcp_view station
 <script>
 const find = name => document.querySelector(name);
 notebook.onresult(result => {
-  find("h1").textContent = `${result.arguments.city ?? "Anywhere"}: ${result.data.result.length}`;
-  for (const row of result.data.result) {
+  find("h1").textContent = `${result.arguments.city ?? "Anywhere"}: ${result.data.length}`;
+  for (const row of result.data) {
     const item = document.createElement("li");
     item.textContent = row.day;
     find("ul").append(item);
@@ -120,7 +120,7 @@ notebook.onresult(result => {
 });
 find("button").onclick = async () => {
   const mean = await notebook.call("mean_rain", { city: "Seattle" });
-  await notebook.send(`The mean is ${mean.data.result}.`);
+  await notebook.send(`The mean is ${mean.data}.`);
   try {
     await notebook.call("no_such_tool");
   } catch (error) { find("p").textContent = error.message; }

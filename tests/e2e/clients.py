@@ -56,6 +56,11 @@ VIEW_WAYS = (("auto", "stdio"), ("auto", "http"), ("legacy", "http"))
 """The pairs of era and transport in which the tests' client can show live views."""
 
 
+def structured(value: Any, era: str) -> Any:
+    """Return the structured content of a value other than an object in this era."""
+    return {"result": value} if era == "legacy" else value
+
+
 @contextmanager
 def tool_kernel(
     home: Path, *cells: str, name: str | None = None, env: dict[str, str] | None = None

@@ -140,7 +140,7 @@ async def ask_who_holds(side):
     await side.ask(make_call("modern", "count", 99))
     side.watch.noted = [each for each in side.watch.noted if "'count'" not in str(each)]
     body = side.body[side.body.index(b"{") :]  # on a slow machine, pings may be before it
-    return json.loads(body)["result"]["structuredContent"]["result"]
+    return json.loads(body)["result"]["structuredContent"]
 
 
 async def let_go(side, name):

@@ -7,7 +7,15 @@ import subprocess
 
 import anyio
 import pytest
-from clients import INITIALIZED, ONE_WAY, answer_of, initialize, raw_session, text_of
+from clients import (
+    INITIALIZED,
+    ONE_WAY,
+    answer_of,
+    initialize,
+    raw_session,
+    structured,
+    text_of,
+)
 from forked_command import list_words
 from live import kernel_with
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -271,8 +279,9 @@ def _check(version, hello, tools, result):
         assert "outputSchema" not in add
         assert "structuredContent" not in result
     else:
-        assert add["outputSchema"]["type"] == "object"
-        assert result["structuredContent"] == {"result": 42}
+        era = "auto" if version == "2026-07-28" else "legacy"
+        assert add["outputSchema"]["type"] == ("integer" if era == "auto" else "object")
+        assert result["structuredContent"] == structured(42, era)
 
 
 OLDEST, *BETWEEN, NEWEST = HANDSHAKE_PROTOCOL_VERSIONS

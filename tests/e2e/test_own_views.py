@@ -9,6 +9,7 @@ from clients import (
     Changes,
     http_bridge,
     over_http,
+    structured,
     tool_kernel,
     until_listed,
 )
@@ -106,7 +107,9 @@ async def test_a_page_comes_with_its_helper_in_front_and_loads_from_its_hosts_on
         assert body(page) == "<!doctype html><p>a file</p>"
         assert meta == {"ui": {}}
         result = await client.call_tool("places", {})
-        assert result.structured_content == {"result": [{"name": "Seattle"}]}
+        assert result.structured_content == structured([{"name": "Seattle"}], era)
+        marked = (result.meta or {}).get("io.github.mcp-notebook/wrapped")
+        assert marked == (True if era == "legacy" else None)
 
 
 @WAYS

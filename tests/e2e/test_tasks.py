@@ -282,7 +282,7 @@ async def test_what_a_task_asks_is_answered_through_it(client):
         assert key != "where"  # a key stands for one question, as long as the task lives
         await answer(**{key: _accept("yes")})
         state = await wait_for_status(one, task.task_id, "completed")
-        assert state["result"]["structuredContent"] == {"result": ["Rome", "7", "yes"]}
+        assert state["result"]["structuredContent"] == ["Rome", "7", "yes"]
         await answer(**{key: _accept("no")})  # nothing is asked any more
 
 

@@ -31,7 +31,7 @@ from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
 from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
+from mcp_notebook.bridge.server.protocol.result_forms import make_call_result, restore_null
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
@@ -137,9 +137,14 @@ class _Handlers:
         return types.ListToolsResult(tools=[])
 
     async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Add what depends on the caller: the list of tools, and the instructions."""
+        """Add what the SDK cannot: the list of tools, the instructions, and results that are null.
+
+        The list and the instructions depend on the caller.
+        """
         result = await call_next(ctx)
         if isinstance(result, dict):
+            if ctx.method == "tools/call":
+                return restore_null(result)
             if "instructions" in result:
                 caller = find_caller(ctx, self._server.default_caller)
                 result["instructions"] = self._server.write_instructions(caller)

@@ -20,6 +20,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import (
+    CapabilityGate,
     Gate,
     Gates,
     RateGate,
@@ -149,6 +150,8 @@ class NotebookServer:
     def _choose_gates(self, tool: messages.ToolInfo) -> Sequence[Gate]:
         """Return the gates that only calls of some tools pass, this tool's among them."""
         gates: list[Gate] = []
+        if tool.requires:
+            gates.append(CapabilityGate())
         if self.tasks.may_keep(tool):
             gates.append(TaskGate(self.tasks.find_keep))
         if self._consent.applies_to(tool):

@@ -2,7 +2,9 @@
 window.notebook = (() => {
   const served = {/* served names */}, listeners = [];
   let input = {}, latest;
-  const read = result => ({ ...result, data: result.structuredContent, text: (result.content ?? [])
+  const unwrap = ({ structuredContent: data, _meta }) =>
+    _meta?.["io.github.mcp-notebook/wrapped"] ? data.result : data;
+  const read = result => ({ ...result, data: unwrap(result), text: (result.content ?? [])
     .filter(block => block.type === "text").map(block => block.text).join("\n") });
   const show = result => {
     latest = { ...read(result), arguments: input };

@@ -72,6 +72,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--idempotent": {"action": "store_true", "default": None},
     "--closed-world": {"action": "store_false", "default": None, "dest": "open_world"},
     "--confirm": {"action": "store_true"},
+    "--requires": {"action": "append"},
     "--priority": {"type": _read_number, "default": 0},
     "--related": {"default": ""},
     "--tag": {"action": "append", "dest": "tags"},
@@ -187,9 +188,10 @@ def build_options(namespace: Namespace) -> ToolOptions:
     }
     values["related"] = tuple(values["related"].replace(",", " ").split())
     values["allow"] = split_hosts(values.get("allow", ()))
-    # Commas only: a tag may have several words.
-    words = [word.strip() for tag in values.get("tags", ()) for word in tag.split(",")]
-    values["tags"] = tuple(word for word in words if word)
+    for name in ("tags", "requires"):
+        # Commas only: a tag may have several words.
+        words = [word.strip() for each in values.get(name, ()) for word in each.split(",")]
+        values[name] = tuple(word for word in words if word)
     return ToolOptions(**values)
 
 

@@ -271,20 +271,19 @@ class Converter:
         structured, shown = NO_DATA, value
         if output is not None:
             structured = make_structured(value, output, self._max_structured_chars)
-            data = output.unwrap(structured.data)
-            shown = value if type(value) is str else data
+            shown = value if type(value) is str else structured.data
         is_plain = shown is None or type(shown) in PLAIN_TYPES
         if not is_plain or structured.cuts or (outputs() if callable(outputs) else outputs):
             return None
         if value is None:
-            return Result([Text(NOTHING)], structured.data)
+            return Result([Text(NOTHING)], structured.data, is_bare=structured.is_bare)
         if type(shown) is not str:
             text = json.dumps(shown)
         elif len(shown) > MAX_REPEATED or not is_sendable(text := clean_text(shown)):
             return None
         if len(text) > min(budget.chars, MAX_REPEATED):
             return None
-        return Result([Text(text)], structured.data)
+        return Result([Text(text)], structured.data, is_bare=structured.is_bare)
 
     def _make_result(
         self,
@@ -310,7 +309,7 @@ class Converter:
             if isinstance(collected, Result):
                 return self._complete(collected, structured, outputs, budget)
             is_whole = output is not None and not structured.cuts
-            data = output.unwrap(structured.data) if output is not None and is_whole else MISSING
+            data = structured.data if is_whole else MISSING
             pieces = self._render(collected, budget, data)
             pieces = _note_cuts(pieces, structured, collected, limit)
             result = _assemble(pieces, outputs, budget, structured=structured)
@@ -369,7 +368,13 @@ def _assemble(
     is_refused = any(piece.is_refusal for piece in pieces)
     structured = NO_DATA if is_refused else structured
     blocks = blocks or [Text(NOTHING)]
-    return Result(blocks, structured.data, is_error or is_refused, structured.meta)
+    return Result(
+        blocks,
+        structured.data,
+        is_error or is_refused,
+        structured.meta,
+        is_bare=structured.is_bare,
+    )
 
 
 def _note_cuts(

@@ -27,9 +27,11 @@ class Structured:
     """The structured content of a result."""
 
     data: Any
-    """None: there is none."""
+    """None: there is none, unless `is_bare`."""
     cuts: Sequence[Cut] = ()
     """The parts of it that were shortened."""
+    is_bare: bool = False
+    """See `Result.is_bare`."""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -69,10 +71,11 @@ def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> 
 
 def _convert(output: OutputSchema, value: Any, max_chars: int) -> Structured:
     try:
-        return Structured(output.convert(value, max_chars))
+        return Structured(output.convert(value, max_chars), is_bare=not output.is_object)
     except ResultTooLarge as error:
         try:
-            return Structured(*output.convert_part(value, max_chars))
+            part, cuts = output.convert_part(value, max_chars)
+            return Structured(part, cuts, is_bare=not output.is_object)
         except InvalidResult:
             raise error from None
 

@@ -206,6 +206,7 @@ def _make_info(
         task=("required" if options.task == "only" else "optional") if options.task else None,
         keep=options.keep,
         stateful=options.stateful,
+        requires=list(dict.fromkeys(options.requires)),
         title=metadata.title,
         description=metadata.description,
         input_schema=unroll(schema.input_schema),

@@ -83,7 +83,7 @@ _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
         *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
-        *("max_concurrency", "max_result_chars", "logs", "ui", "allow"),
+        *("max_concurrency", "max_result_chars", "logs", "ui", "allow", "requires"),
     )
 )
 _FLAG = "True or False"
@@ -102,6 +102,12 @@ _FORMS: Mapping[str, _Form] = {
     "idempotent": _Form(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
     "open_world": _Form(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
     "confirm": _Form(_FLAG, "False", "confirm=True", ("--confirm",)),
+    "requires": _Form(
+        "list of capabilities",
+        "none",
+        'requires=["elicitation"]',
+        ("--requires elicitation",),
+    ),
     "examples": _Form("list of dicts, or a dict", "none", 'examples=[{"year": 2015}]'),
     "priority": _Form("number", "0", "priority=1", ("--priority 1",)),
     "related": _Form(

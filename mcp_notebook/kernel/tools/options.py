@@ -19,6 +19,7 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.tools.context import LEVELS
 from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
 from mcp_notebook.kernel.tools.reporting import LogLevel
+from mcp_notebook.text.wording import suggest
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
@@ -29,6 +30,8 @@ MAX_PREFIXED_NAME = MAX_NAME - len("mcp__notebook__")
 """Maximum length of a name that fits this limit even with the prefix that clients add."""
 MIN_RESULT_CHARS = 200
 """With fewer characters, the note about shortened text would leave no room for text."""
+CAPABILITIES = ("elicitation",)
+"""The capabilities of clients that a tool can use, by MCP's names."""
 EPHEMERAL = "ephemeral"
 """The value of `cache` for a tool whose results must never be reused, not even by clients."""
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
@@ -83,6 +86,9 @@ class ToolOptions:
     confirm: bool = False
     """Whether a person is asked before each call: by the client if it can show a form (MCP's
     elicitation), otherwise in the notebook. Without an answer, the tool does not run."""
+    requires: Sequence[str] = ()
+    """Capabilities that a client must have declared, so that a call is refused before anything
+    runs: ``"elicitation"``, for a tool that cannot do without `ctx.elicit`."""
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
     """Arguments of example calls, a list of dicts or a single dict, which the description shows to
     the model. They are validated when the tool is declared, and limited to 4,000 characters of
@@ -200,6 +206,7 @@ class ToolKeywords(TypedDict, total=False):
     idempotent: bool | None
     open_world: bool | None
     confirm: bool
+    requires: Sequence[str]
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any]
     priority: float
     related: Sequence[str]
@@ -234,6 +241,7 @@ def check_options(options: ToolOptions, name: str) -> None:
         DefinitionError: An option is invalid, or two exclude each other.
     """
     _check_words(options, name)
+    _check_requires(options, name)
     if options.run == "fork":
         _check_fork(options, name)
     _check_duration(options.timeout, "timeout", name)
@@ -278,6 +286,30 @@ def _check_words(options: ToolOptions, name: str) -> None:
     if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(
             f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
+        )
+
+
+def _check_requires(options: ToolOptions, name: str) -> None:
+    words = options.requires
+    if isinstance(words, str) or not isinstance(words, Sequence):
+        raise DefinitionError(
+            f"`{name}`: `requires` must be a list of clients' capabilities, like "
+            f"`requires=['elicitation']`, not {words!r}."
+        )
+    for word in words:
+        if word not in CAPABILITIES:
+            close = suggest(word, CAPABILITIES) if isinstance(word, str) else None
+            hint = (
+                f"did you mean {close!r}?"
+                if close
+                else f"it can be {' or '.join(map(repr, CAPABILITIES))}."
+            )
+            raise DefinitionError(f"`{name}`: `requires` has {word!r}; {hint}")
+    if words and (options.run == "fork" or options.executor is not None):
+        place = "`run='fork'`" if options.executor is None else "`executor`"
+        raise DefinitionError(
+            f"`{name}`: `requires` and {place} exclude each other, because another process cannot "
+            "ask the user: write `run='thread'` (`--run thread`) instead."
         )
 
 

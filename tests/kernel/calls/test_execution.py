@@ -71,7 +71,7 @@ def run(execution, call, wait=None):
 
 def test_the_result_has_the_value_after_what_the_code_printed(execution, start):
     call = start(double, x=4)
-    assert run(execution, call) == Result([Text("doubling"), Text("8")], {"result": 8})
+    assert run(execution, call) == Result([Text("doubling"), Text("8")], 8, is_bare=True)
     assert call.state is CallState.RUNNING
 
 

@@ -54,6 +54,12 @@ def test_options_stand_before_and_after_the_signature():
     assert options.tags == ("x", "y z")
 
 
+def test_required_capabilities_may_be_repeated_or_stand_in_one_list():
+    assert build_options(read("--requires elicitation").options).requires == ("elicitation",)
+    options = build_options(read("--requires a,b --requires c").options)
+    assert options.requires == ("a", "b", "c")
+
+
 def test_tags_and_related_tools_may_stand_in_one_list():
     options = build_options(read("f --tag a,b --tag 'c d, e,' --related a,b").options)
     assert options.tags == ("a", "b", "c d", "e")

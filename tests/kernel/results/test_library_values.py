@@ -299,9 +299,9 @@ def test_a_program_gets_rows_as_dicts_and_both_get_all_of_them(people, converter
         session.execute(query).mappings(),
     ):
         result = converter.make_result(value, (), schema)
-        assert result.structured["result"] == expected
+        assert result.structured == expected
         assert "Ann" in result.content[0].text
-    assert converter.make_result(mapped, (), schema).structured["result"][1]["friend_id"] == 1
+    assert converter.make_result(mapped, (), schema).structured[1]["friend_id"] == 1
 
 
 def test_a_connection_of_duckdb_is_what_was_executed_on_it(to_text):

@@ -151,7 +151,7 @@ def test_a_returned_instance_is_an_object_of_its_fields():
     for function, value, made in [
         (one, Trip(Place(1.0, tags=["a"])), {"start": start, "stops": [], "name": ""}),
         (one, {"start": {"latitude": 1, "tags": ["a"]}}, {"start": start, "stops": [], "name": ""}),
-        (several, [Place(1.0, tags=["a"])], {"result": [start]}),
+        (several, [Place(1.0, tags=["a"])], [start]),
     ]:
         output = make_tool(function).output
         check_schema(output.schema)

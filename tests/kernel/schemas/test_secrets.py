@@ -298,7 +298,7 @@ def test_in_a_result_a_secret_is_asterisks_and_the_schema_says_text(hint):
     def give() -> hint: ...
 
     output, _ = make_output_schema(give, "give")
-    assert output.schema["properties"]["result"]["type"] == "string"
+    assert output.schema["type"] == "string"
 
 
 def test_what_a_tool_says_is_scrubbed_of_all_forms_of_a_secret():

@@ -41,6 +41,11 @@ from mcp_notebook.kernel.tools.options import (
         ({"validate_output": "no"}, "`validate_output` must be True or False, not 'no'"),
         ({"confirm": "yes"}, "`confirm` must be True or False, not 'yes'"),
         ({"keep": "yes"}, "`keep` must be True or False, not 'yes'"),
+        ({"requires": ["elicitaton"]}, "has 'elicitaton'; did you mean 'elicitation'?"),
+        ({"requires": ["sampling"]}, "has 'sampling'; it can be 'elicitation'."),
+        ({"requires": [3]}, "has 3; it can be 'elicitation'."),
+        ({"requires": "elicitation"}, "must be a list of clients' capabilities"),
+        ({"requires": ["elicitation"], "run": "fork", "read_only": True}, "cannot ask the user"),
         ({"stateful": 1}, "`stateful` must be True or False, not 1"),
         ({"task": 1}, "`task` must be True, False or 'only', not 1"),
         ({"task": "always"}, "`task` must be True, False or 'only', not 'always'"),
@@ -60,6 +65,11 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
 def test_a_call_goes_into_a_fork_or_to_an_executor():
     with pytest.raises(DefinitionError, match=r"`rain`.*remove one of them"):
         check_options(ToolOptions(run="fork", read_only=True, executor=Executor()), "rain")
+
+
+def test_a_tool_on_an_executor_cannot_require_questions():
+    with pytest.raises(DefinitionError, match=r"`rain`.*cannot ask the user"):
+        check_options(ToolOptions(requires=["elicitation"], executor=Executor()), "rain")
 
 
 def test_only_a_tool_that_names_a_time_has_its_results_reused():

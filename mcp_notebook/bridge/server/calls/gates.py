@@ -24,6 +24,7 @@ from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.lists import meta_tools
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.json_spans import measure_value
+from mcp_notebook.bridge.server.protocol.protocol_error import refuse_capabilities
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits
@@ -41,6 +42,10 @@ _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Kee
 START_PROGRESS_INTERVAL = 5.0
 """Seconds between two progress notifications while a call waits for its kernel: without them, some
 clients stop waiting."""
+_LACKING = (
+    "The tool {tool!r} was not called: it requires the client capability {capabilities}, which "
+    "this client has not declared. Use a client that supports it."
+)
 _IS_STOPPED = (
     "The bridge has been stopped, and the call was not started. Connect again when it is back."
 )
@@ -237,6 +242,27 @@ class StartGate:
             with anyio.move_on_after(START_PROGRESS_INTERVAL):
                 await arrival.wait()
         call.found = self.tools.find(call.caller, entry.long_name)
+
+
+class CapabilityGate:
+    """Refuses clients that have not declared the capabilities that the tool requires."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Compare the tool's requirements with the client's capabilities."""
+        lacking = [name for name in call.entry.tool.requires if not _has(call.request, name)]
+        if not lacking:
+            return
+        text = _LACKING.format(
+            tool=call.entry.name, capabilities=" and ".join(f"`{name}`" for name in lacking)
+        )
+        if call.request.is_handshake:  # these versions have no error for it
+            raise CallError(text)
+        raise refuse_capabilities(text, {name: {} for name in lacking})
+
+
+def _has(request: ClientRequest, capability: str) -> bool:
+    """Return whether a client has declared a capability; False for those of newer kernels."""
+    return capability == "elicitation" and request.can_elicit
 
 
 @dataclass(frozen=True)

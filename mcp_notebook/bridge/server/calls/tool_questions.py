@@ -26,10 +26,7 @@ from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.protocol_error import (
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
-    ProtocolError,
-)
+from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError, refuse_capabilities
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState
 from mcp_notebook.wire import messages
@@ -89,8 +86,7 @@ class ToolQuestions:
             result = await self._follow_or_park(request, params, call, listener)
         if isinstance(result, Result) and call.missing_capability is not None:
             text = next((block.text for block in result.content if isinstance(block, Text)), "")
-            required: dict[str, Any] = {"requiredCapabilities": {call.missing_capability: {}}}
-            raise ProtocolError(MISSING_REQUIRED_CLIENT_CAPABILITY, text, required)
+            raise refuse_capabilities(text, {call.missing_capability: {}})
         return result
 
     async def _follow_or_park(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
@@ -141,6 +142,8 @@ class ResultAdapter:
             self._note_links(request.caller, result)
         if request.connection is not None and request.connection in self._names:
             result = self._add_note(request, result)
+        if result.is_bare and request.profile.shows_views and request.is_handshake:
+            result = replace(result, meta={**result.meta, meta_keys.WRAPPED: True})
         return result if _is_one_text(result) else _adapt_blocks(request, result)
 
     def _add_note(self, request: ClientRequest, result: Result) -> Result:

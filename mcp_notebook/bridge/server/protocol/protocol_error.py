@@ -48,3 +48,14 @@ class ProtocolError(McpNotebookError):
             request_id: The request's id; None if it is unknown.
         """
         return to_json({"jsonrpc": "2.0", "id": request_id, "error": self.form})
+
+
+def refuse_capabilities(message: str, capabilities: dict[str, Any]) -> ProtocolError:
+    """Return the error for a client of 2026-07-28 that has not declared what a request needs.
+
+    Args:
+        message: For people and models.
+        capabilities: The missing capabilities, in the form in which clients declare them.
+    """
+    data = {"requiredCapabilities": capabilities}
+    return ProtocolError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)

@@ -7,20 +7,25 @@ model still learns about it.
 
 from __future__ import annotations
 
+import secrets
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mcp_notebook.bridge.server.protocol.object_results import WRAP, requires_objects, wrap_meta
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import resource_uris
 
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+MISSING: Any = object()
+"""Stands for no structured content, as None is a value."""
+_NULL = f"null {secrets.token_hex(8)}"
+"""Stands for structured content that is null in the SDK, which leaves out members that are null."""
 
 
 class MakeAnswer(Protocol[AnswerT_co]):
@@ -44,18 +49,25 @@ def make_call_result(
     """
     structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
     forms = make_block_forms(result, protocol_version, structured)
-    return types.CallToolResult.model_validate(
-        {
-            "content": [_encode_data(form) for form in forms],
-            "structuredContent": structured,
-            "isError": result.is_error,
-            "_meta": dict(result.meta) or None,
-        }
-    )
+    fields = {
+        "content": [_encode_data(form) for form in forms],
+        "isError": result.is_error,
+        "_meta": make_meta(result, protocol_version) or None,
+    }
+    if structured is not MISSING:
+        fields["structuredContent"] = _NULL if structured is None else structured
+    return types.CallToolResult.model_validate(fields)
+
+
+def restore_null(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that the SDK has dumped, with structured content that is null."""
+    if form.get("structuredContent") == _NULL:
+        form["structuredContent"] = None
+    return form
 
 
 def choose_structured(result: Result, protocol_version: str, *, takes_structured: bool) -> Any:
-    """Return the structured content that a client gets, or None.
+    """Return the structured content that a client gets, or `MISSING`.
 
     Args:
         result: The result.
@@ -63,12 +75,22 @@ def choose_structured(result: Result, protocol_version: str, *, takes_structured
         takes_structured: Whether the client gets structured content.
     """
     structured = result.structured
-    if takes_structured and protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-        # This era has only objects, and no structured content at first.
-        takes_structured = isinstance(structured, dict) and has_feature(
-            protocol_version, "outputSchema"
-        )
-    return structured if takes_structured else None
+    if not takes_structured or (structured is None and not result.is_bare):
+        return MISSING
+    if not requires_objects(protocol_version):
+        return structured
+    if not has_feature(protocol_version, "outputSchema"):
+        return MISSING
+    if result.is_bare:
+        return {WRAP: structured}
+    return structured if isinstance(structured, dict) else MISSING
+
+
+def make_meta(result: Result, protocol_version: str) -> dict[str, Any]:
+    """Return the ``_meta`` of a result for clients of this version."""
+    if result.is_bare and result.meta and requires_objects(protocol_version):
+        return wrap_meta(result.meta)
+    return dict(result.meta)
 
 
 def make_block_forms(
@@ -121,7 +143,7 @@ def describe_links(links: Sequence[ResourceLink]) -> str:
 
 def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:
     """Return a block whose long text is shortened if the structured content repeats it."""
-    if isinstance(block, Text) and block.brief is not None and structured is not None:
+    if isinstance(block, Text) and block.brief is not None and structured is not MISSING:
         return replace(block, text=block.brief)
     return block
 

@@ -16,6 +16,7 @@ from msgspec import structs
 from pydantic_core import ValidationError, from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.server.protocol.object_results import requires_objects, wrap_schema
 from mcp_notebook.bridge.views.pages import find_page_uri
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
@@ -72,10 +73,12 @@ def make_tool_form(
         fields["_meta"] = {**(info.meta or {}), "ui": {"resourceUri": page}}
     if info.title is not None and not has_feature(protocol_version, "title"):
         fields["annotations"] = {**(info.annotations or {}), "title": info.title}
+    if info.output_schema is not None and requires_objects(protocol_version):
+        fields["outputSchema"] = wrap_schema(info.output_schema)
     too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
     fields |= dict.fromkeys(too_new)
     given = {name: value for name, value in fields.items() if value is not None}
-    return _copy_simple(given) or _validate(given, protocol_version)
+    return _copy_simple(given, protocol_version) or _validate(given, protocol_version)
 
 
 def _validate(fields: dict[str, Any], protocol_version: str) -> dict[str, Any]:
@@ -92,15 +95,15 @@ def _validate(fields: dict[str, Any], protocol_version: str) -> dict[str, Any]:
     return cast("dict[str, Any]", form)
 
 
-def _copy_simple(fields: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the form of a tool that is certainly valid in all versions, or None.
+def _copy_simple(fields: dict[str, Any], protocol_version: str) -> dict[str, Any] | None:
+    """Return the form of a tool that is certainly valid in this version, or None.
 
     The SDK would make the same: in such a form, it changes only NaN and infinities.
     """
     hints, icons = fields.get("annotations", {}), fields.get("icons", [])
     is_simple = (
         _is_simple_schema(fields["inputSchema"])
-        and ("outputSchema" not in fields or _is_simple_schema(fields["outputSchema"]))
+        and _is_simple_output(fields.get("outputSchema"), protocol_version)
         and hints.keys() <= {"title", *_HINTS}
         and type(hints.get("title", "")) is str
         and all(type(hints.get(name, True)) is bool for name in _HINTS)
@@ -123,6 +126,12 @@ def _is_simple_schema(schema: dict[str, Any]) -> bool:
         and all(type(each) is dict for each in properties.values())
         and None not in schema.values()
     )
+
+
+def _is_simple_output(schema: dict[str, Any] | None, protocol_version: str) -> bool:
+    if schema is None or requires_objects(protocol_version):
+        return schema is None or _is_simple_schema(schema)
+    return type(schema.get("$schema", "")) is str and None not in schema.values()
 
 
 def _is_simple_icon(icon: dict[str, Any]) -> bool:

@@ -24,10 +24,10 @@ from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import (
     INTERNAL_ERROR,
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
     ProtocolError,
+    refuse_capabilities,
 )
-from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
+from mcp_notebook.bridge.server.protocol.result_forms import make_call_result, restore_null
 from mcp_notebook.bridge.server.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.server.tasks.forms import (
     TaskForm,
@@ -204,11 +204,8 @@ class Tasks:
 
 def refuse_undeclared(what: str) -> ProtocolError:
     """Return the error for a client that has not declared that it supports tasks."""
-    return ProtocolError(
-        MISSING_REQUIRED_CLIENT_CAPABILITY,
-        _NOT_DECLARED.format(what=what),
-        {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}},
-    )
+    text = _NOT_DECLARED.format(what=what)
+    return refuse_capabilities(text, {"extensions": {TASKS_EXTENSION: {}}})
 
 
 def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
@@ -218,7 +215,8 @@ def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
     structured = find_accommodation(request.profile).takes_structured
     answer = make_call_result(result, request.protocol_version, takes_structured=structured)
     dumped = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return serialize_server_result("tools/call", request.protocol_version, dumped)
+    form = serialize_server_result("tools/call", request.protocol_version, dumped)
+    return restore_null(form)
 
 
 def _find(

@@ -26,8 +26,10 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
     ProtocolError,
 )
 from mcp_notebook.bridge.server.protocol.result_forms import (
+    MISSING,
     choose_structured,
     make_block_forms,
+    make_meta,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -199,8 +201,8 @@ class PlainAnswers:
         """Return a call's result as JSON, in pieces."""
         structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
         rest: dict[str, Any] = {"isError": result.is_error}
-        meta = dict(result.meta)
-        if structured is not None:
+        meta = make_meta(result, protocol_version)
+        if structured is not MISSING:
             rest["structuredContent"] = structured
         if protocol_version in MODERN_PROTOCOL_VERSIONS:
             rest["resultType"] = "complete"

@@ -129,6 +129,8 @@ def _list_ways(options: ToolOptions) -> Iterator[str]:
         yield _TASKS[options.task]
     if options.keep:
         yield "runs on without its client"
+    if options.requires:
+        yield f"only for clients with {', '.join(options.requires)}"
     if options.stateful:
         yield "one kernel per client"
 
@@ -137,9 +139,7 @@ def _describe_output(tool: DeclaredTool) -> str:
     """Describe the structured results of a tool; "" if it has none."""
     if tool.output is None:
         return ""
-    schema = tool.output.schema
-    content = tool.output.unwrap(schema["properties"]) if tool.output.is_wrapped else schema
-    return describe_schema(content, schema, PLAIN_WORDS)
+    return describe_schema(tool.output.schema, tool.output.schema, PLAIN_WORDS)
 
 
 def _list_parameters(tool: DeclaredTool) -> tuple[ParameterFacts, ...]:

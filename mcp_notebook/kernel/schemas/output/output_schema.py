@@ -3,9 +3,9 @@
 Runs in the user's kernel: `make_output_schema` at definition, on the thread that declares the tool;
 `OutputSchema` wherever a call ran. It is immutable, so that calls on several threads share it.
 
-A root that is not an object is wrapped as the property ``result`` of an object, for clients of all
-protocol versions. A result that does not match becomes an error. If a result is too large, a part
-that matches is sent, if there is one.
+The root can have any type: the bridge wraps roots other than objects for clients of older protocol
+versions. A result that does not match becomes an error. If a result is too large, a part that
+matches is sent, if there is one.
 """
 
 import functools
@@ -54,17 +54,16 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     format_value,
     name_json_type,
 )
-from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.text.wording import count
 
-WRAP = "result"
-"""The property that holds a value other than an object."""
+_ROOT = "result"
+"""The name of the value itself in error messages."""
 MAX_PLACES = 5
 """Mismatches that an error message lists."""
 _MAX_EXACT = 2**63
 """Smaller numbers need no conversion; infinities and NaN are not smaller."""
 _EXACT_CHARS = 50
-"""Characters of JSON that such a number has at most, with the object around it."""
+"""Characters of JSON that such a number has at most."""
 Schema = dict[str, Any]
 _TO_DO = (
     "The tool's author can correct what it returns or its {}, or declare it with "
@@ -77,9 +76,7 @@ class OutputSchema:
     """The structured results of a tool: their schema, and the conversion to it."""
 
     schema: dict[str, Any]
-    """JSON Schema 2020-12, as published; its root has ``"type": "object"``."""
-    is_wrapped: bool
-    """Whether the function's value is wrapped as the property ``result`` of an object."""
+    """JSON Schema 2020-12, as published since MCP 2026-07-28."""
     validates: bool = True
     """Whether results that do not match are refused."""
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
@@ -99,10 +96,9 @@ class OutputSchema:
         """
         is_exact = type(value) is self._exact_type and -_MAX_EXACT < value < _MAX_EXACT
         if is_exact and max_chars >= _EXACT_CHARS:
-            return {WRAP: value}
+            return value
         check_parts(value, max_chars, RETURN_LESS)
-        data = self._convert_value(value, max_chars)
-        structured = {WRAP: data} if self.is_wrapped else data
+        structured = self._convert_value(value, max_chars)
         check_size(structured, max_chars, RETURN_LESS)
         if self._is_compared:
             self._compare(structured)
@@ -121,10 +117,9 @@ class OutputSchema:
         part = take_first(value, max_chars)  # each item takes at least one character
         most = max_chars * MAX_WHOLE
         check_parts(part, most, RETURN_LESS)
-        data = self._convert_value(part, most)
-        structured, cuts = shorten_data({WRAP: data} if self.is_wrapped else data, max_chars)
+        structured, cuts = shorten_data(self._convert_value(part, most), max_chars)
         self._compare(structured)
-        if part is not value and cuts and cuts[0].path == ((WRAP,) if self.is_wrapped else ()):
+        if part is not value and cuts and not cuts[0].path:
             cuts[0] = replace(cuts[0], total=len(value))
         return structured, cuts
 
@@ -142,6 +137,11 @@ class OutputSchema:
         """The validator of results; slow to build."""
         return _make_comparison(self.schema)
 
+    @functools.cached_property
+    def is_object(self) -> bool:
+        """Whether structured content is an object by its schema, as older versions of MCP need."""
+        return self.schema.get("type") == "object"
+
     @property
     def can_be_none(self) -> bool:
         """Whether None is a valid result."""
@@ -150,10 +150,6 @@ class OutputSchema:
         except InvalidResult:
             return False
         return True
-
-    def unwrap(self, structured: Any) -> Any:
-        """Return the function's value within structured content."""
-        return structured[WRAP] if self.is_wrapped else structured
 
     def _convert_value(self, value: Any, max_chars: int) -> Any:
         if self._returns is None:
@@ -170,9 +166,7 @@ class OutputSchema:
 
     def _compare(self, structured: Any) -> None:
         try:
-            lines = _find_mismatches(
-                structured, self.comparison, self.schema, is_wrapped=self.is_wrapped
-            )
+            lines = _find_mismatches(structured, self.comparison, self.schema)
         except Exception as error:  # noqa: BLE001 - an author's schema may lead anywhere
             raise InvalidResult(
                 f"The result cannot be validated by the tool's output schema "
@@ -184,11 +178,7 @@ class OutputSchema:
     def _explain(self, error: Exception, value: Any, max_chars: int) -> InvalidResult:
         """Return the error for a value that could not be converted."""
         if isinstance(error, ValidationError):
-            schema = self.schema
-            if self.is_wrapped:
-                definitions = {key: schema[key] for key in ("$defs",) if key in schema}
-                schema = {**schema["properties"].get(WRAP, {}), **definitions}
-            return self._make_mismatch(explain_value(error, value, schema, WRAP))
+            return self._make_mismatch(explain_value(error, value, self.schema, _ROOT))
         # An error in our conversion is the cause of pydantic's error.
         error = error.__cause__ if isinstance(error.__cause__, Exception) else error
         if isinstance(error, TooLarge):
@@ -244,15 +234,14 @@ def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool
     from mcp_notebook.kernel.schemas.by_hand import schema_check  # noqa: PLC0415 - slow to load
 
     plain = schema_check.check_schema(schema, name, "output_schema", of_arguments=False)
-    for word in ("$id", "$schema"):  # all references are local, and below a root of ours
+    for word in ("$id", "$schema"):  # all references are local, and perhaps below a root of ours
         plain.pop(word, None)
     if has_id(plain):
         raise DefinitionError(
             f"`{name}`: `output_schema` has an `$id` inside: remove it, and refer to "
             '`"$defs"` by "#/$defs/...".'
         )
-    root, is_wrapped = make_object_root(plain)
-    return OutputSchema(root, is_wrapped, validates)
+    return OutputSchema(inline_root(plain), validates)
 
 
 def _derive(
@@ -261,7 +250,7 @@ def _derive(
     """Return the schema of the return annotation, if it has one."""
     try:
         returns = _read_returns(function, is_requested=is_requested)
-        root, is_wrapped = make_object_root({} if returns is None else returns.schema)
+        root = inline_root({} if returns is None else returns.schema)
     except Exception as error:
         # A hint that is a string is code of the author's, and so may be a type's own schema.
         if is_requested:
@@ -277,7 +266,7 @@ def _derive(
     if returns is not None:
         if validates and not returns.is_proven:
             _load_validator_early()
-        return OutputSchema(root, is_wrapped, validates, returns, returns.exact_type), ()
+        return OutputSchema(root, validates, returns, returns.exact_type), ()
     if is_requested:
         raise DefinitionError(
             f"`{name}`: `output_schema=True` needs a return annotation that describes data: write, "
@@ -336,14 +325,13 @@ def _make_comparison(schema: Schema) -> Any:
     return jsonschema_validator.make_validator(jsonschema_validator.drop_unusable_patterns(schema))
 
 
-def _find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped: bool) -> list[str]:
+def _find_mismatches(value: Any, comparison: Any, schema: Schema) -> list[str]:
     """Return a line for each place where a JSON value does not match.
 
     Args:
         value: As it would be sent.
         comparison: From `_make_comparison`.
         schema: As published.
-        is_wrapped: Whether the function's own value is within `WRAP`.
 
     Raises:
         Exception: The schema cannot be evaluated, for example because of endless references.
@@ -353,8 +341,7 @@ def _find_mismatches(value: Any, comparison: Any, schema: Schema, *, is_wrapped:
     lines: dict[str, None] = {}
     for error in jsonschema_validator.find_errors(comparison, value):
         for deepest in _find_deepest(error):
-            path = list(deepest.absolute_path)
-            lines[_describe_mismatch(deepest, path[1:] if is_wrapped else path, schema)] = None
+            lines[_describe_mismatch(deepest, list(deepest.absolute_path), schema)] = None
         if len(lines) > MAX_LINES:
             break
     return list(lines)
@@ -375,7 +362,7 @@ def _find_deepest(error: Any) -> Sequence[Any]:
 
 
 def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
-    name = format_place(WRAP, path)
+    name = format_place(_ROOT, path)
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         listed = ", ".join(map(repr, missing[:MAX_LINES]))
@@ -389,34 +376,14 @@ def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
     return f"{name}: {came}; its schema says `{error.validator}`: {limit}"
 
 
-# -- the root: an object, as older protocol versions require ---------------------------------------
+# -- the root --------------------------------------------------------------------------------------
 
 
-_REFERENCES = ("$ref", "$dynamicRef")
+def inline_root(schema: Schema) -> Schema:
+    """Return a schema whose root is not only a reference, as that of a recursive model is.
 
-
-def make_object_root(schema: Schema) -> tuple[Schema, bool]:
-    """Return a schema with ``"type": "object"`` at its root, and whether it was wrapped.
-
-    Any other schema becomes the property `WRAP` of an object.
+    If the target is an object, clients of all protocol versions get it unwrapped.
     """
-    schema = _inline_reference(schema)
-    if schema.get("type") == "object":
-        return schema, False
-    content = {key: value for key, value in schema.items() if key not in DEFINITIONS}
-    root: Schema = {
-        "type": "object",
-        "properties": {WRAP: _move_references(content)},
-        "required": [WRAP],
-    }
-    for key in DEFINITIONS:
-        if key in schema:
-            root[key] = {name: _move_references(item) for name, item in schema[key].items()}
-    return root, True
-
-
-def _inline_reference(schema: Schema) -> Schema:
-    """Replace a root that is only a reference, as of a recursive model, by its target."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return schema
@@ -425,28 +392,3 @@ def _inline_reference(schema: Schema) -> Schema:
         return schema
     beside = {key: value for key, value in schema.items() if key != "$ref"}
     return {**target, **beside}
-
-
-def _move_references(schema: Any) -> Any:
-    """Return a schema whose references to its own root point into `WRAP`."""
-    if isinstance(schema, list):
-        return [_move_references(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    copy: Schema = {}
-    for keyword, value in schema.items():
-        if keyword in _REFERENCES and isinstance(value, str):
-            copy[keyword] = _move_reference(value)
-        elif keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
-            copy[keyword] = {name: _move_references(item) for name, item in value.items()}
-        else:
-            copy[keyword] = value if keyword in VALUES else _move_references(value)
-    return copy
-
-
-def _move_reference(reference: str) -> str:
-    if reference.startswith(tuple(f"#/{key}/" for key in DEFINITIONS)):
-        return reference  # these stay at the root
-    if reference == "#" or reference.startswith("#/"):
-        return f"#/properties/{WRAP}{reference[1:]}"
-    return reference  # an anchor

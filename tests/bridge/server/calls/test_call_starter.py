@@ -216,7 +216,9 @@ async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):
     ):
         listed = [tool.name for tool in await list_tools(client)]
         assert listed == [*META_TOOLS, "add"]
-        assert (await client.call_tool("add", {"a": 1})).structured_content == {"result": 2}
+        assert (await client.call_tool("add", {"a": 1})).structured_content == (
+            2 if era == "auto" else {"result": 2}
+        )
         assert is_unknown(await client.call_tool("fail", {"why": ""}))
         text = (await client.call_tool(META_TOOLS[0], {})).content[0].text
         assert "add" in text

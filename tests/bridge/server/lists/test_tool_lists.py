@@ -195,13 +195,15 @@ async def test_odd_tools_are_left_out_and_hide_no_other(era, caplog):
 @pytest.mark.parametrize(
     "schema", [{"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}, {"anyOf": [{}]}]
 )
-async def test_an_output_schema_that_an_era_does_not_know_hides_no_other(era, schema):
+async def test_an_output_schema_is_an_object_where_an_era_knows_no_other(era, schema):
     catalog = Catalog()
     tools = [info("first"), info("odd", output_schema=schema), info("last")]
     catalog.set_kernel("1", notebook="sales", tools=tools)
     async with listed(catalog, era) as client:
-        names = [tool.name for tool in await list_tools(client)]
-    assert names == (["first", "last"] if era == "legacy" else ["first", "odd", "last"])
+        first, odd, last = await list_tools(client)
+    assert (first.name, odd.name, last.name) == ("first", "odd", "last")
+    assert (odd.output_schema == schema) == (era != "legacy")
+    assert era != "legacy" or odd.output_schema["type"] == "object"
 
 
 @pytest.mark.anyio

@@ -31,7 +31,7 @@ def test_a_tool_that_no_version_accepts_is_rejected_with_the_problem(changed, pr
 
 
 def test_a_tool_that_some_versions_do_not_accept_is_rejected_with_these():
-    rejection = find_rejection(entry(output_schema={"anyOf": [{}]}))
+    rejection = find_rejection(entry(output_schema={"type": "object", "properties": []}))
     assert "2025-11-25" in rejection.reason
     assert VERSIONS[-1] not in rejection.reason
 

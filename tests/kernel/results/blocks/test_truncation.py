@@ -178,7 +178,7 @@ def test_a_large_text_of_what_is_structured_content_has_a_brief_one():
     value = list(range(4_000))
     result = converter.make_result(value, (), of_schema(numbers))
     [text] = result.content
-    assert json.loads(text.text) == value == result.structured["result"]
+    assert json.loads(text.text) == value == result.structured
     assert len(text.brief) <= MAX_REPEATED
     assert "left out: the structured content has all of it ...]" in text.brief
 
@@ -189,7 +189,7 @@ def test_a_small_one_is_whole_in_both(converter):
 
     result = converter.make_result([1, 2], (), of_schema(numbers))
     assert result.content == [Text("[1, 2]")]
-    assert result.structured == {"result": [1, 2]}
+    assert result.structured == [1, 2]
 
 
 def test_the_text_of_a_table_that_is_structured_content_has_a_brief_one(converter):
@@ -200,7 +200,7 @@ def test_the_text_of_a_table_that_is_structured_content_has_a_brief_one(converte
 
     frame = pandas.DataFrame({f"column {n}": range(10**6, 10**6 + 40) for n in range(25)})
     result = converter.make_result(frame, (), of_schema(table))
-    assert len(result.structured["result"]) == 40
+    assert len(result.structured) == 40
     assert len(result.content[0].text) > MAX_REPEATED >= len(result.content[0].brief)
 
 

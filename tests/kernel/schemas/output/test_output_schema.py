@@ -46,7 +46,7 @@ from mcp_notebook.kernel.results.outputs import Printed
 from mcp_notebook.kernel.schemas.output.data_limit import ResultTooLarge, shorten_data
 from mcp_notebook.kernel.schemas.output.output_schema import (
     OutputSchema,
-    make_object_root,
+    inline_root,
 )
 from mcp_notebook.kernel.schemas.recursion import has_id
 from mcp_notebook.kernel.tools.declared_tool import make_tool
@@ -189,7 +189,6 @@ def returned_by(tool, value, outputs=(), limit=100_000, *, is_valid=True):
     schema = tool.info.output_schema
     if schema is not None and not result.is_error and is_valid:
         check_schema(schema)
-        assert schema["type"] == "object"
         Draft202012Validator(schema).validate(result.structured)
     return result
 
@@ -206,7 +205,6 @@ def returned_by(tool, value, outputs=(), limit=100_000, *, is_valid=True):
 def test_what_a_program_could_use_has_a_schema(annotation):
     schema = tool_of(annotation).info.output_schema
     check_schema(schema)
-    assert schema["type"] == "object"
     assert schema == tool_of(annotation).info.output_schema
     assert tool_of(annotation, output_schema=False).info.output_schema is None
 
@@ -229,7 +227,7 @@ def test_pandas_and_matplotlib_have_none_unless_asked_for():
     frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, NAN]}, index=["x", "y"])
     result = result_of(pandas.DataFrame, frame, output_schema=True)
     rows = [{"index": "x", "a": 1, "b": 0.5}, {"index": "y", "a": 2, "b": None}]
-    assert result.structured == {"result": rows}
+    assert result.structured == rows
     assert only_text(result).startswith("DataFrame: 2 rows")
     series = pandas.Series({"a": 1, "b": 2})
     assert result_of(pandas.Series, series, output_schema=True).structured == {"a": 1, "b": 2}
@@ -252,7 +250,7 @@ def test_a_schema_that_is_asked_for_and_cannot_be_is_refused(annotation):
 
 def test_text_has_a_schema_if_asked_for():
     result = result_of(str, "a\0b", output_schema=True)
-    assert result.structured == {"result": "a\0b"}
+    assert result.structured == "a\0b"
 
 
 @pytest.mark.parametrize(
@@ -260,8 +258,8 @@ def test_text_has_a_schema_if_asked_for():
     [
         (Item, Item(name="a", price=1), {"Name": "a", "price": 1.0}),
         (Item, {"name": "a"}, {"Name": "a", "price": 0.0}),
-        (list[Item], [Item(name="a")], {"result": [{"Name": "a", "price": 0.0}]}),
-        (Item | None, None, {"result": None}),
+        (list[Item], [Item(name="a")], [{"Name": "a", "price": 0.0}]),
+        (Item | None, None, None),
         (
             Node,
             Node(value=1, kids=[Node(value=2)]),
@@ -269,24 +267,24 @@ def test_text_has_a_schema_if_asked_for():
         ),
         (Row, {"a": 1, "b": NAN}, {"a": 1, "b": None}),
         (Visit, Visit(1), {"count": 1, "when": None}),
-        (Point, Point(1, 2.5), {"result": [1, 2.5]}),
-        (Numbers, Numbers([1]), {"result": [1]}),
+        (Point, Point(1, 2.5), [1, 2.5]),
+        (Numbers, Numbers([1]), [1]),
         (Aliased, Aliased(aB=1), {"aB": 1}),
         (Careful, _careful(), {"name": "a", "count": 1, "made": {"k": 1}}),
         (Derived, Derived(1), {"x": 1, "y": 4}),
-        (float, NAN, {"result": None}),
-        (float, float("-inf"), {"result": None}),
-        (Decimal, Decimal("1.50"), {"result": "1.50"}),
-        (dt.timedelta, dt.timedelta(days=1), {"result": "P1D"}),
+        (float, NAN, None),
+        (float, float("-inf"), None),
+        (Decimal, Decimal("1.50"), "1.50"),
+        (dt.timedelta, dt.timedelta(days=1), "P1D"),
         (dict[str, bytes], {"a": b"text", "b": b"\xff"}, {"a": "text", "b": "/w=="}),
         (dict[str, str], {"a": PurePosixPath("/x")}, {"a": "/x"}),
         (dict[str, int], {1: 2}, {"1": 2}),
         (dict[Colour, int], {Colour.RED: 2}, {"red": 2}),
         (dict, {1: 2, "1": 3, None: {4}}, {"1": 2, "'1'": 3, "null": [4]}),
         (dict, {"p": Point(1, NAN)}, {"p": {"x": 1, "y": None}}),
-        (list[int], (number for number in range(3)), {"result": [0, 1, 2]}),
-        (str, "\ud800", {"result": "\ufffd"}),
-        (int, 2**70, {"result": 2**70}),
+        (list[int], (number for number in range(3)), [0, 1, 2]),
+        (str, "\ud800", "\ufffd"),
+        (int, 2**70, 2**70),
     ],
 )
 def test_values_are_converted_to_match(annotation, value, structured):
@@ -315,10 +313,10 @@ def test_a_number_is_sent_as_its_annotation_says(annotation, value, structured):
 
     measure.__annotations__["return"] = annotation
     output = make_tool(measure).output
-    sent = output.convert(value, 1_000)["result"]
+    sent = output.convert(value, 1_000)
     assert (type(sent), repr(sent)) == (type(structured), repr(structured))
     with pytest.raises(ResultTooLarge):
-        output.convert(value, 10)
+        output.convert(value, 0)
 
 
 def test_numpy_and_pandas_values_are_converted_to_match():
@@ -336,7 +334,7 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         (list[int], pd.Series([1, 2]), [1, 2]),
         (list[float | None], [np.int8(1), pd.NaT], [1, None]),
     ]:
-        made = result_of(annotation, value).structured["result"]
+        made = result_of(annotation, value).structured
         assert made == structured or str(made).startswith(str(structured))
     moments = np.array(["2024-01-01", "NaT"], "M8[ns]")
     for annotation, value, made in [
@@ -347,7 +345,7 @@ def test_numpy_and_pandas_values_are_converted_to_match():
         (list[list], [moments], [["2024-01-01T00:00:00", None]]),
         (list[list], [np.array([10**9], "m8[ns]")], [["PT1S"]]),
     ]:
-        assert result_of(annotation, value).structured["result"] == made
+        assert result_of(annotation, value).structured == made
     assert '"2024-01-01T00:00:00", null' in only_text(result_of(UNSAID, {"a": moments}))
     assert result_of(dict[str, float], pd.Series({"a": np.nan})).structured == {"a": None}
     visit = Visit(np.int64(3), pd.NaT)
@@ -363,7 +361,7 @@ def test_the_text_of_a_structured_result_is_the_same_json():
 def test_what_is_printed_does_not_disturb():
     result = result_of(int, 1, [Printed("hello\n")])
     assert [block.text for block in result.content] == ["hello", "1"]
-    assert result.structured == {"result": 1}
+    assert result.structured == 1
 
 
 @pytest.mark.parametrize(
@@ -409,10 +407,10 @@ def test_a_result_that_does_not_match_is_an_error_that_says_where(annotation, va
 
 def test_a_result_need_not_match_if_its_author_says_so():
     for annotation, value, structured in [
-        (int, "abc", {"result": "abc"}),
+        (int, "abc", "abc"),
         (Item, Item.model_construct(name="a", price="x"), {"Name": "a", "price": "x"}),
-        (list[int], NAN, {"result": None}),
-        (int, int, {"result": "<class 'int'>"}),
+        (list[int], NAN, None),
+        (int, int, "<class 'int'>"),
     ]:
         assert result_of(annotation, value, validate_output=False).structured == structured
 
@@ -457,8 +455,8 @@ ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
 @pytest.mark.parametrize(
     ("annotation", "value", "path"),
     [
-        (list[int], list(range(40_000)), ["result"]),
-        (list[Sale], ROWS, ["result"]),
+        (list[int], list(range(40_000)), []),
+        (list[Sale], ROWS, []),
         (Report, Report(title="t", rows=ROWS), ["rows"]),
         (dict, {"a": [0] * 50_000}, ["a"]),
         (dict[str, int], {str(number): 1 for number in range(15_000)}, []),
@@ -466,7 +464,7 @@ ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
-                (list[int], range(10**9), ["result"]),
+                (list[int], range(10**9), []),
                 (dict, {"a": [0] * 500_000}, ["a"]),
                 (dict[str, int], {str(number): 1 for number in range(30_000)}, []),
                 (Result, Result(structured=list(range(10**5))), []),
@@ -490,7 +488,7 @@ def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_
         whole = whole[key] if isinstance(whole, dict) else whole
     assert cut == {"path": path, "kept": len(part), "total": len(whole)}
     assert f"the first {len(part):,} of {len(whole):,} items" in result.content[-1].text
-    if path == ["result"]:
+    if not isinstance(value, Result | dict) and not path:
         assert part == list(value[: len(part)])
 
 
@@ -578,15 +576,12 @@ def test_a_schema_by_hand_is_told_as_it_is_and_results_are_compared_with_it():
     assert not result_of(UNSAID, bad, output_schema=ORDERS, validate_output=False).is_error
 
 
-def test_a_schema_by_hand_other_than_an_object_is_wrapped_with_its_references():
+def test_a_schema_by_hand_can_have_any_root():
     schema = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/N"}]}}
     schema["$defs"] = {"N": {"type": "integer"}}
-    told = tool_of(UNSAID, output_schema=schema).info.output_schema
-    assert told["properties"]["result"]["items"]["anyOf"] == [
-        {"$ref": "#/properties/result"},
-        {"$ref": "#/$defs/N"},
-    ]
-    assert result_of(UNSAID, [1, [2]], output_schema=schema).structured == {"result": [1, [2]]}
+    assert tool_of(UNSAID, output_schema=schema).info.output_schema == schema
+    result = result_of(UNSAID, [1, [2]], output_schema=schema)
+    assert (result.structured, result.is_bare) == ([1, [2]], True)
     assert "result[0][0]" in only_text(result_of(UNSAID, [["x"]], output_schema=schema))
 
 
@@ -612,11 +607,11 @@ def test_a_schema_that_clients_could_not_use_is_refused(schema, said):
 
 
 def test_a_result_by_hand_is_validated_and_wrapped_too():
-    assert result_of(int, Result("hi", structured=3)).structured == {"result": 3}
+    assert result_of(int, Result("hi", structured=3)).structured == 3
     assert result_of(Item, Result("hi", structured={"name": "a"})).structured["Name"] == "a"
     assert "allowed: integer" in only_text(result_of(int, Result("hi", structured="x")))
     assert "has no `structured`" in only_text(result_of(int, Result("hi")))
-    assert result_of(int | None, Result("hi")).structured == {"result": None}
+    assert result_of(int | None, Result("hi")).is_bare  # None
     assert only_text(result_of(int, Result("failed", is_error=True))) == "failed"
     assert result_of(Result, Result(structured=[1, 2])).structured == [1, 2]
 
@@ -686,7 +681,7 @@ def test_calls_on_several_threads_share_a_schema():
     values = [[Item(name=str(n), price=n)] * 5 for n in range(50)]
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda value: converter.make_result(value, (), tool.output), values))
-    assert [result.structured["result"][0]["Name"] for result in made] == list(map(str, range(50)))
+    assert [result.structured[0]["Name"] for result in made] == list(map(str, range(50)))
 
 
 def test_a_plain_model_is_validated_again_and_compared_with_nothing():
@@ -737,9 +732,9 @@ def test_rows_of_any_library_are_structured_when_asked_for():
         (list[dict[str, Any]], rows, rows),
     ]:
         result = result_of(annotation, value, output_schema=True)
-        assert result.structured == {"result": made}
+        assert result.structured == made
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
-    assert result_of(list, twice, output_schema=True).structured == {"result": [{"a": 1, "a_2": 2}]}
+    assert result_of(list, twice, output_schema=True).structured == [{"a": 1, "a_2": 2}]
     many = [{"a": n} for n in range(60)]
     text = only_text(result_of(list[dict[str, int]], many))
     assert text.startswith("list of dicts: 60 rows x 1 column; a int\n")
@@ -753,9 +748,9 @@ def test_a_relation_of_duckdb_is_its_rows_wherever_it_is():
     for annotation, value, made in [
         (dict[str, Any], {"rows": relation}, {"rows": rows}),
         (dict[str, list], {"rows": relation}, {"rows": rows}),
-        (list[dict[str, Any]], relation, {"result": rows}),
-        (duckdb.DuckDBPyRelation, relation, {"result": rows}),
-        (list, [relation], {"result": [rows]}),
+        (list[dict[str, Any]], relation, rows),
+        (duckdb.DuckDBPyRelation, relation, rows),
+        (list, [relation], [rows]),
     ]:
         assert result_of(annotation, value, output_schema=True).structured == made
     result = Result("It.", structured={"rows": relation})
@@ -772,7 +767,7 @@ def test_of_too_many_rows_of_any_library_the_first_are_sent():
     frame = pl.DataFrame({f"c{n}": range(10_000) for n in range(10)})
     for value in (frame, frame.to_arrow()):
         result = result_of(list[dict[str, Any]], value)
-        rows = result.structured["result"]
+        rows = result.structured
         assert rows == [{f"c{n}": number for n in range(10)} for number in range(len(rows))]
         assert f"the first {len(rows)} of 10,000 items of `result`" in result.content[-1].text
 
@@ -812,8 +807,8 @@ RECORDS = [
 @pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
 def test_a_record_is_taken_for_a_dict(value):
     assert result_of(dict, value).structured == ROME
-    assert result_of(list[dict], [value]).structured == {"result": [ROME]}
-    assert result_of(list[RainDict], [value]).structured == {"result": [ROME]}
+    assert result_of(list[dict], [value]).structured == [ROME]
+    assert result_of(list[RainDict], [value]).structured == [ROME]
 
 
 def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
@@ -821,7 +816,7 @@ def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
         connection.row_factory = sqlite3.Row
         rows = connection.execute("select 'Rome' as city, 0.1 as mm").fetchall()
     for annotation in (list[dict], list[dict[str, Any]], list[RainDict], list[RainModel]):
-        assert result_of(annotation, rows).structured == {"result": [ROME]}
+        assert result_of(annotation, rows).structured == [ROME]
     assert result_of(RainModel, rows[0]).structured == ROME
 
 
@@ -834,18 +829,16 @@ def test_what_is_neither_is_still_refused():
 
 
 def test_each_place_that_does_not_match_has_a_line():
-    schema, _ = make_object_root(
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"price": {"type": "number"}},
-                "required": ["price"],
-            },
-        }
-    )
+    schema = {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"price": {"type": "number"}},
+            "required": ["price"],
+        },
+    }
     with pytest.raises(InvalidResult) as raised:
-        OutputSchema(schema, is_wrapped=True).convert([{"price": "x"}, {}, {"price": 1}], 1_000)
+        OutputSchema(schema).convert([{"price": "x"}, {}, {"price": 1}], 1_000)
     assert (
         ": result[0].price: got 'x' (string); allowed: number; result[1]: 'price' missing. "
     ) in str(raised.value)
@@ -859,39 +852,31 @@ def test_of_a_choice_the_branch_of_the_values_own_type_is_explained():
         },
     }
     with pytest.raises(InvalidResult, match=r"result\.a\[1\]: got 'x' .string.; allowed: integer"):
-        OutputSchema(schema, is_wrapped=False).convert({"a": [1, "x"]}, 1_000)
+        OutputSchema(schema).convert({"a": [1, "x"]}, 1_000)
 
 
 # -- The root of an output schema. -----------------------------------------------------------------
 
 
-def test_an_object_stays_the_root():
-    schema = {"type": "object", "properties": {}}
-    assert make_object_root(schema) == (schema, False)
-
-
-def test_anything_else_becomes_the_property_result_of_one():
-    root, is_wrapped = make_object_root(
-        {"type": "array", "items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "integer"}}}
-    )
-    assert is_wrapped
-    assert root == {
-        "type": "object",
-        "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/A"}}},
-        "required": ["result"],
-        "$defs": {"A": {"type": "integer"}},
-    }
-
-
-def test_references_to_the_root_move_with_it():
-    root, _ = make_object_root({"anyOf": [{"type": "null"}, {"items": {"$ref": "#"}}]})
-    assert root["properties"]["result"]["anyOf"][1]["items"] == {"$ref": "#/properties/result"}
+@pytest.mark.parametrize(
+    ("annotation", "value", "is_bare"),
+    [
+        (int, 1, True),
+        (list[int], [1], True),
+        (Item | None, None, True),
+        (Item, Item(name="a"), False),
+    ],
+)
+def test_a_result_says_whether_its_schema_has_another_root_than_an_object(
+    annotation, value, is_bare
+):
+    assert result_of(annotation, value).is_bare is is_bare
+    assert not result_of(annotation, "x").is_bare  # an error has no structured content
 
 
 def test_a_root_that_only_refers_to_an_object_is_that_object():
     definition = {"type": "object", "properties": {"kids": {"$ref": "#/$defs/Node"}}}
-    root, is_wrapped = make_object_root({"$ref": "#/$defs/Node", "$defs": {"Node": definition}})
-    assert not is_wrapped
+    root = inline_root({"$ref": "#/$defs/Node", "$defs": {"Node": definition}})
     assert root == {**definition, "$defs": {"Node": definition}}
 
 
