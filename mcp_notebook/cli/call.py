@@ -39,6 +39,7 @@ from mcp_notebook.errors import (
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
+from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
 from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import resource_uris
 
@@ -128,6 +129,8 @@ def call(  # noqa: PLR0913 - one for each option
 def _parse_json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
+    except RecursionError:
+        raise typer.BadParameter(f"The arguments are {TOO_DEEP}", param_hint="'--json'") from None
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not JSON: {error}.", param_hint="'--json'") from None
     if not isinstance(value, dict):
@@ -240,7 +243,7 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
         schema: The tool's input schema.
 
     Raises:
-        InvalidArguments: A parameter is named twice.
+        InvalidArguments: A parameter is named twice, or a value is nested too deeply.
     """
     arguments: dict[str, Any] = {}
     for name, text in texts:
@@ -249,18 +252,15 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
                 f"The argument {name!r} was given twice. Use --json to pass a list."
             )
         parameter = schema.get("properties", {}).get(name, {})
-        arguments[name] = _parse_value(text, set(_list_types(parameter, schema)))
+        arguments[name] = _parse_value(name, text, set(_list_types(parameter, schema)))
     return arguments
 
 
-def _parse_value(text: str, allowed: set[str]) -> Any:
+def _parse_value(name: str, text: str, allowed: set[str]) -> Any:
     """Return the value of a string, given the allowed JSON types (an empty set allows any)."""
     if allowed == {"string"}:
         return text
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
+    value = read_typed_value(text, name)
     # If strings are also allowed, `5` could be either: a value of an allowed type comes first.
     return value if "string" not in allowed or _name_types(value) & allowed else text
 

@@ -34,6 +34,11 @@ def test_a_parameter_that_the_schema_does_not_know_is_read_as_json_or_else_as_te
     assert read_arguments([("x", text)], {}) == {"x": value}
 
 
+def test_a_value_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(InvalidArguments, match="x: nested too deeply"):
+        read_arguments([("x", "[" * 100_000)], {})
+
+
 def test_a_parameter_that_is_named_twice_is_refused():
     with pytest.raises(InvalidArguments, match="'x' was given twice"):
         read_arguments([("x", "1"), ("x", "2")], {})

@@ -28,6 +28,9 @@ SETTLING = 0.03
 """Seconds by which an update is delayed, so that a short call causes one update and not three."""
 CATCH_UP = 1.0
 """Seconds after which an update is tried again for a watcher that was behind."""
+RETURN_LIMIT = 30.0
+"""Seconds that a page has to come back, such as when it is reloaded, before the notebook counts as
+shown nowhere."""
 Send: TypeAlias = Callable[[messages.AnyMessage, Sequence[bytes]], None]
 """Sends a watcher a message with attachments; on the endpoint's thread."""
 
@@ -104,6 +107,8 @@ class Watchers:
         self._watchers: dict[Send, _Watcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         """None without watchers."""
+        self._leaving: asyncio.TimerHandle | None = None
+        """Runs when the last watcher has not come back."""
         self._is_due = False
         self._last = 0.0
 
@@ -121,16 +126,27 @@ class Watchers:
         if not self._watchers:
             self._loop = asyncio.get_running_loop()
             self._view.log.subscribe(self)
+            if self._leaving is not None:
+                self._leaving.cancel()
+                self._leaving = None
             self._view.set_watched(is_watched=True)
         self._watchers.setdefault(send, _Watcher(is_behind))
         self._update()
 
     def remove(self, send: Send) -> None:
-        """Stop sending to a watcher; does nothing if it was not added."""
+        """Stop sending to a watcher; does nothing if it was not added.
+
+        Without a watcher, the view is told only later: a reloaded page comes back at once, and what
+        it shows must not appear in the notebook in the meantime.
+        """
         if self._watchers.pop(send, None) is not None and not self._watchers:
             self._view.log.unsubscribe(self)
             self._loop = None
-            self._view.set_watched(is_watched=False)
+            self._leaving = asyncio.get_running_loop().call_later(RETURN_LIMIT, self._leave)
+
+    def _leave(self) -> None:
+        self._leaving = None
+        self._view.set_watched(is_watched=False)
 
     def show_panel(self) -> bool:
         """Ask the watchers' pages to open their side panels; called on any thread.

@@ -4,7 +4,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from live import Link, live_kernel, record_of, until
+from live import TIMEOUT, Link, live_kernel, record_of, until
 
 from mcp_notebook.wire import messages
 
@@ -57,10 +57,27 @@ def asked_in_panel(kernel, link):
 
 
 def test_a_question_that_a_side_panel_shows_is_in_no_output_until_the_page_is_closed(kernel, link):
+    kernel.set_constants("mcp_notebook.kernel.link.side_panel_updates", RETURN_LIMIT=0.1)
     with asked_in_panel(kernel, link):
         shown = kernel.ok("pass", cell="c1", deleted=[])
         assert shown.displays == []
     assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+
+
+def test_a_question_stays_in_the_side_panel_while_its_page_is_reloaded(kernel, link):
+    with asked_in_panel(kernel, link):
+        pass
+    with Link(record_of(kernel)) as page:
+        page.send(messages.WatchNotebook())
+        page.receive_until(lambda message: message.questions)
+        request = kernel.start("pass", cell="c1", deleted=[])
+        shown = []
+        while (message := kernel.client.get_iopub_msg(timeout=TIMEOUT))["msg_type"] != "status" or (
+            message["parent_header"]["msg_id"] != request
+            or message["content"]["execution_state"] != "idle"
+        ):
+            shown += [message] if message["msg_type"] == "display_data" else []
+        assert shown == []
 
 
 def test_a_question_is_shown_in_a_frontend_without_side_panel_although_a_page_has_it(kernel, link):

@@ -36,6 +36,8 @@ _MISPLACED = (
 )
 _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found")
 """IPython's message on an unknown magic."""
+_VARIABLE = re.compile(r"[${}]")
+"""The characters that IPython expands."""
 _DECORATORS = ("mcp_tool", "mcp_tools")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
@@ -146,6 +148,8 @@ class McpMagics(Magics):
 
     def _expand(self, words: str) -> str:
         """Expand the notebook's variables in the options."""
+        if not _VARIABLE.search(words):  # IPython would take minutes for many brackets
+            return words
         return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))
 
 

@@ -22,7 +22,7 @@ from IPython.display import display
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
-from mcp_notebook.errors import NoSuchTool
+from mcp_notebook.errors import InvalidArguments, NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import start_bridge, stop_bridge
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
@@ -50,6 +50,7 @@ from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
+from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
 from mcp_notebook.text.wording import count, make_printable, suggest
 from mcp_notebook.wire import messages
 
@@ -394,11 +395,14 @@ def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
 
     Raises:
         UsageError: They are neither.
+        InvalidArguments: They are nested too deeply.
     """
     if text.startswith("{"):
         try:
             return dict(json.loads(text))
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise InvalidArguments(f"The arguments are {TOO_DEEP}") from None
+        except ValueError as error:
             raise UsageError(f"The arguments are not a valid JSON object: {error}.") from None
     arguments = {}
     for word in _split(text, quotes=quotes):
@@ -408,10 +412,7 @@ def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
                 f"{f'`{word}`' if quotes else 'A word'} is not an argument: write `name=value`, or "
                 "all arguments as one JSON object."
             )
-        try:
-            arguments[name] = json.loads(value)
-        except ValueError:
-            arguments[name] = value
+        arguments[name] = read_typed_value(value, name)
     return arguments
 
 

@@ -9,9 +9,10 @@ that of ``%mcp call``.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, tzinfo
 from html import escape
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from IPython.core.error import UsageError
 
@@ -27,6 +28,7 @@ from mcp_notebook.kernel.schemas.validation_messages import format_path
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_output
+from mcp_notebook.text.typed_values import read_typed_value
 from mcp_notebook.text.wording import make_printable
 
 _LABELS = "10em"
@@ -41,6 +43,8 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "TimePicker": time.fromisoformat,
 }
 """What reads a default for each of them."""
+_ZONE = "UTC, +01:00 or Europe/Berlin"
+"""Time zones that a person may write."""
 _UNIONS = frozenset({"anyOf", "oneOf", "allOf"})
 
 
@@ -57,7 +61,7 @@ class _Field:
     problem: Any
     """The line for what is wrong with it."""
     read: Callable[[], Any]
-    """Returns the argument, or `_OMITTED`."""
+    """Returns the argument, or `_OMITTED`; raises `InvalidArguments` if it cannot be read."""
     forget: Callable[[], None] = lambda: None
     """Clears a secret."""
     parts: "Sequence[_Field]" = ()
@@ -95,12 +99,9 @@ def build_form(
 
     def press(_button: object) -> None:
         output.clear_output()
-        arguments = _read_fields(fields)
-        for field in _list_all(fields):
-            field.problem.value = ""
-            field.forget()
         with output:
             try:
+                arguments = _take_arguments(fields)
                 tool.schema.validate(arguments)
             except InvalidArguments as error:
                 print_output(_show_problems(fields, str(error)))
@@ -109,6 +110,20 @@ def build_form(
 
     button.on_click(press)
     return widgets.VBox([*(field.box for field in fields), button, output])
+
+
+def _take_arguments(fields: Sequence[_Field]) -> dict[str, Any]:
+    """Return the arguments, and clear secrets and problems.
+
+    Raises:
+        InvalidArguments: A field cannot be read: its place, a colon, and what is wrong.
+    """
+    try:
+        return _read_fields(fields)
+    finally:
+        for field in _list_all(fields):
+            field.problem.value = ""
+            field.forget()
 
 
 def _read_fields(fields: Iterable[_Field]) -> dict[str, Any]:
@@ -203,22 +218,27 @@ class _FieldMaker:
         is_recursive = any(target is each for each in self._open)
         if "object" in _list_types(target) and target.get("properties") and not is_recursive:
             return self._make_group(path, target, default, is_required=is_required)
-        widget, read = self._make_input(path[-1], item, default, is_required=is_required)
+        inputs, read = self._make_inputs(path, item, default, is_required=is_required)
         words = describe_schema(item, self._schema, PLAIN_WORDS)
-        if type(widget).__name__ in _READERS:
+        if type(inputs[0]).__name__ in _READERS:
             words, _, _ = words.partition(" as text")
         label = self._widgets.Label(words if is_required else f"{words}; optional")
-        row = self._widgets.HBox([widget, label])
+        row = self._widgets.HBox([*inputs, label])
         row.layout.flex_flow = "row wrap"  # in a narrow output, the words are below the input
         problem = self._widgets.HTML()
-        is_secret = isinstance(widget, self._widgets.Password)
+        secrets = [each for each in inputs if isinstance(each, self._widgets.Password)]
+
+        def forget() -> None:
+            for each in secrets:
+                each.value = ""
+
         return _Field(
             name=path[-1],
             place=format_path(path),
             box=self._widgets.VBox([row, problem]),
             problem=problem,
-            read=lambda: read(widget.value),
-            forget=(lambda: setattr(widget, "value", "")) if is_secret else lambda: None,
+            read=read,
+            forget=forget,
         )
 
     def _make_group(
@@ -250,24 +270,24 @@ class _FieldMaker:
             parts=parts,
         )
 
-    def _make_input(
-        self, name: str, item: Any, default: Any, *, is_required: bool
-    ) -> tuple[Any, Callable[[Any], Any]]:
-        """Return the widget for a value, and the function that makes the argument of its value."""
-        style = {"description": name, "style": {"description_width": _LABELS}}
+    def _make_inputs(
+        self, path: tuple[str, ...], item: Any, default: Any, *, is_required: bool
+    ) -> tuple[Sequence[Any], Callable[[], Any]]:
+        """Return the widgets for a value, and the function that reads the argument from them."""
+        style = {"description": path[-1], "style": {"description_width": _LABELS}}
         if has_secrets(item, self._schema):
-            return self._widgets.Password(**style), lambda text: text or _OMITTED
+            secret = self._widgets.Password(**style)
+            return [secret], lambda: secret.value or _OMITTED
         choices = _list_choices(resolve(item, self._schema))
         if choices is not None:
             if not is_required and default not in choices:
                 choices = [_OMITTED, *choices]
             options = [("" if value is _OMITTED else repr(value), value) for value in choices]
             start = default if default in choices else choices[0]
-            widget = self._widgets.Dropdown(options=options, value=start, **style)
-            return widget, lambda value: value
-        picker = self._make_picker(item, default, style)
-        if picker is not None:
-            return picker, lambda value: _OMITTED if value is None else value.isoformat()
+            menu = self._widgets.Dropdown(options=options, value=start, **style)
+            return [menu], lambda: menu.value
+        if (pickers := self._make_pickers(path, item, default, style)) is not None:
+            return pickers
         alternatives = list_options(item, self._schema)
         kinds = {kind for each in alternatives for kind in _list_types(each)}
         is_text = kinds - {"null"} == {"string"}
@@ -277,15 +297,21 @@ class _FieldMaker:
             start = default if is_text and isinstance(default, str) else json.dumps(default)
         if _find_only_option(item, self._schema).get("format") == "file-path":
             files = self._list_files()
-            widget = self._widgets.Combobox(value=start, options=files, **style)
+            line = self._widgets.Combobox(value=start, options=files, **style)
         else:
-            widget = self._widgets.Text(value=start, continuous_update=False, **style)
+            line = self._widgets.Text(value=start, continuous_update=False, **style)
         if is_text:
-            return widget, lambda text: text if text or is_required else _OMITTED
-        return widget, _read_value
+            return [line], lambda: line.value if line.value or is_required else _OMITTED
+        return [line], lambda: _read_value(line.value, format_path(path))
 
-    def _make_picker(self, item: Any, default: Any, style: Mapping[str, Any]) -> Any:
-        """Return a picker for a date or time; None for other values, or if there is none for it."""
+    def _make_pickers(
+        self, path: tuple[str, ...], item: Any, default: Any, style: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Callable[[], Any]] | None:
+        """Return a picker for a date or time, and for both with an input of the time zone.
+
+        Returns:
+            As `_make_inputs`; None for other values, or if ipywidgets has no picker for it.
+        """
         name = _PICKERS.get(_find_only_option(item, self._schema).get("format", ""))
         picker = getattr(self._widgets, name or "", None)
         if name is None or picker is None:
@@ -296,9 +322,35 @@ class _FieldMaker:
                 start = _READERS[name](default)
             except ValueError:
                 return None
-        if getattr(start, "tzinfo", None) is not None:
-            return None  # the pickers have no time zone
-        return picker(value=start, **style)
+        if isinstance(start, time) and start.tzinfo is not None:
+            return None  # the picker has no time zone
+        if name == "NaiveDatetimePicker":
+            return self._make_moment(path, start, style)
+        chosen = picker(value=start, **style)
+        return [chosen], lambda: _OMITTED if chosen.value is None else chosen.value.isoformat()
+
+    def _make_moment(
+        self, path: tuple[str, ...], start: datetime | None, style: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Callable[[], Any]]:
+        """Return a picker for a date with its time, and an input of the time zone.
+
+        The schemas of values with and without a time zone are the same.
+        """
+        local = start and start.replace(tzinfo=None)
+        moment = self._widgets.NaiveDatetimePicker(value=local, **style)
+        offset = start.isoformat().removeprefix(local.isoformat()) if start and local else ""
+        zone = self._widgets.Text(
+            value=offset, description="zone", placeholder="none", continuous_update=False
+        )
+        zone.style.description_width = "initial"
+        zone.layout.width = "12em"
+
+        def read() -> Any:
+            if moment.value is None:
+                return _OMITTED
+            return moment.value.replace(tzinfo=_read_zone(zone.value, path)).isoformat()
+
+        return [moment, zone], read
 
 
 def _find_only_option(item: Any, root: Schema) -> Schema:
@@ -327,11 +379,25 @@ def _list_choices(target: Schema) -> list[Any] | None:
     return list(values)
 
 
-def _read_value(text: str) -> Any:
+def _read_value(text: str, place: str) -> Any:
     """Return the value of JSON, and any other text as it is, like ``%mcp call``."""
-    if not text.strip():
-        return _OMITTED
+    return read_typed_value(text, place) if text.strip() else _OMITTED
+
+
+def _read_zone(text: str, path: tuple[str, ...]) -> tzinfo | None:
+    """Return the time zone of its offset or name; None if there is none.
+
+    Raises:
+        InvalidArguments: There is no such time zone.
+    """
+    words = text.strip()
+    if not words:
+        return None
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        if words[0] in "+-":
+            return datetime.fromisoformat(f"2000-01-01T00:00:00{words}").tzinfo
+        return ZoneInfo("UTC" if words in ("Z", "utc") else words)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        raise InvalidArguments(
+            f"{format_path(path)}: {text!r} is not a time zone; write {_ZONE}, or nothing."
+        ) from None

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypedDict
 import pytest
 from IPython.core.error import UsageError
 from ipywidgets import HTML, Text
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, SecretStr, model_validator
 
 from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.tools.declared_tool import make_tool
@@ -112,13 +112,44 @@ def test_a_date_has_a_picker_and_is_sent_as_its_text():
 
     fields, press, _ = show(plan)
     kinds = [type(field).__name__ for field in fields.values()]
-    assert kinds[:5] == ["DatePicker", "NaiveDatetimePicker", "TimePicker", "DatePicker", "Text"]
+    assert kinds[:2] == ["DatePicker", "NaiveDatetimePicker"]
     fields["day"].value = dt.date(2024, 12, 31)
     sent = press()
     assert sent.pop("zoned").startswith("2020-01-02T00:00:00")
     assert sent == {"day": "2024-12-31", "end": "17:30:00", "since": "2020-01-02"}
     fields["at"].value = dt.datetime(2024, 12, 31, 23, 59)  # noqa: DTZ001 - local
     assert press()["at"] == "2024-12-31T23:59:00"
+
+
+def test_a_time_has_a_zone_if_one_is_entered():
+    def plan(at: AwareDatetime): ...
+
+    fields, press, list_problems = show(plan)
+    fields["at"].value = dt.datetime(2024, 7, 31, 23, 59)  # noqa: DTZ001 - without its zone
+    assert press() is None
+    assert "zone" in list_problems()[0]
+    for zone, offset in {"UTC": "+00:00", "-05:30": "-05:30", "Europe/Berlin": "+02:00"}.items():
+        fields["zone"].value = zone
+        assert press() == {"at": f"2024-07-31T23:59:00{offset}"}
+    for zone in ("Mars", "Europe", "../UTC", "+99:00"):
+        fields["zone"].value = zone
+        assert press() is None
+        assert list_problems()[0].startswith(f"&#x27;{zone}&#x27; is not a time zone; write UTC")
+
+
+def test_the_zone_of_a_default_is_kept():
+    def plan(at: dt.datetime = dt.datetime(2020, 1, 2, tzinfo=dt.UTC)): ...
+
+    fields, press, _ = show(plan)
+    assert fields["zone"].value == "+00:00"
+    assert press() == {"at": "2020-01-02T00:00:00+00:00"}
+
+
+def test_json_that_is_nested_too_deeply_is_a_problem_at_its_field():
+    fields, press, list_problems = show(report)
+    fields["days"].value = "[" * 100_000
+    assert press() is None
+    assert list_problems() == ["nested too deeply; send less deeply nested values."]
 
 
 @dataclass
