@@ -314,6 +314,8 @@ class VersionMismatch(LinkError):
     """
 
     def __init__(self, *, kernel: int, bridge: int) -> None:
+        self.kernel = kernel
+        self.bridge = bridge
         older = "kernel" if kernel < bridge else "bridge"
         step = (
             "in the notebook's environment, then restart the kernel"

@@ -6,6 +6,7 @@
  */
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
 
 export interface IClient {
   name: string;
@@ -61,10 +62,14 @@ export interface IEndedCall {
   has_picture: boolean;
 }
 
+/** Why a kernel cannot tell: it is older than the panel, of another version, or does not answer. */
+export type TroubleKind = 'old' | 'version' | 'unreachable';
+
 /** What there is to see of one notebook; `trouble` alone if its kernel cannot tell. */
 export interface INotebookState {
   name: string;
   trouble?: string;
+  trouble_kind?: TroubleKind;
   kernel: string;
   addresses: string[];
   problems: string[];
@@ -78,6 +83,8 @@ export interface INotebookState {
 
 export interface ICallDetails {
   source: string;
+  /** Why `source` lacks an argument, which was not recorded. */
+  gap: '' | 'secret' | 'large';
   arguments: string;
   result: string;
   is_kept: boolean;
@@ -126,16 +133,22 @@ export type Change =
   | { kernel: string; show: true }
   | { ready: true };
 
+/** The server, and the language of what is said about it. */
+export interface IServer {
+  settings: ServerConnection.ISettings;
+  trans: TranslationBundle;
+}
+
 const BASE = 'mcp-notebook/api';
 
 /** Do something in a notebook, and return a sentence about what became of it. */
 export async function act(
-  settings: ServerConnection.ISettings,
+  server: IServer,
   kernel: string,
   record: string | undefined,
   action: Action
 ): Promise<string> {
-  const answer = await request<{ message: string }>(settings, 'actions', {
+  const answer = await request<{ message: string }>(server, 'actions', {
     method: 'POST',
     body: JSON.stringify({ kernel, record, ...action })
   });
@@ -144,34 +157,34 @@ export async function act(
 
 /** Return all that is known of a call. */
 export function findCall(
-  settings: ServerConnection.ISettings,
+  server: IServer,
   kernel: string,
   number: number
 ): Promise<ICallDetails> {
-  return request<ICallDetails>(settings, `calls/${encodeURIComponent(kernel)}/${number}`);
+  return request<ICallDetails>(server, `calls/${encodeURIComponent(kernel)}/${number}`);
 }
 
 /** Return a call as a cell, with its result. */
 export function findCell(
-  settings: ServerConnection.ISettings,
+  server: IServer,
   kernel: string,
   number: number
 ): Promise<IRecordedCell> {
-  return request<IRecordedCell>(settings, `calls/${encodeURIComponent(kernel)}/${number}/cell`);
+  return request<IRecordedCell>(server, `calls/${encodeURIComponent(kernel)}/${number}/cell`);
 }
 
 /** Return the MCP clients on the machine of the server. */
-export function findClients(settings: ServerConnection.ISettings): Promise<IMachineClients> {
-  return request<IMachineClients>(settings, 'clients');
+export function findClients(server: IServer): Promise<IMachineClients> {
+  return request<IMachineClients>(server, 'clients');
 }
 
 /** Write a client's entry, and return what was done and what there is to do next. */
 export async function connectClient(
-  settings: ServerConnection.ISettings,
+  server: IServer,
   client: string,
   replace: boolean
 ): Promise<string> {
-  const answer = await request<{ message: string }>(settings, 'clients', {
+  const answer = await request<{ message: string }>(server, 'clients', {
     method: 'POST',
     body: JSON.stringify({ client, replace })
   });
@@ -179,24 +192,25 @@ export async function connectClient(
 }
 
 /**
- * Return the address of a picture in a call's result.
+ * Return the address of a picture in a call's result, or of the thumbnail of the first one.
  *
  * Browsers keep pictures by their address: `record` is another one after each start of the kernel,
  * whose calls are counted from 1 again.
  */
 export function pictureUrl(
-  settings: ServerConnection.ISettings,
+  { settings }: IServer,
   kernel: string,
   record: string,
   number: number,
-  index: number
+  index: number | 'thumbnail'
 ): string {
-  const path = `calls/${encodeURIComponent(kernel)}/${number}/pictures/${index}`;
+  const part = index === 'thumbnail' ? index : `pictures/${index}`;
+  const path = `calls/${encodeURIComponent(kernel)}/${number}/${part}`;
   return URLExt.join(settings.baseUrl, BASE, path) + URLExt.objectToQueryString({ record });
 }
 
 /** Open the stream of changes. */
-export function openChanges(settings: ServerConnection.ISettings): WebSocket {
+export function openChanges({ settings }: IServer): WebSocket {
   let url = URLExt.join(settings.wsUrl, BASE, 'changes');
   if (settings.appendToken && settings.token) {
     url += `?token=${encodeURIComponent(settings.token)}`;
@@ -205,24 +219,36 @@ export function openChanges(settings: ServerConnection.ISettings): WebSocket {
 }
 
 /** Return whether the server has the extension at all. */
-export async function hasServerExtension(
-  settings: ServerConnection.ISettings
-): Promise<boolean> {
+export async function hasServerExtension({ settings }: IServer): Promise<boolean> {
   const url = URLExt.join(settings.baseUrl, BASE, 'state');
   const response = await ServerConnection.makeRequest(url, {}, settings);
   return response.status !== 404;
 }
 
-async function request<T>(
-  settings: ServerConnection.ISettings,
-  path: string,
-  init: RequestInit = {}
-): Promise<T> {
+async function request<T>(server: IServer, path: string, init: RequestInit = {}): Promise<T> {
+  const { settings, trans } = server;
   const url = URLExt.join(settings.baseUrl, BASE, path);
-  const response = await ServerConnection.makeRequest(url, init, settings);
-  const body = await response.json();
+  let response: Response;
+  try {
+    response = await ServerConnection.makeRequest(url, init, settings);
+  } catch {
+    throw new Error(trans.__('The Jupyter server cannot be reached. Try again in a moment.'));
+  }
+  let body;
+  try {
+    body = await response.json();
+  } catch {
+    throw new Error(explainOtherAnswer(server, response.status));
+  }
   if (!response.ok) {
-    throw new Error(body.message ?? response.statusText);
+    throw new Error(body.message ?? explainOtherAnswer(server, response.status));
   }
   return body;
+}
+
+/** Explain an answer that is not ours: the page of a proxy, or one to log in. */
+function explainOtherAnswer({ trans }: IServer, status: number): string {
+  return status >= 500
+    ? trans.__('The Jupyter server, or a proxy before it, answered with error %1. Try again in a moment.', status)
+    : trans.__('The Jupyter server did not answer as expected (HTTP %1). Reload the page: you may have to log in again.', status);
 }

@@ -4,8 +4,15 @@
  * It belongs to the application and not to the notebook, so it is never saved.
  */
 import { Cell, ICodeCellModel } from '@jupyterlab/cells';
-import { INotebookTracker, Notebook, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import {
+  CellList,
+  INotebookTracker,
+  Notebook,
+  NotebookActions,
+  NotebookPanel
+} from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { ITool } from './api';
@@ -50,14 +57,13 @@ class CellLines {
     NotebookActions.executed.connect(this._checkOutputs, this);
     content.modelChanged.connect(this._followCells, this);
     this._followCells();
-    _panel.disposed.connect(() => {
-      _store.changed.disconnect(this._updateIfChanged, this);
-      NotebookActions.executed.disconnect(this._checkOutputs, this);
-    });
+    _panel.disposed.connect(() => Signal.clearData(this));
   }
 
   private _followCells(): void {
-    this._panel.content.model?.cells.changed.connect(this._update, this);
+    this._cells?.changed.disconnect(this._update, this);
+    this._cells = this._panel.content.model?.cells;
+    this._cells?.changed.connect(this._update, this);
     this._update();
   }
 
@@ -167,6 +173,8 @@ class CellLines {
   }
 
   private _lines = new WeakMap<Cell, LineWidget>();
+  /** The cells whose list is followed. */
+  private _cells: CellList | undefined;
   private _shown: ITool[] | undefined;
   /** Cells that need mcp_notebook, by their ids. */
   private _unloaded = new Set<string>();

@@ -1,7 +1,7 @@
 /** Times and counts as people read them. */
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IEndedCall, ITool } from './api';
+import { IEndedCall, INotebookState, ITool } from './api';
 
 /** Return a duration with a unit that suits it. */
 export function formatSeconds(seconds: number): string {
@@ -54,6 +54,18 @@ export function describeEffect(trans: TranslationBundle, tool: ITool): string {
       return trans.__('destructive');
     default:
       return '';
+  }
+}
+
+/** Return in a word why a notebook's kernel cannot tell what there is to see. */
+export function describeTrouble(trans: TranslationBundle, notebook: INotebookState): string {
+  switch (notebook.trouble_kind) {
+    case 'old':
+      return trans.__('too old');
+    case 'version':
+      return trans.__('another version');
+    default:
+      return trans.__('no answer');
   }
 }
 

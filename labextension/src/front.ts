@@ -2,7 +2,13 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Cell } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
-import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import {
+  INotebookModel,
+  INotebookTracker,
+  Notebook,
+  NotebookActions,
+  NotebookPanel
+} from '@jupyterlab/notebook';
 
 import { INotebookActions } from './hooks';
 import { PanelStore } from './store';
@@ -62,12 +68,14 @@ export function makeActions(
     },
     insertCell: (source, options = {}) => {
       const panel = tracker?.currentWidget;
-      if (!panel) {
+      if (!panel?.content.model) {
         return;
       }
-      NotebookActions.insertBelow(panel.content);
-      panel.content.activeCell?.model.sharedModel.setSource(source);
-      void panel.content.scrollToItem(panel.content.activeCellIndex, 'smart');
+      insertBelow(panel.content, {
+        cell_type: 'code',
+        source,
+        metadata: { trusted: true } // as what its user types
+      });
       if (options.run) {
         void NotebookActions.run(panel.content, panel.sessionContext);
       }
@@ -80,17 +88,13 @@ export function makeActions(
       if (!notebook?.model) {
         return false;
       }
-      const index = notebook.activeCellIndex + 1;
-      // Not trusted: what clients and tools have said is in its outputs.
-      const metadata = { ...cell.metadata, trusted: false };
-      notebook.model.sharedModel.insertCell(index, {
+      insertBelow(notebook, {
         cell_type: 'code',
         source: cell.source,
-        metadata,
+        // Not trusted: what clients and tools have said is in its outputs.
+        metadata: { ...cell.metadata, trusted: false },
         outputs: cell.outputs as nbformat.IOutput[]
       });
-      notebook.activeCellIndex = index;
-      void notebook.scrollToItem(index, 'smart');
       return true;
     },
     load: () => {
@@ -108,6 +112,22 @@ export function makeActions(
       }
     }
   };
+}
+
+/**
+ * Insert a cell below the active one, and make it the active one.
+ *
+ * `NotebookActions.insertBelow` would give it the type that is set for new cells.
+ */
+function insertBelow(
+  notebook: Notebook,
+  cell: Parameters<INotebookModel['sharedModel']['insertCell']>[1]
+): void {
+  const index = notebook.activeCellIndex + 1;
+  notebook.model?.sharedModel.insertCell(index, cell);
+  notebook.deselectAll();
+  notebook.activeCellIndex = index;
+  void notebook.scrollToItem(index, 'smart');
 }
 
 /** The line that makes a notebook's functions tools. */

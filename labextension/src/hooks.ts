@@ -43,6 +43,39 @@ export function useStore(store: PanelStore): void {
   }, [store]);
 }
 
+/** Milliseconds that an element must have been in its place before a click is meant for it. */
+const SETTLED = 500;
+/** Milliseconds between two looks at that. */
+const LOOK = 100;
+
+/**
+ * Return whether an element has been in its place long enough, and a function that checks it now.
+ *
+ * The second click of a double click must not hit what has just moved under the mouse.
+ */
+export function useSettled(element: React.RefObject<HTMLElement>): [boolean, () => boolean] {
+  const [isSettled, setSettled] = React.useState(false);
+  const last = React.useRef({ place: '', since: 0 });
+  const check = React.useCallback(() => {
+    const area = element.current?.getBoundingClientRect();
+    const place = area && area.height > 0 ? `${area.left} ${area.top}` : '';
+    const now = performance.now();
+    if (place === '' || place !== last.current.place) {
+      last.current = { place, since: now };
+    }
+    const settled = now - last.current.since >= SETTLED;
+    setSettled(settled);
+    return settled;
+  }, [element]);
+  // After each change of what is shown, and for changes of what is around it.
+  React.useLayoutEffect(() => void check());
+  React.useEffect(() => {
+    const timer = window.setInterval(check, LOOK);
+    return () => window.clearInterval(timer);
+  }, [check]);
+  return [isSettled, check];
+}
+
 /** Return the time in seconds, which goes on each second while something runs. */
 export function useClock(isRunning: boolean): number {
   const [now, setNow] = React.useState(() => Date.now() / 1000);

@@ -36,7 +36,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     statusBar: IStatusBar | null
   ) => {
     const trans = (translator ?? nullTranslator).load('mcp_notebook');
-    const store = new PanelStore(app.serviceManager.serverSettings);
+    const store = new PanelStore({ settings: app.serviceManager.serverSettings, trans });
     const context: IPanelContext = { store, trans, actions: makeActions(app, tracker) };
     if (tracker) {
       followFront(tracker, store);

@@ -1,5 +1,4 @@
 /** All that the panel, the status bar and the commands know: one store for each page. */
-import { ServerConnection } from '@jupyterlab/services';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import {
@@ -7,6 +6,7 @@ import {
   Change,
   INotebookState,
   IQuestion,
+  IServer,
   act,
   hasServerExtension,
   openChanges
@@ -15,8 +15,10 @@ import {
 /** Milliseconds until a lost stream is opened again, at first and at most. */
 const RETRY = 500;
 const LONGEST_RETRY = 30_000;
+/** Milliseconds until a lost stream is shown as lost: most are open again before. */
+const NOTICE = 1000;
 
-/** The stream: being opened, open, lost and to be opened again, or not on this server. */
+/** The stream: being opened at first, open, lost and to be opened again, or not on this server. */
 export type Stream = 'opening' | 'open' | 'lost' | 'missing';
 
 /** The notebook in front, as the application knows it. */
@@ -34,7 +36,7 @@ export interface IAsked {
 }
 
 export class PanelStore {
-  constructor(readonly settings: ServerConnection.ISettings) {
+  constructor(readonly server: IServer) {
     this._open();
   }
 
@@ -92,7 +94,7 @@ export class PanelStore {
     try {
       // Numbers begin again when a kernel is restarted: the page says which start it shows.
       const record = this.notebooks.get(kernel)?.kernel;
-      this.setNote(await act(this.settings, kernel, record, action));
+      this.setNote(await act(this.server, kernel, record, action));
     } catch (error) {
       this.setNote(error instanceof Error ? error.message : String(error));
     }
@@ -107,11 +109,14 @@ export class PanelStore {
   }
 
   private _open(): void {
-    this._setStream('opening');
-    const socket = openChanges(this.settings);
+    if (this._socket) {
+      this._socket.onclose = this._socket.onmessage = null;
+      this._socket.close();
+    }
+    const socket = (this._socket = openChanges(this.server));
     const seen = new Set<string>();
     socket.onmessage = event => this._take(JSON.parse(event.data), seen);
-    socket.onclose = () => void this._lose();
+    socket.onclose = () => this._lose();
   }
 
   private _take(change: Change, seen: Set<string>): void {
@@ -120,6 +125,8 @@ export class PanelStore {
       for (const kernel of [...this.notebooks.keys()].filter(known => !seen.has(known))) {
         this.notebooks.delete(kernel);
       }
+      window.clearTimeout(this._notice);
+      this._notice = 0;
       this._retry = RETRY;
       this.stream = 'open';
     } else if ('show' in change) {
@@ -138,13 +145,23 @@ export class PanelStore {
     this._changed.emit();
   }
 
-  private async _lose(): Promise<void> {
-    const isThere = await hasServerExtension(this.settings).catch(() => true);
-    this._setStream(isThere ? 'lost' : 'missing');
-    if (isThere) {
-      this._timer = window.setTimeout(() => this._open(), this._retry);
-      this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
-    }
+  private _lose(): void {
+    const socket = this._socket;
+    this._notice ||= window.setTimeout(() => this._setStream('lost'), NOTICE);
+    this._timer = window.setTimeout(() => this._open(), this._retry);
+    this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
+    // The answer may take long, or never come: nothing waits for it.
+    void hasServerExtension(this.server).then(
+      isThere => {
+        if (!isThere && socket === this._socket) {
+          window.clearTimeout(this._timer);
+          window.clearTimeout(this._notice);
+          this._notice = 0;
+          this._setStream('missing');
+        }
+      },
+      () => undefined
+    );
   }
 
   private _setStream(stream: Stream): void {
@@ -155,5 +172,9 @@ export class PanelStore {
   private _changed = new Signal<this, void>(this);
   private _shown = new Signal<this, string>(this);
   private _retry = RETRY;
+  /** Opens the stream again. */
   private _timer = 0;
+  /** Shows that the stream is lost; 0 while it is open. */
+  private _notice = 0;
+  private _socket: WebSocket | null = null;
 }

@@ -260,7 +260,10 @@ def _parse_value(name: str, text: str, allowed: set[str]) -> Any:
     """Return the value of a string, given the allowed JSON types (an empty set allows any)."""
     if allowed == {"string"}:
         return text
-    value = read_typed_value(text, name)
+    try:
+        value = read_typed_value(text)
+    except ValueError as error:
+        raise InvalidArguments(f"{name}: {error}") from None
     # If strings are also allowed, `5` could be either: a value of an allowed type comes first.
     return value if "string" not in allowed or _name_types(value) & allowed else text
 

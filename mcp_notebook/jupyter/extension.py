@@ -28,7 +28,10 @@ ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp-notebook/api/changes", ChangesHandler),
     (r"mcp-notebook/api/actions", ActionHandler),
     (r"mcp-notebook/api/clients", ClientsHandler),
-    (r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(|/cell|/pictures/(\d))", CallHandler),
+    (
+        r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(|/cell|/thumbnail|/pictures/(\d))",
+        CallHandler,
+    ),
 )
 """Path patterns below the server's base URL, without the first slash, and their handlers. A group
 in a pattern becomes an argument of the handler's methods."""

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -36,6 +36,10 @@ _TOO_OLD = (
     "The mcp-notebook in this kernel is older than the side panel. Upgrade it there, restart the "
     "kernel, and run its cells again."
 )
+_OTHER_PROTOCOL = (
+    "The kernel's mcp-notebook speaks version {} of the link's protocol, but that of the Jupyter "
+    "server speaks version {}."
+)
 _OTHER_VERSION = (
     "Install the same version of mcp-notebook for the Jupyter server and for the kernel, and "
     "restart both."
@@ -43,8 +47,12 @@ _OTHER_VERSION = (
 _RESTARTED = "The kernel was restarted in the meantime: look at the panel again."
 _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it."
 
+TroubleKind: TypeAlias = Literal["old", "version", "unreachable"]
+"""Why a kernel has no state: it is older than side panels, it is of another version that the server
+does not understand, or it does not answer."""
 State: TypeAlias = dict[str, Any]
-"""A `NotebookState` as JSON, or a name with the reason why there is none (``trouble``)."""
+"""A `NotebookState` as JSON, or a name with the reason why there is none (``trouble``, a sentence,
+and ``trouble_kind``)."""
 Event: TypeAlias = dict[str, Any]
 """``{"kernel": id, "changes": parts}``, with the changed parts of a kernel's state, or null if the
 kernel is gone; or ``{"kernel": id, "show": true}`` if the notebook asks to open its panel."""
@@ -262,9 +270,12 @@ class NotebookLinks:
     async def _open(self, kernel: str, record: Record) -> None:
         try:
             greeting = await greet(record)
+        except VersionMismatch as error:
+            text = _OTHER_PROTOCOL.format(error.kernel, error.bridge)
+            self._note_trouble(kernel, record, f"{text} {_OTHER_VERSION}", "version")
+            return
         except LinkError as error:
-            is_final = isinstance(error, VersionMismatch)
-            self._note_trouble(kernel, record, str(error), is_final=is_final)
+            self._note_trouble(kernel, record, str(error), "unreachable")
             return
         link = _NotebookLink(greeting.connection, record.name)
         self._links[kernel] = link
@@ -281,7 +292,7 @@ class NotebookLinks:
             link.is_welcome = True
             link.send(messages.WatchNotebook())
         else:
-            link.state = {"name": record.name, "trouble": _TOO_OLD}
+            link.state = _describe_trouble(record, _TOO_OLD, "old")
             tell(link.state)
         self._start(self._follow(kernel, record, link, first))
         with anyio.move_on_after(ANSWER_LIMIT):
@@ -305,21 +316,23 @@ class NotebookLinks:
                 del self._links[kernel]
                 self._tell(kernel, None)
         if trouble is not None:
-            self._note_trouble(kernel, record, trouble, is_final=True)
+            self._note_trouble(kernel, record, trouble, "version")
         self._look_soon()  # the extension may have been reloaded
 
-    def _note_trouble(self, kernel: str, record: Record, text: str, *, is_final: bool) -> None:
+    def _note_trouble(self, kernel: str, record: Record, text: str, kind: TroubleKind) -> None:
         """Show why a kernel has no link.
+
+        Another version is tried again only when the extension has been reloaded.
 
         Args:
             kernel: Its Jupyter id.
             record: Its record.
             text: Why.
-            is_final: Whether to try again only when the extension has been reloaded.
+            kind: Why, in a word.
         """
         self._log.warning("mcp-notebook's side panel: %s", text)
-        state = {"name": record.name, "trouble": text}
-        self._troubles[kernel] = _Trouble(record.id if is_final else None, state)
+        final = None if kind == "unreachable" else record.id
+        self._troubles[kernel] = _Trouble(final, _describe_trouble(record, text, kind))
         self._tell(kernel, self._troubles[kernel].state)
 
     def _tell(self, kernel: str, changes: State | None) -> None:
@@ -395,6 +408,10 @@ class _NotebookLink:
                 answer = self._asked.get(message.id)
                 if answer is not None and not answer.done():
                     answer.set_result((message, attachments))
+
+
+def _describe_trouble(record: Record, text: str, kind: TroubleKind) -> State:
+    return {"name": record.name, "trouble": text, "trouble_kind": kind}
 
 
 def _drop_absent(value: Any) -> Any:

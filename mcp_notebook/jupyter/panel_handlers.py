@@ -35,6 +35,7 @@ _NO_RESULT = (
 _KEEP = "private, max-age=86400, immutable"
 """The `Cache-Control` of what does not change while its address is used."""
 _NO_DETAILS = "The notebook no longer has this call."
+_NO_PICTURE = "The notebook no longer has this picture, or it is too large for the side panel."
 
 
 class _Action(BaseModel):
@@ -115,8 +116,8 @@ class ActionHandler(AuthorizedHandler):
 class CallHandler(AuthorizedHandler):
     """``GET api/calls/KERNEL/NUMBER``: a call's details.
 
-    With ``/pictures/INDEX``, a picture of its result; with ``/cell``, a cell with the call and its
-    result.
+    With ``/pictures/INDEX``, a picture of its result; with ``/thumbnail``, the first one in a few
+    kilobytes; with ``/cell``, a cell with the call and its result.
     """
 
     async def get(self, kernel: str, number: str, part: str, picture: str | None) -> None:
@@ -125,10 +126,13 @@ class CallHandler(AuthorizedHandler):
         The status is 404 if the notebook no longer has that, and 409 if it does not answer.
         """
         links = _find_links(self)
-        is_cell = part == "/cell"
+        is_cell, is_small = part == "/cell", part == "/thumbnail"
+        index = int(picture) if picture is not None else 0 if is_small else None
 
         def make(request: int) -> messages.AskCall:
-            return messages.AskCall(id=request, number=int(number), as_cell=is_cell)
+            return messages.AskCall(
+                id=request, number=int(number), as_cell=is_cell, picture=index, is_small=is_small
+            )
 
         try:
             async with links.opened():
@@ -139,13 +143,13 @@ class CallHandler(AuthorizedHandler):
             return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
         if is_cell and not details.has_cell:
             return _refuse(self, HTTPStatus.NOT_FOUND, _NO_RESULT)
-        if picture is not None and int(picture) >= len(attachments):
-            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
+        if index is not None and not attachments:
+            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_PICTURE)
         if is_cell:
             self._send_part("application/json", attachments[0], "no-store")
-        elif picture is not None:
-            mime_type = details.pictures[int(picture)]  # of a raster picture, always
-            self._send_part(mime_type, attachments[int(picture)], _KEEP)
+        elif index is not None:
+            mime_type = details.pictures[0]  # of a raster picture, always
+            self._send_part(mime_type, attachments[0], _KEEP)
         else:
             parts = structs.asdict(details)
             del parts["id"]  # of the request

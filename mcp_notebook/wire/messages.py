@@ -559,7 +559,11 @@ class AskCall(Message, frozen=True, tag="ask_call"):
     number: int
     """The call's number in the kernel's log."""
     as_cell: bool = False
-    """Request the call as a cell, with its result, in place of the pictures."""
+    """Request the call as a cell, with its result."""
+    picture: int | None = None
+    """Request a picture of the result: its index. Without that, none is attached."""
+    is_small: bool = False
+    """Request a thumbnail of the picture, of a few kilobytes."""
 
 
 class SeenClient(Message, frozen=True):
@@ -677,13 +681,15 @@ class NotebookState(Message, frozen=True, tag="notebook_state"):
 
 
 class CallDetails(Message, frozen=True, tag="call_details"):
-    """The details of a call; its pictures are attached."""
+    """The details of a call; the requested picture or cell is attached."""
 
     id: int
     is_known: bool = True
     """Whether the kernel still has the call."""
     source: str = ""
     """Source of a cell that repeats the call."""
+    gap: Literal["", "secret", "large"] = ""
+    """Why `source` lacks an argument, which its user must add: it was not recorded."""
     arguments: str = ""
     """The arguments as JSON, without secrets."""
     result: str = ""
@@ -691,7 +697,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
     is_kept: bool = True
     """Whether the result is still there: large and old ones are dropped."""
     pictures: list[str] = field(default_factory=list)
-    """The MIME types of the attached pictures."""
+    """The MIME types of the result's pictures, or of the attached one."""
     has_cell: bool = False
     """The attachment is a notebook's cell, as JSON, with the call and its result."""
 

@@ -330,3 +330,116 @@ def test_a_call_into_a_notebook_that_is_not_in_front_is_seen(server, open_notebo
     SidePanel(other).open().button("Stop forecast_sales").click()
     assert "The user stopped the call" in running.result(60)
     panel.expect_text("5 tools", section="All notebooks")
+
+
+SECRET = """
+from pydantic import SecretStr
+
+@mcp_tool(run="thread")
+def sign_in(user: str, password: SecretStr) -> str:
+    "Sign in."
+    return f"{user} is in"
+"""
+
+
+def test_a_call_with_a_secret_is_inserted_as_code_with_its_gap_and_does_not_run(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = open_panel(notebook, find_assistant, TOOLS + SECRET)
+    # As with the setting "Default cell type": what is inserted is code all the same.
+    notebook.page.evaluate(
+        """() => {
+            const {content} = window.jupyterapp.shell.currentWidget;
+            content.notebookConfig = {...content.notebookConfig, defaultCell: 'markdown'};
+        }"""
+    )
+    assistant.call("sign_in", user="ann", password="hunter2")
+    panel.section("Last calls").get_by_role("button", name=re.compile("sign_in")).click()
+    panel.expect_text("A secret argument was not recorded", section="Last calls")
+    expect(panel.button("Run again")).to_have_count(0)
+    notebook.photograph("side_panel_secret", panel.place)
+    panel.button("Insert as cell").click()
+    cell = notebook.page.locator(".jp-CodeCell").filter(has_text="Secrets are not recorded")
+    expect(cell).to_contain_text('"password": ...}', timeout=SOON)
+    expect(cell.locator(".jp-InputPrompt")).to_have_text("[ ]:")
+
+
+def test_the_second_click_of_a_double_click_answers_no_other_question(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = open_panel(notebook, find_assistant)
+    calls = []
+    for customer in ("Ada", "Bob"):
+        calls.append(assistant.start_call("delete_orders", customer=customer))
+        panel.expect_text(f'customer = "{customer}"', section="Questions")
+    panel.button("Allow").first.dblclick()
+    assert calls[0].result(60) == "deleted those of Ada"
+    expect(panel.button("Allow")).to_have_count(1)
+    panel.expect_text('customer = "Bob"', section="Questions")
+    panel.button("Deny").click()
+    assert "did not allow it" in calls[1].result(60)
+
+
+def test_a_lost_stream_is_shown_unless_it_is_open_again_at_once(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    page, sockets, is_down = notebook.page, [], [False]
+
+    def connect(socket):
+        if is_down[0]:
+            socket.close()
+            return
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    page.route_web_socket(re.compile("mcp-notebook/api/changes"), connect)
+    # The server that is asked for its extension does not answer.
+    page.route(re.compile("mcp-notebook/api/state"), lambda _: None)
+    notebook.reload()
+    panel, _ = open_panel(notebook, find_assistant)
+    panel.expect_text("live")
+    words = page.evaluate_handle(
+        """() => {
+            const words = [];
+            const panel = document.querySelector('#mcp-notebook-panel');
+            new MutationObserver(() => words.push(
+                panel.querySelector('.jp-mcp-word').textContent
+            )).observe(panel, {childList: true, subtree: true, characterData: true});
+            return words;
+        }"""
+    )
+    sockets[0].close()
+    notebook.run("@mcp_tool\ndef added_later(): 'Later.'")
+    panel.expect_text("added_later", section="Tools")
+    assert len(sockets) == 2
+    assert set(words.json_value()) <= {"live"}
+    is_down[0] = True
+    sockets[1].close()
+    panel.expect_text("reconnecting")
+    panel.expect_text("What is shown here may be old.")
+    notebook.photograph("side_panel_reconnecting", panel.place)
+    is_down[0] = False
+    panel.button("Try again").click()
+    panel.expect_text("live")
+
+
+def test_the_page_of_a_proxy_is_a_sentence_and_no_error_of_json(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, _ = open_panel(notebook, find_assistant)
+    answers = {
+        502: "a proxy before it, answered with error 502. Try again in a moment.",
+        200: "did not answer as expected (HTTP 200). Reload the page",
+    }
+    for status, sentence in answers.items():
+
+        def answer(route):
+            route.fulfill(status=status, content_type="text/html", body="<h1>A page</h1>")  # noqa: B023
+
+        notebook.page.route(re.compile("mcp-notebook/api/actions"), answer)
+        panel.section("Tools").get_by_role("switch", name=re.compile("plot_rain")).click()
+        panel.expect_text(sentence)

@@ -64,16 +64,18 @@ async def test_a_notebook_that_asks_for_its_panel_is_told_to_pages(home):
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "kind", "says"),
     [
-        (say(PANEL, UNKNOWN), "The side panel does not understand this kernel"),
-        (say(welcome(protocol=99)), "speaks version 99"),
-        (say(messages.Refused(message="No more bridges.")), "No more bridges."),
-        (say(welcome()), "is older than the side panel"),
+        (say(PANEL, UNKNOWN), "version", "The side panel does not understand this kernel"),
+        (say(welcome(protocol=99)), "version", "speaks version 99"),
+        (say(messages.Refused(message="No more bridges.")), "unreachable", "No more bridges."),
+        (say(welcome()), "old", "is older than the side panel"),
     ],
     ids=["unknown value", "other protocol", "refused", "no panel"],
 )
-async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(home, answer, says):
+async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(
+    home, answer, kind, says
+):
     folder = home / "records"
     good_answer = say(PANEL, STATE)
     async with peer(home, good_answer) as good, peer(home, answer) as bad:
@@ -85,5 +87,6 @@ async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(home
                 states = links.read()
         assert states["g"]["name"] == "good"
         assert says in states["b"]["trouble"]
+        assert states["b"]["trouble_kind"] == kind
         assert bad.connections == 1
     assert links.read() == {}

@@ -21,6 +21,7 @@ API = "mcp-notebook/api"
 TOOLS = """%load_ext mcp_notebook
 import pathlib, time
 from mcp_notebook import Context, mcp_tool
+from pydantic import SecretStr
 
 @mcp_tool(run="thread")
 def count_for_ever(began: str, ctx: Context) -> None:
@@ -56,6 +57,13 @@ def draw():
     "A picture."
     from PIL import Image
     return Image.new("RGB", (30, 20), "red")
+
+@mcp_tool(run="thread")
+def photograph(secret: "SecretStr"):
+    "A large picture."
+    import os
+    from PIL import Image
+    return [Image.frombytes("RGB", (600, 400), os.urandom(720_000)) for _ in range(2)]
 """
 
 
@@ -271,6 +279,29 @@ async def test_the_arguments_and_the_picture_of_a_call_can_be_asked_for(server, 
     assert picture.content.startswith(b"\x89PNG")
     assert page.get(f"{path}/pictures/1").status_code == 404
     assert page.get(f"{API}/calls/{kernel}/999999").status_code == 404
+
+
+async def test_a_thumbnail_has_a_few_kilobytes_and_secrets_are_a_gap(server, kernel, page):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+        await client.call_tool("photograph", {"secret": "hunter2"})
+        (call,) = await changes.until(
+            lambda notebooks: [
+                call for call in notebooks[kernel]["ended_calls"] if call["tool"] == "photograph"
+            ]
+        )
+    path = f"{API}/calls/{kernel}/{call['number']}"
+    details = page.get(path).json()
+    assert details["gap"] == "secret"
+    assert len(details["pictures"]) == 2
+    small = page.get(f"{path}/thumbnail")
+    assert small.headers["Content-Type"] == "image/png"
+    assert "immutable" in small.headers["Cache-Control"]
+    assert len(small.content) <= 6_000
+    pictures = {page.get(f"{path}/pictures/{index}").content for index in range(2)}
+    assert len(pictures) == 2
+    assert min(map(len, pictures)) > 100_000
+    assert page.get(f"{path}/pictures/2").status_code == 404
 
 
 async def test_a_call_can_be_asked_for_as_a_cell_with_its_result(server, kernel, page):

@@ -60,8 +60,10 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
             <img
               className="jp-mcp-thumbnail"
               loading="lazy"
+              // The kernel cannot make one, or no longer has the result.
+              onError={event => (event.currentTarget.hidden = true)}
               alt={trans.__('A picture that %1 returned', call.tool)}
-              src={pictureUrl(store.settings, kernel, notebook.kernel, call.number, 0)}
+              src={pictureUrl(store.server, kernel, notebook.kernel, call.number, 'thumbnail')}
             />
           )}
           <span className={call.is_error ? 'jp-mcp-result jp-mcp-error' : 'jp-mcp-result'}>
@@ -80,7 +82,7 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   const [failure, setFailure] = React.useState('');
   React.useEffect(() => {
     let isShown = true;
-    findCall(store.settings, kernel, call.number).then(
+    findCall(store.server, kernel, call.number).then(
       found => isShown && setDetails(found),
       error => isShown && setFailure(error.message)
     );
@@ -92,7 +94,7 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
     return <p className="jp-mcp-empty">{failure || trans.__('Loading…')}</p>;
   }
   const record = () =>
-    void findCell(store.settings, kernel, call.number).then(
+    void findCell(store.server, kernel, call.number).then(
       cell => {
         if (!actions.insertRecordedCell(kernel, cell)) {
           store.setNote(trans.__('Its notebook is no longer open here.'));
@@ -113,7 +115,7 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
         <img
           key={index}
           alt={trans.__('Picture %1 of the result', index + 1)}
-          src={pictureUrl(store.settings, kernel, notebook.kernel, call.number, index)}
+          src={pictureUrl(store.server, kernel, notebook.kernel, call.number, index)}
         />
       ))}
       {details.result && <pre tabIndex={0}>{details.result}</pre>}
@@ -126,17 +128,26 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
           label={trans.__('Insert as cell')}
           onClick={() => actions.insertCell(details.source)}
         />
-        <SmallButton
-          label={trans.__('Run again')}
-          title={trans.__('Insert the call as a cell, and run it')}
-          onClick={() => actions.insertCell(details.source, { run: true })}
-        />
+        {!details.gap && (
+          <SmallButton
+            label={trans.__('Run again')}
+            title={trans.__('Insert the call as a cell, and run it')}
+            onClick={() => actions.insertCell(details.source, { run: true })}
+          />
+        )}
         <SmallButton
           label={trans.__('Record')}
           title={trans.__('Insert the call as a cell, with its result')}
           onClick={record}
         />
       </div>
+      {details.gap && (
+        <p className="jp-mcp-small">
+          {details.gap === 'secret'
+            ? trans.__('A secret argument was not recorded, so the call cannot run again as it was. Insert it as a cell, put your secret in, and run the cell.')
+            : trans.__('A large argument was not kept, so the call cannot run again as it was. Insert it as a cell, put the argument in, and run the cell.')}
+        </p>
+      )}
     </div>
   );
 }

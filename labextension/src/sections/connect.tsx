@@ -35,7 +35,7 @@ function Clients(props: IPanelContext): JSX.Element {
   const [found, setFound] = React.useState<IMachineClients | null>(null);
   const [failure, setFailure] = React.useState('');
   const read = React.useCallback(() => {
-    findClients(store.settings).then(setFound, error => setFailure(error.message));
+    findClients(store.server).then(setFound, error => setFailure(error.message));
   }, [store]);
   React.useEffect(read, [read]);
   if (found === null) {
@@ -113,7 +113,7 @@ function LocalClient(
   const [isBusy, setBusy] = React.useState(false);
   const connect = (replace: boolean) => {
     setBusy(true);
-    void connectClient(store.settings, client.name, replace)
+    void connectClient(store.server, client.name, replace)
       .then(
         message => store.setNote(message),
         error => store.setNote(error.message)
@@ -185,7 +185,7 @@ function LocalClient(
 function RemoteLines(props: IFoundProps): JSX.Element {
   const { store, trans, found } = props;
   const [name, setName] = React.useState(found.clients[0].name);
-  const url = URLExt.join(store.settings.baseUrl, 'mcp');
+  const url = URLExt.join(store.server.settings.baseUrl, 'mcp');
   const line = `mcp-notebook install ${name} --url ${quote(url)} --token-file ${TOKEN_FILE}`;
   const copied = () => store.setNote(trans.__('The line was copied.'));
   const id = React.useId();

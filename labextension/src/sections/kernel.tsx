@@ -3,7 +3,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
 import { INotebookState } from '../api';
-import { stripBackticks } from '../format';
+import { describeTrouble, stripBackticks } from '../format';
 import { LOAD } from '../front';
 import { IPanelContext, ISectionProps } from '../hooks';
 import { Copyable, Section, SmallButton } from './section';
@@ -21,9 +21,12 @@ export function KernelState(
       </Status>
     );
   }
-  if (store.stream !== 'open') {
+  if (store.stream === 'opening') {
+    return <Status kind="wait" word={trans.__('connecting')} />;
+  }
+  if (store.stream === 'lost') {
     return (
-      <Status kind="off" word={trans.__('disconnected')}>
+      <Status kind="wait" word={trans.__('reconnecting')}>
         {trans.__('The Jupyter server does not answer. What is shown here may be old.')}{' '}
         <SmallButton label={trans.__('Try again')} onClick={() => store.reconnect()} />
       </Status>
@@ -34,7 +37,7 @@ export function KernelState(
   }
   if (notebook?.trouble) {
     return (
-      <Status kind="off" word={trans.__('too old')}>
+      <Status kind="off" word={describeTrouble(trans, notebook)} name={notebook.name}>
         {notebook.trouble}
       </Status>
     );
@@ -80,7 +83,7 @@ function Status(props: {
 export function ConnectionSection(props: ISectionProps): JSX.Element {
   const { store, trans, notebook } = props;
   const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
-  const own = URLExt.join(store.settings.baseUrl, 'mcp');
+  const own = URLExt.join(store.server.settings.baseUrl, 'mcp');
   const all = [...new Set([own, ...addresses])];
   return (
     <Section title={trans.__('Connection')}>

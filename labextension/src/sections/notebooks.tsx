@@ -1,7 +1,7 @@
 /** All notebooks of the server that have tools, so that calls into others are seen, too. */
 import * as React from 'react';
 
-import { countTools } from '../format';
+import { countTools, describeTrouble } from '../format';
 import { IPanelContext } from '../hooks';
 import { Section } from './section';
 
@@ -32,7 +32,11 @@ export function NotebooksSection({ store, trans, actions }: IPanelContext): JSX.
                 {trans._n('%1 running call', '%1 running calls', notebook.open_calls.length)}
               </span>
             )}
-            <span className="jp-mcp-side">{countTools(trans, (notebook.tools ?? []).length)}</span>
+            <span className="jp-mcp-side">
+              {notebook.trouble
+                ? describeTrouble(trans, notebook)
+                : countTools(trans, (notebook.tools ?? []).length)}
+            </span>
           </li>
         ))}
       </ul>

@@ -3,7 +3,7 @@ import * as React from 'react';
 
 import { Decision, IQuestion } from '../api';
 import { formatClock } from '../format';
-import { ISectionProps, useClock } from '../hooks';
+import { ISectionProps, useClock, useSettled } from '../hooks';
 import { Section, SmallButton } from './section';
 
 export function QuestionsSection(props: ISectionProps): JSX.Element | null {
@@ -24,7 +24,13 @@ export function QuestionsSection(props: ISectionProps): JSX.Element | null {
 function Question(props: ISectionProps & { question: IQuestion; now: number }): JSX.Element {
   const { store, trans, kernel, question, now } = props;
   const [isAnswered, setAnswered] = React.useState(false);
+  const place = React.useRef<HTMLDivElement>(null);
+  const [isSettled, checkSettled] = useSettled(place);
   const answer = (decision: Decision) => {
+    // The click may be meant for what was here a moment ago.
+    if (!checkSettled()) {
+      return;
+    }
     setAnswered(true);
     void store
       .act(kernel, { action: 'answer', question: question.number, decision })
@@ -32,7 +38,7 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
   };
   const isForAnHour = question.session === 'hour';
   return (
-    <div className="jp-mcp-question" role="group" aria-label={question.tool}>
+    <div className="jp-mcp-question" role="group" aria-label={question.tool} ref={place}>
       <div className="jp-mcp-text" tabIndex={0}>
         {question.text.split('\n').map((line, index) => (
           <div key={index}>{line}</div>
@@ -43,6 +49,7 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
           kind="accept"
           label={trans.__('Allow')}
           disabled={isAnswered}
+          waits={!isSettled}
           onClick={() => answer('once')}
         />
         <SmallButton
@@ -53,12 +60,14 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
           }
           title={trans.__('This call, and further calls of this tool by the same client')}
           disabled={isAnswered}
+          waits={!isSettled}
           onClick={() => answer('session')}
         />
         <SmallButton
           kind="warn"
           label={trans.__('Deny')}
           disabled={isAnswered}
+          waits={!isSettled}
           onClick={() => answer('deny')}
         />
         <span className="jp-mcp-side">

@@ -32,6 +32,8 @@ export function SmallButton(props: {
   title?: string;
   kind?: 'accept' | 'warn';
   disabled?: boolean;
+  /** Whether it will react, but does not yet; it keeps the focus. */
+  waits?: boolean;
   /** Whether what it opens and closes is open. */
   expanded?: boolean;
   onClick: () => void;
@@ -44,6 +46,7 @@ export function SmallButton(props: {
       aria-label={props.label}
       title={props.title ?? props.label}
       disabled={props.disabled}
+      aria-disabled={props.waits || undefined}
       aria-expanded={props.expanded}
       onClick={props.onClick}
     >

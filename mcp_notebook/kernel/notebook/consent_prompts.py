@@ -1,11 +1,11 @@
 """Asks the notebook's user whether a client's call may run.
 
 If JupyterLab or Notebook 7 ran the last cell and a page of theirs has the side panel, or had it a
-moment ago, the question is shown there, and leaves the notebook's file alone. Elsewhere it is shown below the running cell,
-or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp deny``: without an extension,
-no frontend passes a click to the kernel, but every frontend runs cells. Runs in the user's kernel:
-the link's thread shows and withdraws questions, also while a cell runs; answers come on the main
-thread, or from a side panel on the link's.
+moment ago, the question is shown there, and leaves the notebook's file alone. Elsewhere it is shown
+below the running cell, or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp
+deny``: without an extension, no frontend passes a click to the kernel, but every frontend runs
+cells. Runs in the user's kernel: the link's thread shows and withdraws questions, also while a cell
+runs; answers come on the main thread, or from a side panel on the link's.
 """
 
 import itertools

@@ -412,7 +412,10 @@ def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:
                 f"{f'`{word}`' if quotes else 'A word'} is not an argument: write `name=value`, or "
                 "all arguments as one JSON object."
             )
-        arguments[name] = read_typed_value(value, name)
+        try:
+            arguments[name] = read_typed_value(value)
+        except ValueError as error:
+            raise InvalidArguments(f"{name}: {error}") from None
     return arguments
 
 

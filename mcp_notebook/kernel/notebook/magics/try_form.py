@@ -380,8 +380,15 @@ def _list_choices(target: Schema) -> list[Any] | None:
 
 
 def _read_value(text: str, place: str) -> Any:
-    """Return the value of JSON, and any other text as it is, like ``%mcp call``."""
-    return read_typed_value(text, place) if text.strip() else _OMITTED
+    """Return the value of JSON, and any other text as it is, like ``%mcp call``.
+
+    Raises:
+        InvalidArguments: It is nested too deeply.
+    """
+    try:
+        return read_typed_value(text) if text.strip() else _OMITTED
+    except ValueError as error:
+        raise InvalidArguments(f"{place}: {error}") from None
 
 
 def _read_zone(text: str, path: tuple[str, ...]) -> tzinfo | None:

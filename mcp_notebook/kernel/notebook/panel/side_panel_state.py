@@ -25,10 +25,15 @@ from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
 from mcp_notebook.kernel.notebook.panel.thumbnails import (
     Thumbnail,
     make_thumbnail,
+    shrink,
     summarize,
 )
 from mcp_notebook.kernel.notebook.public_address import find_public_address
-from mcp_notebook.kernel.notebook.recording.call_cells import describe_call, format_call
+from mcp_notebook.kernel.notebook.recording.call_cells import (
+    describe_call,
+    format_call,
+    holds_secret,
+)
 from mcp_notebook.kernel.notebook.recording.call_recorder import encode, make_cell
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
@@ -50,6 +55,7 @@ MAX_PICTURES = 8
 """Pictures of one result."""
 MAX_PICTURE = 8 * 2**20
 """Bytes of one of them."""
+_LARGE = "# Large arguments are not kept: put yours here."
 _RASTER = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Pictures that a page can show without running anything in them."""
 
@@ -155,7 +161,7 @@ class SidePanel:
     def describe_call(
         self, request: messages.AskCall
     ) -> tuple[messages.CallDetails, Sequence[bytes]]:
-        """Return all that is known of a call, and its pictures; on any thread."""
+        """Return what is known of a call, and the requested part; on any thread."""
         call = self.log.find(request.number)
         if call is None:
             return messages.CallDetails(id=request.id, is_known=False), ()
@@ -163,28 +169,32 @@ class SidePanel:
         content = () if result is None else result.content
         if request.as_cell:
             return _record(request.id, call, result)
-        text = "\n".join(block.text for block in content if isinstance(block, Text))
-        if call.error is not None:  # without secrets
-            text = call.error
-        elif not text and result is not None and result.structured is not None:
-            text = json.dumps(result.structured, indent=2, ensure_ascii=False, default=str)
         pictures = [
             block
             for block in content
             if isinstance(block, Image)
             and block.mime_type in _RASTER
             and isinstance(block.data, bytes)
-            and len(block.data) <= MAX_PICTURE
         ][:MAX_PICTURES]
+        if request.picture is not None:
+            return _attach(request, pictures)
+        text = "\n".join(block.text for block in content if isinstance(block, Text))
+        if call.error is not None:  # without secrets
+            text = call.error
+        elif not text and result is not None and result.structured is not None:
+            text = json.dumps(result.structured, indent=2, ensure_ascii=False, default=str)
+        source = format_call(call.tool, call.arguments, call.function_schema)
+        gap = _find_gap(call)
         details = messages.CallDetails(
             id=request.id,
-            source=format_call(call.tool, call.arguments, call.function_schema),
+            source=f"{_LARGE}\n{source}" if gap == "large" else source,
+            gap=gap,
             arguments=json.dumps(call.arguments, indent=2, ensure_ascii=False, default=str),
             result=strip_escapes(text[:MAX_TEXT]) + ("…" if len(text) > MAX_TEXT else ""),
             is_kept=result is not None or call.error is not None,
             pictures=[picture.mime_type for picture in pictures],
         )
-        return details, [picture.data for picture in pictures]
+        return details, ()
 
     def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
         """Answer an open question, and return a sentence about it.
@@ -288,6 +298,29 @@ class SidePanel:
             return _make_line(call.error.strip().partition("\n")[0])
         result = self.log.find_result(call.number)
         return ", ".join(call.kinds) if result is None else make_printable(summarize(result))
+
+
+def _find_gap(call: LoggedCall) -> Literal["", "secret", "large"]:
+    if holds_secret(call.arguments):
+        return "secret"
+    return "" if call.is_complete else "large"
+
+
+def _attach(
+    request: messages.AskCall, pictures: Sequence[Image]
+) -> tuple[messages.CallDetails, Sequence[bytes]]:
+    """Return the requested picture; none if there is none, or if it is too large."""
+    picture = next(iter(pictures[request.picture or 0 :]), None)
+    if picture is None:
+        found = None
+    elif request.is_small:
+        found = shrink(picture.data)
+    else:
+        found = (picture.data, picture.mime_type) if len(picture.data) <= MAX_PICTURE else None
+    if found is None:
+        return messages.CallDetails(id=request.id, is_kept=False), ()
+    data, mime_type = found
+    return messages.CallDetails(id=request.id, pictures=[mime_type]), [data]
 
 
 def _record(

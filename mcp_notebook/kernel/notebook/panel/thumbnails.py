@@ -45,7 +45,7 @@ def make_thumbnail(result: Result) -> Thumbnail:
     picture = next((block for block in result.content if isinstance(block, Image)), None)
     if picture is None or result.is_error:
         return Thumbnail(text)
-    data = _shrink(picture.data)
+    data = shrink(picture.data)
     return Thumbnail(text) if data is None else Thumbnail(text, *data)
 
 
@@ -73,7 +73,7 @@ def _name_kind(block: ContentBlock) -> str:
     return "text"
 
 
-def _shrink(data: Any) -> tuple[bytes, str] | None:
+def shrink(data: Any) -> tuple[bytes, str] | None:
     """Return a small encoded picture and its MIME type; None if that is not possible."""
     if not isinstance(data, bytes):
         return None

@@ -125,7 +125,8 @@ def format_call(
 
     It is a call of the function where a cell can make it with the values as they are, else a line
     of ``%mcp call``, which converts them as for a client. NaN and the infinities have no literal in
-    Python, so they are written as JSON on such a line.
+    Python, so they are written as JSON on such a line. A secret was left out: three dots stand in
+    its place, and ``%mcp call`` refuses a line with them.
 
     Args:
         tool: The tool's name.
@@ -141,7 +142,7 @@ def format_call(
         words = [f"    {name}={_format_value(value)},\n" for name, value in arguments.items()]
         code = f"{tool}(\n{''.join(words)})"
     else:
-        code = f"%mcp call {tool} {_JSON_TEXT.sub(_escape_text, json.dumps(arguments))}"
+        code = f"%mcp call {tool} {_JSON_TEXT.sub(_format_text, json.dumps(arguments))}"
     return f"{_SECRETS}\n{code}" if holds_secret(arguments) else code
 
 
@@ -209,8 +210,30 @@ def _has_literal(value: Any, levels: int = _MAX_DEPTH) -> bool:
     return levels > 0 and all(_has_literal(item, levels - 1) for item in items)
 
 
+class _Gap:
+    """Stands for a secret that was left out."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
 def _format_value(value: Any) -> str:
-    return "..." if value == MASK else ascii(value)
+    return ascii(_mark_gaps(value))
+
+
+def _mark_gaps(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _mark_gaps(item) for name, item in value.items()}
+        case list():
+            return list(map(_mark_gaps, value))
+    return _Gap() if value == MASK else value
+
+
+def _format_text(text: re.Match[str]) -> str:
+    """Return a JSON text as it is written: a secret that was left out is a gap, and no JSON."""
+    is_name = text.string.startswith(":", text.end())
+    return "..." if text[0] == f'"{MASK}"' and not is_name else _escape_text(text)
 
 
 def _escape_text(text: re.Match[str]) -> str:

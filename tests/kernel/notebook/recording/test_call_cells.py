@@ -241,3 +241,7 @@ def test_secrets_are_a_gap_that_says_so():
         "# Secrets are not recorded: put yours here.\nlogin(\n    user='ann',\n    password=...,\n)"
     )
     assert MASK not in code
+    code = format_call("login", {"keys": [{"key": MASK}]}, {})
+    assert code.endswith("keys=[{'key': ...}],\n)")
+    code = format_call("login", {"password": MASK, MASK: "x"})
+    assert code.endswith(f'%mcp call login {{"password": ..., "{MASK}": "x"}}')
