@@ -77,7 +77,12 @@ async def run_stdio(
         McpNotebookError: A notebook cannot be served.
         KeyboardInterrupt: SIGINT arrived, and everything has been shut down.
     """
-    caller = Caller(name="stdio", is_user=True, permissions=Permissions.from_settings(settings))
+    caller = Caller(
+        name="stdio",
+        is_user=True,
+        permissions=Permissions.from_settings(settings),
+        errors=settings.errors or "full",
+    )
     with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
             Bridge(settings, observers, caller).run() as bridge,

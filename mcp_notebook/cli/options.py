@@ -86,6 +86,14 @@ OFFERING: Mapping[str, Any] = {
     "tools": Tools,
     "tags": Tags,
     "read_only": ReadOnly,
+    "errors": Annotated[
+        str | None,
+        typer.Option(
+            metavar="full|short|masked",
+            help="What clients get of a failing tool's error (default: you, on this machine, get "
+            "it in full, and all others get its type and message).",
+        ),
+    ],
     "confirm_destructive": Annotated[
         bool,
         typer.Option(

@@ -20,6 +20,8 @@ TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 one."""
 ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
 """What the audit log records of a call's arguments."""
+ErrorDetail: TypeAlias = Literal["full", "short", "masked"]
+"""How much of a failing tool's error a client gets."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 SERVER_PATH = "JPY_MCP_PATH"
@@ -117,6 +119,11 @@ class Settings(Limits):
     )
     """What the audit log records of a call's arguments: their "hash" (SHA-256), the "full"
     arguments, or "none"."""
+    errors: ErrorDetail | None = field(default=None, metadata=_env("MCP_NOTEBOOK_ERRORS"))
+    """What clients get of the error of a failing tool that does not say so itself: "full", with the
+    lines of your code; "short", its type and message, with file names in place of paths; "masked",
+    only that the call failed. If not set, you get it in full on this machine (over stdio, and with
+    the endpoint's own token unless it listens for other machines), and all others get it short."""
     call_timeout: float | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_CALL_TIMEOUT", least=0)
     )

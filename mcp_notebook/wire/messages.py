@@ -142,6 +142,8 @@ class Call(Message, frozen=True, tag="call"):
     guest: str = ""
     """The caller, unless it is the user. The kernel limits the calls of one guest and of all guests
     together."""
+    errors: Literal["full", "short", "masked"] = "full"
+    """What the caller gets of the error of a failing tool that does not say so itself."""
 
 
 class Cancel(Message, frozen=True, tag="cancel"):
@@ -350,6 +352,8 @@ class Returned(PackedResult, frozen=True, tag="returned", kw_only=True):
     """How long it then ran, including waits for an executor's worker or for an answer."""
     stopped: str | None = None
     """"cancelled" or "timed out" if the call was stopped; None if not, or from older kernels."""
+    details: str | None = None
+    """The whole error, for the bridge's log, if the result has only a part of it for the client."""
 
 
 class ResourceInfo(Message, frozen=True):

@@ -1195,7 +1195,7 @@ CHANGES = (
     ),
     Change(
         "bridge/access/token_check.py",
-        "    if not limits.is_everything:\n",
+        "    if not limits.is_everything or errors is not None:\n",
         "    if limits.is_everything:\n",
         "e2e/test_oauth.py",
     ),

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import ErrorDetail, Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Key of the `Caller` in the ASGI scope of an HTTP request."""
@@ -111,6 +111,8 @@ class Caller:
     """Owner of the caller's sessions, waiting calls and results; if empty, its name. It is unique,
     even among tokens that had the same name one after the other."""
 
+    errors: ErrorDetail = "short"
+    """What it gets of a failing tool's error."""
     is_user: bool = False
     """Whether it is the user, who has the endpoint's own token or started the bridge over
     stdio. All other callers are guests."""
@@ -123,7 +125,7 @@ class Caller:
         return self.identity or self.name
 
 
-OWNER = Caller(name="owner", is_user=True, may_read_metrics=True)
+OWNER = Caller(name="owner", is_user=True, may_read_metrics=True, errors="full")
 """The owner of the endpoint's own token: the user."""
 
 

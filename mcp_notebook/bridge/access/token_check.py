@@ -15,10 +15,10 @@ from dataclasses import replace
 from starlette.types import ASGIApp
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Caller, Permissions
-from mcp_notebook.bridge.access.gate import Authenticator, Refusal
+from mcp_notebook.bridge.access.gate import Authenticator, Refusal, is_loopback
 from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore, hash_token
 from mcp_notebook.errors import TokenError
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import ErrorDetail, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -140,13 +140,18 @@ class Limited:
     Args:
         authenticator: Finds the caller of a token.
         find_limits: Returns the current limits.
+        errors: What the callers get of a failing tool's error; None: no change.
     """
 
     def __init__(
-        self, authenticator: Authenticator, find_limits: Callable[[], Permissions]
+        self,
+        authenticator: Authenticator,
+        find_limits: Callable[[], Permissions],
+        errors: ErrorDetail | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._find_limits = find_limits
+        self._errors = errors
 
     @property
     def challenge(self) -> str:
@@ -158,8 +163,11 @@ class Limited:
         caller = await self._authenticator.authenticate(token)
         if not isinstance(caller, Caller):
             return caller
-        limited = caller.permissions.limit_to(self._find_limits())
-        return caller if limited is caller.permissions else replace(caller, permissions=limited)
+        permissions = caller.permissions.limit_to(self._find_limits())
+        errors = self._errors or caller.errors
+        if permissions is caller.permissions and errors == caller.errors:
+            return caller
+        return replace(caller, permissions=permissions, errors=errors)
 
     def has_ended(self, caller: Caller) -> bool:
         """Return the answer of the authenticator."""
@@ -189,8 +197,9 @@ def list_authenticators(
         authenticators.append(Limited(oauth.authenticator, tokens.limit_others))
         publish = oauth.publish
     limits = Permissions.from_settings(settings)
-    if not limits.is_everything:
-        authenticators = [Limited(each, lambda: limits) for each in authenticators]
+    errors = settings.errors or (None if is_loopback(settings.host) else "short")
+    if not limits.is_everything or errors is not None:
+        authenticators = [Limited(each, lambda: limits, errors) for each in authenticators]
     return authenticators, publish
 
 

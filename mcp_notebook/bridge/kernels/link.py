@@ -24,6 +24,7 @@ from mcp_notebook.errors import (
     KernelGone,
     LinkError,
 )
+from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.missing_tools import (
     MissingTool,
     explain_dead_kernel,
@@ -212,6 +213,7 @@ class Link:
         keep: messages.Keep | None = None,
         request: bytes | None = None,
         guest: str = "",
+        errors: ErrorDetail = "full",
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -227,6 +229,7 @@ class Link:
             keep: Let the call outlive its conversation.
             request: The client's request, if it holds the arguments and is not short.
             guest: The caller, unless it is the user.
+            errors: What the caller gets of a failing tool's error.
 
         Raises:
             KernelGone: The kernel died or left.
@@ -250,6 +253,7 @@ class Link:
                 confirmed=confirmed,
                 keep=keep,
                 guest=guest,
+                errors=errors,
             ),
             attachments,
         )

@@ -82,6 +82,8 @@ class RunningCall:
         """Called once, when the call ends."""
         self.missing_capability: str | None = None
         """The capability that the client lacks, if the call failed for that reason."""
+        self.details: str | None = None
+        """The whole error for the log, if the result has only a part of it for the client."""
         self.queue_seconds: float | None = None
         """How long the call waited in the kernel; None until it has ended, or if unknown."""
         self.run_seconds: float | None = None
@@ -188,7 +190,7 @@ class RunningCall:
         """Handle a message from the kernel about this call."""
         match message:
             case messages.Returned():
-                self.missing_capability = message.lacks
+                self.missing_capability, self.details = message.lacks, message.details
                 self.queue_seconds = message.queue_seconds
                 self.run_seconds = message.run_seconds
                 self.stopped = message.stopped

@@ -17,6 +17,7 @@ from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.result_cache import Ticket
 from mcp_notebook.kernel.calls.spans import CallSpan, OpenSpan
+from mcp_notebook.kernel.results.tracebacks import ErrorStyle, find_details, reveal_details
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.secrets import list_secrets
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
@@ -27,6 +28,10 @@ from mcp_notebook.text.redaction import MASK, redact_arguments
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = "The user interrupted the call in the notebook."
+_MASKED = (
+    "The tool {!r} failed. Its error is not shown to this client; the tool's author finds it in "
+    "the notebook's side panel and log, as call {}."
+)
 BY_INTERRUPT = "you, with the notebook's interrupt"
 
 
@@ -188,8 +193,15 @@ class ActiveCall(Call):
         self.hand_out(result)
 
     def hand_out(self, result: Result) -> None:
-        """Send the result to the caller; to be called once, when the call ends."""
-        finish = None if self.follower is None else self.follower.end(self, result)
+        """Send the result to the caller; to be called once, when the call ends.
+
+        The follower gets an error with all of its details.
+        """
+        if result.is_error:
+            self.details = find_details(result)
+        finish = None
+        if self.follower is not None:
+            finish = self.follower.end(self, reveal_details(result))
         if self.is_interrupted and self.restart_delay:
             timer = threading.Timer(self.restart_delay, self._send, (result,))
             timer.daemon = True
@@ -235,6 +247,15 @@ class ActiveCall(Call):
             schema = tool.schema.input_schema
             self.shown_arguments = redact_arguments(schema, self.shown_arguments)
             self.capture.secrets = list_secrets(schema, self.arguments)
+
+    @property
+    def error_style(self) -> ErrorStyle:
+        """How much of an error of its code the caller gets; the author gets everything."""
+        if self.client.program is None:
+            return ErrorStyle()
+        tool = self.target or self.declared
+        chosen = None if tool is None else tool.options.errors
+        return ErrorStyle(chosen or self.client.errors, _MASKED.format(self.tool, self.number))
 
     def get_stop_reason(self) -> str | None:
         """Return why the call has to stop; None if it may continue."""

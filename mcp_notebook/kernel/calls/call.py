@@ -90,6 +90,8 @@ class Call:
     """The reason for waiting, while it waits."""
     missing_capability: str | None = field(default=None, init=False)
     """The MCP capability that its client lacked."""
+    details: str | None = field(default=None, init=False)
+    """The whole error, if its client got only a part of it."""
     task_id: str | None = field(default=None, init=False)
     """The id of its task; None if its client waits for the call itself."""
     is_stopping: bool = field(default=False, init=False)
@@ -145,6 +147,7 @@ class Call:
             "queue_seconds": self.queue_seconds,
             "run_seconds": self.run_seconds,
             "stopped": str(self._state) if is_stopped else None,
+            "details": self.details,
         }
 
     def copy_without_arguments(self) -> "Call":
@@ -152,6 +155,7 @@ class Call:
         copy = Call(self.tool, run=self.run, arrived=self.arrived)
         copy.since, copy.began = self.since, self.began
         copy.missing_capability, copy.task_id = self.missing_capability, self.task_id
+        copy.details = self.details
         copy._state = self._state
         return copy
 

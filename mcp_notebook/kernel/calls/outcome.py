@@ -15,6 +15,7 @@ from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
 from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.converter import Converter
+from mcp_notebook.kernel.results.tracebacks import ErrorText
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.schemas.secrets import scrub
 
@@ -64,6 +65,7 @@ class CallConverter:
                 call.output_schema,
                 max_chars=capture.max_chars,
                 views=KeptViews(self.keep, figures) if _has_view(call) else None,
+                style=call.error_style,
             )
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:
@@ -77,7 +79,11 @@ class CallConverter:
                 call.missing_capability = "elicitation"
             return self._make_failure(call, error)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
-            return error_result(f"The tool {call.tool!r} failed with {type(error).__name__}.")
+            style, name = call.error_style, type(error).__name__
+            is_masked = style.detail == "masked"
+            return error_result(
+                style.masked if is_masked else f"The tool {call.tool!r} failed with {name}."
+            )
 
     def _show_drawn_figures(self, call: ActiveCall) -> None:
         """Display the figures that the call drew before it raised, and close them."""
@@ -105,7 +111,9 @@ class CallConverter:
     def _make_failure(self, call: ActiveCall, error: BaseException) -> Result:
         capture = call.capture
         outputs, chars = capture.outputs, capture.max_chars
-        result = self._converter.make_failure(error, outputs, max_chars=chars)
+        result = self._converter.make_failure(
+            error, outputs, max_chars=chars, style=call.error_style
+        )
         return scrub_texts(result, capture.secrets)
 
 
@@ -120,10 +128,17 @@ def scrub_texts(result: Result, secrets: Sequence[str]) -> Result:
     if not secrets:
         return result
     content = [
-        replace(block, text=scrub(block.text, secrets)) if isinstance(block, Text) else block
+        _scrub_block(block, secrets) if isinstance(block, Text) else block
         for block in result.content
     ]
     return replace(result, content=content)
+
+
+def _scrub_block(block: Text, secrets: Sequence[str]) -> Text:
+    text = scrub(block.text, secrets)
+    if isinstance(block, ErrorText):
+        return replace(block, text=text, details=scrub(block.details, secrets))
+    return replace(block, text=text)
 
 
 def error_result(text: str) -> Result:

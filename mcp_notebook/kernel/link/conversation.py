@@ -375,6 +375,7 @@ class Conversation:
                 message.client.name, message.client.version, message.client.is_view
             ),
             guest=message.guest,
+            errors=message.errors,
             confirmed=message.confirmed or "",
             shows_views=message.shows_views,
         )

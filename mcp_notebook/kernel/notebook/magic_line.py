@@ -91,6 +91,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--stateful": {"action": "store_true"},
     "--max-concurrency": {"type": _read_whole_number},
     "--max-result-chars": {"type": _read_whole_number},
+    "--errors": {},
     "--logs": {},
     "--prefix": {},
 }

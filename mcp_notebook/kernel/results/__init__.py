@@ -21,6 +21,8 @@ Face:
 - `custom_types.CustomTypes`: what `registry.convert` writes to.
 - `files.shared_folders`: the files that results may show, and for the notebook those that were
   refused.
+- `tracebacks`: `ErrorStyle`, by which `calls` chooses what a client gets of an exception; an
+  `ErrorText` keeps the whole of it for the author.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `table_html`: shows the text of a table to people.
 - `values.RULES`: the rows of the documentation's table of values.

@@ -38,7 +38,7 @@ from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.structured import NO_DATA, Structured, make_structured
-from mcp_notebook.kernel.results.tracebacks import CodeName, describe_exception
+from mcp_notebook.kernel.results.tracebacks import CodeName, ErrorStyle
 from mcp_notebook.kernel.results.value_renderer import (
     MISSING,
     PLAIN_TYPES,
@@ -66,6 +66,7 @@ from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.settings.settings import Settings
 
 NOTHING = "Done: the tool returned nothing."
+WHOLE_ERRORS = ErrorStyle()
 
 
 class Converter:
@@ -166,7 +167,7 @@ class Converter:
         """Format the figures of a call that failed; those without content are left out."""
         return self.format_figures(filter(matplotlib_figures.has_content, figures), None)
 
-    def make_result(
+    def make_result(  # noqa: PLR0913 - each is of another part
         self,
         value: Any,
         outputs: Outputs,
@@ -174,6 +175,7 @@ class Converter:
         *,
         max_chars: int | None = None,
         views: KeptViews | None = None,
+        style: ErrorStyle = WHOLE_ERRORS,
     ) -> Result:
         """Make the result of a call that returned.
 
@@ -183,6 +185,7 @@ class Converter:
             output: The tool's output schema, if it has one.
             max_chars: Maximum characters of the result's texts; None: as the settings say.
             views: Keeps what the result's live view shows; None if the client shows none.
+            style: How much of an exception the client gets.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
@@ -199,14 +202,19 @@ class Converter:
             budget = replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
             return run_guarded(  # even the class of a value may be unreadable
-                lambda: self._make_result(value, outputs, output, budget, views),
+                lambda: self._make_result(value, outputs, output, budget, views=views, style=style),
                 lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
             )
 
     def make_failure(
-        self, error: BaseException, outputs: Outputs, *, max_chars: int | None = None
+        self,
+        error: BaseException,
+        outputs: Outputs,
+        *,
+        max_chars: int | None = None,
+        style: ErrorStyle = WHOLE_ERRORS,
     ) -> Result:
         """Make the result of a call that raised.
 
@@ -214,11 +222,12 @@ class Converter:
             error: What it raised.
             outputs: What it printed and displayed.
             max_chars: As for `make_result`.
+            style: As for `make_result`.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
         """
-        return self._make_failure(error, outputs, self._limit_budget(max_chars))
+        return self._make_failure(error, outputs, self._limit_budget(max_chars), style)
 
     @staticmethod
     def is_async(value: Any) -> bool:
@@ -249,10 +258,12 @@ class Converter:
         # Structured content is whole or refused, which is decided later.
         return MAX_COLLECTED if output is None else self._max_structured_chars
 
-    def _make_failure(self, error: BaseException, outputs: Outputs, budget: Budget) -> Result:
+    def _make_failure(
+        self, error: BaseException, outputs: Outputs, budget: Budget, style: ErrorStyle
+    ) -> Result:
         def describe() -> Result:
-            text = describe_exception(error, self._code_name)
-            return _assemble([Piece(Text(text))], outputs, budget, is_error=True)
+            piece = Piece(style.explain(error, self._code_name))
+            return _assemble([piece], outputs, budget, is_error=True)
 
         with deadline(self._seconds):
             return run_guarded(
@@ -285,13 +296,15 @@ class Converter:
             return None
         return Result([Text(text)], structured.data, is_bare=structured.is_bare)
 
-    def _make_result(
+    def _make_result(  # noqa: PLR0913 - those of `make_result`
         self,
         value: Any,
         outputs: Outputs,
         output: OutputSchema | None,
         budget: Budget,
+        *,
         views: KeptViews | None,
+        style: ErrorStyle,
     ) -> Result:
         collected = value
         # With structured content, the value is read twice.
@@ -299,11 +312,13 @@ class Converter:
             most = self._limit_items(output)
             collected = run_guarded(lambda: collect_items(value, most), _Failure)
             if isinstance(collected, _Failure):
-                return self._make_failure(collected.error, outputs, budget)
+                return self._make_failure(collected.error, outputs, budget, style)
         limit = self._max_structured_chars
         structured: Any = run_guarded(lambda: make_structured(collected, output, limit), _Failure)
         if isinstance(structured, _Failure):
-            return self._make_failure(_hide_traceback(structured.error), outputs, budget)
+            error = structured.error
+            error = _hide_traceback(error) if style.detail == "full" else error
+            return self._make_failure(error, outputs, budget, style)
 
         def render() -> Result:
             if isinstance(collected, Result):

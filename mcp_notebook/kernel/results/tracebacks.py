@@ -3,6 +3,7 @@
 Runs in the user's kernel, on the thread of the call. Frames of this package and of its callers
 (asyncio, IPython, ipykernel, pydantic) are left out. Of a library that the user's code called, only
 the frame that raised is named. Size is limited, and exceptions whose own methods fail are safe.
+A client may get less than the author: `ErrorStyle` says how much.
 """
 
 import linecache
@@ -10,14 +11,16 @@ import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
-from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error
+from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error, get_type_name
+from mcp_notebook.settings.settings import ErrorDetail
 
 CodeName: TypeAlias = Callable[[str], tuple[str, str] | None]
 """IPython's ``shell.compile.format_code_name``: a cell's file name to ("Cell", "In[3]")."""
@@ -26,6 +29,8 @@ MAX_FRAMES = 20
 MAX_MEMBERS = 5
 """Maximum exceptions of a group that are described."""
 MAX_MESSAGE = 5_000
+MAX_DETAILS = 20_000
+"""Maximum characters of an error that only the author sees."""
 _INDENT = "    "
 _OURS = "mcp_notebook"
 _REMOTE = ("RemoteTraceback", "_RemoteTraceback")
@@ -38,6 +43,57 @@ _LIBRARIES = tuple(
         if sysconfig.get_path(name)
     }
 )
+
+
+@dataclass(frozen=True)
+class ErrorText(Text):
+    """An error as the client gets it, with the whole of it for the author."""
+
+    details: str = field(default="", kw_only=True, repr=False)
+    """The whole error; never sent to clients."""
+
+
+@dataclass(frozen=True)
+class ErrorStyle:
+    """How much of an exception a client gets. A `CallError`, such as `ToolError`, is always whole.
+
+    Args:
+        detail: How much.
+        masked: The sentence in place of a masked error.
+    """
+
+    detail: ErrorDetail = "full"
+    masked: str = ""
+
+    def explain(self, error: BaseException, code_name: CodeName | None = None) -> Text:
+        """Return the text about what a call raised.
+
+        Args:
+            error: What it raised.
+            code_name: As for `describe_exception`.
+        """
+        if self.detail == "full" or isinstance(error, CallError):
+            return Text(describe_exception(error, code_name))
+        details = run_guarded(
+            lambda: describe_exception(error, code_name), lambda _: get_type_name(error)
+        )
+        text = self.masked if self.detail == "masked" else describe_briefly(error)
+        return ErrorText(text, details=cut_text(details, MAX_DETAILS))
+
+
+def find_details(result: Result) -> str | None:
+    """Return the whole error of a result that has only a part of it for the client, or None."""
+    return next((item.details for item in result.content if isinstance(item, ErrorText)), None)
+
+
+def reveal_details(result: Result) -> Result:
+    """Return a result for the author, with the whole error."""
+    if not result.is_error or find_details(result) is None:
+        return result
+    content = [
+        Text(item.details) if isinstance(item, ErrorText) else item for item in result.content
+    ]
+    return replace(result, content=content)
 
 
 def describe_exception(error: BaseException, code_name: CodeName | None = None) -> str:
@@ -209,3 +265,53 @@ def _shorten_path(filename: str) -> str:
         if Path(filename).is_relative_to(library):
             return str(Path(filename).relative_to(library))
     return filename
+
+
+# -- without source lines and paths ----------------------------------------------------------------
+
+_ROOT = r"(?:[A-Za-z]:[\\/]|\\\\|file:/+|~?/)"
+_PATH = re.compile(
+    rf"""(?P<quote>['"`]){_ROOT}[^'"`\n]+(?P=quote)"""
+    rf"""|(?<![\w/\\.:~…-]){_ROOT}[^\s'"`<>|*?:;,()\[\]{{}}]+"""
+)
+_TRACEBACK = re.compile(
+    r'^.*(?:Traceback \(most recent call last\)|File ".*", line \d+)', re.MULTILINE
+)
+"""The first line of a traceback in a message, as libraries for clusters put it there."""
+
+
+def describe_briefly(error: BaseException) -> str:
+    """Return an exception's type and message, without source lines and folders."""
+    name = get_type_name(error)
+    message = run_guarded(lambda: run_bounded(_read_message, error), lambda _: "")
+    if found := _TRACEBACK.search(message):
+        message = message[: found.start()]
+    message = cut_text(clean_text(_PATH.sub(_shorten_match, message)).strip(), MAX_MESSAGE)
+    return f"{name}: {message}" if message else name
+
+
+def _read_message(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return str(error.msg)  # its text names the file, and may have the line
+    message = str(error)
+    if isinstance(error, OSError):
+        for path in (error.filename, error.filename2):
+            message = _shorten_file_name(message, path)
+    return message
+
+
+def _shorten_file_name(message: str, path: Any) -> str:
+    """Return the message of an OSError without the folders of its file, which may have any name."""
+    form = repr(path)
+    return message.replace(form, repr(_keep_name(form[1:-1]))) if isinstance(path, str) else message
+
+
+def _shorten_match(match: re.Match[str]) -> str:
+    quote = match["quote"] or ""
+    return f"{quote}{_keep_name(match[0].strip(quote) if quote else match[0])}{quote}"
+
+
+def _keep_name(path: str) -> str:
+    """Return a path without its folders; a name alone stays as it is."""
+    folders, separator, name = re.sub(r"[\\/]+", "/", path.rstrip("\\/")).rpartition("/")
+    return f"…/{name}" if separator or folders else path

@@ -25,6 +25,7 @@ from mcp_notebook.kernel.tools.open_questions import (
     Reply,
 )
 from mcp_notebook.kernel.tools.reporting import LogLevel, ReportingContext
+from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.wording import make_printable
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ class Client:
     """The calling program; None: the author calls, in the notebook."""
     guest: str = ""
     """Identifies a caller who is not the user."""
+    errors: ErrorDetail = "full"
+    """What it gets of a tool's errors, unless the tool says so itself."""
     confirmed: str | None = ""
     """The revision of the tool that a person has agreed to; "" if no person was asked; None if no
     consent is needed, because the author calls the tool."""

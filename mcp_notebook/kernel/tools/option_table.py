@@ -83,7 +83,7 @@ _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
         *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
-        *("max_concurrency", "max_result_chars", "logs", "ui", "allow", "requires"),
+        *("max_concurrency", "max_result_chars", "logs", "ui", "allow", "requires", "errors"),
     )
 )
 _FLAG = "True or False"
@@ -155,6 +155,12 @@ _FORMS: Mapping[str, _Form] = {
         "the setting `max_result_chars`",
         "max_result_chars=100_000",
         ("--max-result-chars 100000",),
+    ),
+    "errors": _Form(
+        '`"full"`, `"short"` or `"masked"`',
+        "the setting `errors`",
+        'errors="short"',
+        ("--errors short",),
     ),
     "logs": _Form("level", "none", 'logs="info"', ("--logs info",)),
 }

@@ -19,6 +19,7 @@ from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.tools.context import LEVELS
 from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
 from mcp_notebook.kernel.tools.reporting import LogLevel
+from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.wording import suggest
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
@@ -166,6 +167,11 @@ class ToolOptions:
     max_result_chars: int | None = None
     """How many characters of text one result may have, at least 200; longer text is cut in the
     middle, with a note. Without it, the setting ``max_result_chars`` applies."""
+    errors: ErrorDetail | None = None
+    """What clients get of an error of the function: ``"full"``, with the lines of your code;
+    ``"short"``, its type and message, with file names in place of paths; ``"masked"``, only that
+    the call failed. You see all of it in the log. `ToolError` is always whole. Without it, the
+    setting ``errors`` applies."""
     logs: LogLevel | None = None
     """The least severe level of log messages that become part of the result: ``"debug"``,
     ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``, ``"alert"`` or
@@ -227,6 +233,7 @@ class ToolKeywords(TypedDict, total=False):
     stateful: bool
     max_concurrency: int | None
     max_result_chars: int | None
+    errors: ErrorDetail | None
     logs: LogLevel | None
 
 
@@ -282,6 +289,13 @@ def _check_words(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `allow` is for a page of your own: name it with `ui` (`--ui view.html`), "
             "or remove `allow`."
+        )
+    details = get_args(ErrorDetail)
+    if options.errors is not None and options.errors not in (*details,):
+        close = suggest(options.errors, details) if isinstance(options.errors, str) else None
+        hint = f"; did you mean {close!r}?" if close else "."
+        raise DefinitionError(
+            f"`{name}`: `errors` must be 'full', 'short' or 'masked', not {options.errors!r}{hint}"
         )
     if options.logs is not None and options.logs not in (*LEVELS,):
         raise DefinitionError(

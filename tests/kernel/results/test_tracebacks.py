@@ -5,8 +5,16 @@ import json
 import pytest
 from IPython.core.compilerop import CachingCompiler
 
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments, ToolError
-from mcp_notebook.kernel.results.tracebacks import describe_exception
+from mcp_notebook.kernel.results.tracebacks import (
+    ErrorStyle,
+    ErrorText,
+    describe_briefly,
+    describe_exception,
+    find_details,
+    reveal_details,
+)
 
 CELL = """\
 def average(numbers):
@@ -150,3 +158,68 @@ def test_an_unusual_exception_is_named(error):
 
 def test_a_huge_message_is_cut():
     assert len(describe_exception(ValueError("x" * 1_000_000))) < 10_000
+
+
+# -- what a client gets ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("cannot read /home/ann/x.csv: bad", "cannot read …/x.csv: bad"),
+        ("'/home/ann/my data/x.csv' is bad", "'…/x.csv' is bad"),
+        ("path=/tmp/a/b.csv, ~/c/d", "path=…/b.csv, …/d"),
+        (r"C:\Users\ann\x.csv and \\server\share\y.csv", "…/x.csv and …/y.csv"),
+        ("file:///home/ann/x.csv", "…/x.csv"),
+        ("https://example.com/a/b.html, a/b, 1 / 0", "https://example.com/a/b.html, a/b, 1 / 0"),
+        ('work failed\n  File "/home/ann/x.py", line 3, in f\n    token = 5', "work failed"),
+        ("failed\nTraceback (most recent call last):\n  secret()", "failed"),
+        ("two\nlines", "two\nlines"),
+    ],
+)
+def test_a_short_error_has_neither_folders_nor_source_lines(message, said):
+    assert describe_briefly(ValueError(message)) == f"ValueError: {said}"
+
+
+def test_a_short_error_names_a_missing_file_without_its_folder(tmp_path):
+    error = raised(open, tmp_path / 'it\'s "new".csv')
+    assert str(tmp_path) not in (said := describe_briefly(error))
+    assert said.startswith("FileNotFoundError: [Errno 2] No such file or directory: ")
+    assert "new" in said
+
+
+def test_a_short_syntax_error_has_no_line():
+    error = raised(compile, "token = (", "/home/ann/x.py", "exec")
+    assert describe_briefly(error) == "SyntaxError: '(' was never closed"
+
+
+def test_a_short_error_is_the_type_where_the_message_cannot_be_read():
+    class BrokenError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert describe_briefly(BrokenError()) == "BrokenError"
+    assert describe_briefly(ValueError()) == "ValueError"
+
+
+def test_a_style_says_what_the_client_gets_and_the_author_gets_everything(compiler):
+    outer = cell(compiler, CELL)["outer"]
+    name = compiler.format_code_name
+    whole = ErrorStyle().explain(raised(outer), name)
+    short = ErrorStyle("short").explain(raised(outer), name)
+    masked = ErrorStyle("masked", "It failed.").explain(raised(outer), name)
+    assert type(whole) is Text
+    assert "sum(numbers)" in whole.text
+    assert short.text == "ZeroDivisionError: division by zero"
+    assert masked.text == "It failed."
+    assert short.details == masked.details == whole.text
+    result = Result([Text("printed"), short], is_error=True)
+    assert find_details(result) == whole.text
+    assert reveal_details(result) == Result([Text("printed"), whole], is_error=True)
+
+
+@pytest.mark.parametrize("detail", ["full", "short", "masked"])
+def test_a_sentence_of_the_authors_is_always_whole(detail):
+    said = ErrorStyle(detail, "It failed.").explain(ToolError("No rain in /data/2015."))
+    assert said == Text("No rain in /data/2015.")
+    assert not isinstance(said, ErrorText)

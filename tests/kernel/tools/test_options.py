@@ -35,6 +35,8 @@ from mcp_notebook.kernel.tools.options import (
             "`max_result_chars` must be a whole number, at least 200, not 199",
         ),
         ({"max_result_chars": "1000"}, "not '1000'"),
+        ({"errors": "mask"}, "or 'masked', not 'mask'; did you mean 'masked'?"),
+        ({"errors": []}, "`errors` must be 'full', 'short' or 'masked', not []."),
         ({"logs": []}, "`logs` must be one of debug, info"),
         ({"logs": "loud"}, "not 'loud'"),
         ({"executor": 3}, "concurrent.futures.Executor"),

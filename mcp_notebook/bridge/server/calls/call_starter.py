@@ -128,6 +128,7 @@ class CallStarter:
                 keep=call.keep,
                 request=request.text if call.arguments is call.params.arguments else None,
                 guest="" if request.caller.is_user else request.caller.owns,
+                errors=request.caller.errors,
             )
         running.is_on_main_thread = call.entry.tool.place == "main"
         self._observe(running, call.caller, start, began, choice)
@@ -276,7 +277,7 @@ def _classify(call: RunningCall, outcome: Result | KernelGone) -> tuple[Outcome,
     match call.stopped:
         case "cancelled" | "timed out" as stopped:
             return stopped, error
-    return "error", error
+    return "error", call.details or error
 
 
 def _measure(result: Result) -> int:
