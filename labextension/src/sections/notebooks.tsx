@@ -14,7 +14,7 @@ export function NotebooksSection({ store, trans, actions }: IPanelContext): JSX.
       )}
       <ul className="jp-mcp-list">
         {notebooks.map(([kernel, notebook]) => (
-          <li className="jp-mcp-row" key={kernel}>
+          <li className="jp-mcp-row jp-mcp-wrap" key={kernel}>
             <button
               className="jp-mcp-link jp-mcp-main"
               aria-current={kernel === store.front?.kernel}
