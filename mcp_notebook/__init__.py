@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_notebook._version import __version__
 
 if TYPE_CHECKING:
-    from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+    from mcp_notebook.content import Audio, Image, Message, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import CannotElicit, ToolError
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
-    from mcp_notebook.kernel.notebook.decorators import mcp_tool, mcp_tools
+    from mcp_notebook.kernel.notebook.decorators import mcp_prompt, mcp_tool, mcp_tools
     from mcp_notebook.kernel.notebook.registry import Tool, registry
     from mcp_notebook.kernel.notebook.shared_path import SharedPath
     from mcp_notebook.kernel.schemas.parameters.markers import Header, Hidden
@@ -35,6 +35,7 @@ __all__ = [
     "Hidden",
     "Icon",
     "Image",
+    "Message",
     "PublicUrl",
     "Resource",
     "ResourceLink",
@@ -46,6 +47,7 @@ __all__ = [
     "ToolError",
     "__version__",
     "load_ipython_extension",
+    "mcp_prompt",
     "mcp_tool",
     "mcp_tools",
     "registry",
@@ -53,11 +55,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "content": ("Audio", "Image", "Resource", "ResourceLink", "Result", "Text"),
+    "content": ("Audio", "Image", "Message", "Resource", "ResourceLink", "Result", "Text"),
     "errors": ("CannotElicit", "ToolError"),
     "kernel.tools.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.notebook.decorators": ("mcp_tool", "mcp_tools"),
+    "kernel.notebook.decorators": ("mcp_prompt", "mcp_tool", "mcp_tools"),
     "kernel.tools.icons": ("Icon",),
     "kernel.schemas.tables.columns": ("Columns",),
     "kernel.schemas.parameters.markers": ("Header", "Hidden"),

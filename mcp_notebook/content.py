@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from mcp_notebook.text.wording import suggest
 
+Role: TypeAlias = Literal["user", "assistant"]
+"""Who says a message of a prompt."""
 Audience: TypeAlias = Literal["user", "assistant"]
 _AUDIENCES: tuple[Audience, ...] = ("user", "assistant")
 _EVERYBODY: Sequence[Audience] = ()
@@ -33,8 +35,12 @@ class Annotated:
     """0 (optional) to 1 (required)."""
     last_modified: datetime | str | None = None
     """Time of the last change, stored as ISO 8601 text. A naive datetime is local time."""
+    role: Role | None = None
+    """In a prompt, who says it; None: the user. `Message` sets it for any value."""
 
     def __post_init__(self) -> None:
+        if self.role is not None:
+            _check_role(self.role)
         if self.audience is _EVERYBODY and self.priority is None and self.last_modified is None:
             return  # the common case
         # The way to normalise fields of a frozen dataclass.
@@ -110,6 +116,17 @@ class ResourceLink(Annotated):
         return f"{self.title or self.name} ({details})" if details else self.title or self.name
 
 
+@dataclass(frozen=True)
+class Message:
+    """One message of a prompt: whatever a tool may return, and who says it."""
+
+    content: Any
+    role: Role = "user"
+
+    def __post_init__(self) -> None:
+        _check_role(self.role)
+
+
 ContentBlock: TypeAlias = Text | Image | Audio | Resource | ResourceLink
 
 
@@ -144,6 +161,13 @@ def _normalize_audience(value: Any) -> tuple[Audience, ...]:
                 f"{_format_value(name)}{hint}"
             )
     return tuple(dict.fromkeys(_AUDIENCES[_AUDIENCES.index(name)] for name in names))
+
+
+def _check_role(role: Any) -> None:
+    if role not in _AUDIENCES:
+        close = suggest(role, _AUDIENCES) if isinstance(role, str) else None
+        hint = f"; did you mean {close!r}?" if close else "."
+        raise ValueError(f"`role` is 'user' or 'assistant', not {_format_value(role)}{hint}")
 
 
 def _normalize_priority(value: Any) -> float | None:

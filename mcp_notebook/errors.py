@@ -11,6 +11,7 @@
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
     │   ├── InvalidResult      the tool's return value does not fit its output schema
     │   ├── UnknownTool        no tool has that name (-32602 in the protocol)
+    │   ├── OtherKind          a prompt was called like a tool, say (-32602 in the protocol)
     │   ├── ToolGone           a tool had that name until recently
     │   ├── UnknownState       no call is waiting for this answer (-32602 in the protocol)
     │   ├── UnknownResource    no resource has that URI, or it has expired (-32602)
@@ -45,6 +46,8 @@
 
 Each message names the thing, the cause and the next step. Used in every process.
 """
+
+from typing import Literal
 
 from mcp_notebook.text.wording import suggest
 
@@ -116,17 +119,46 @@ class UnknownTool(CallError):
     Args:
         name: The name in the client's request.
         names: The names of the tools, the most similar ones first.
+        kind: "tool", or "prompt" or "resource" if the client requested one.
     """
 
-    def __init__(self, name: str, names: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, names: tuple[str, ...] = (), kind: str = "tool") -> None:
         self.name = name
         self.names = names
         first = names[:20]
         close = suggest(name, first)
         meant = f"Did you mean {close!r}? " if close else ""
         all_ = ", ".join(first) + (", ..." if len(names) > len(first) else "")
-        hint = f"{meant}The tools are: {all_}." if names else "No open notebook offers a tool now."
-        super().__init__(f"Unknown tool: {name!r}. {hint}")
+        hint = (
+            f"{meant}The {kind}s are: {all_}."
+            if names
+            else f"No open notebook offers a {kind} now."
+        )
+        super().__init__(f"Unknown {kind}: {name!r}. {hint}")
+
+
+class OtherKind(CallError):
+    """The client requested a declaration as another kind than it is.
+
+    Args:
+        name: The name in the client's request.
+        kind: What it is: "tool", "prompt" or "resource".
+        requested: As what the client requested it.
+    """
+
+    def __init__(
+        self, name: str, kind: Literal["tool", "prompt", "resource"], requested: str
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.requested = requested
+        how = {
+            "tool": "call it with `tools/call`",
+            "prompt": "a program gets it with `prompts/get`, and the user picks it in the client, "
+            "often as a command that begins with a slash",
+            "resource": "read it with `resources/read`",
+        }
+        super().__init__(f"{name!r} is a {kind}, not a {requested}: {how[kind]}.")
 
 
 class ToolGone(CallError):
@@ -136,12 +168,15 @@ class ToolGone(CallError):
         name: The name in the client's request.
         explanation: What became of it and how to bring it back, as sentences.
         notebook: The notebook that had the tool; None if unknown.
+        kind: As for `UnknownTool`.
     """
 
-    def __init__(self, name: str, explanation: str, *, notebook: str | None = None) -> None:
+    def __init__(
+        self, name: str, explanation: str, *, notebook: str | None = None, kind: str = "tool"
+    ) -> None:
         self.name = name
         where = "" if notebook is None else f" of the notebook {notebook!r}"
-        super().__init__(f"The tool {name!r}{where} is gone. {explanation}")
+        super().__init__(f"The {kind} {name!r}{where} is gone. {explanation}")
 
 
 class AmbiguousTool(CallError):
@@ -150,14 +185,15 @@ class AmbiguousTool(CallError):
     Args:
         name: The name without a notebook.
         candidates: The names to call instead.
+        kind: As for `UnknownTool`.
     """
 
-    def __init__(self, name: str, candidates: tuple[str, ...]) -> None:
+    def __init__(self, name: str, candidates: tuple[str, ...], kind: str = "tool") -> None:
         self.name = name
         self.candidates = candidates
         super().__init__(
-            f"Several open notebooks have a tool {name!r}, so this call did not run. "
-            f"Call {' or '.join(map(repr, candidates))} instead. If your list of tools does not "
+            f"Several open notebooks have a {kind} {name!r}, so this call did not run. "
+            f"Call {' or '.join(map(repr, candidates))} instead. If your list of {kind}s does not "
             "include these, refresh it, or ask the user to close one of the notebooks."
         )
 

@@ -288,13 +288,17 @@ class Extension:
     def _list_tools(self) -> messages.Tools:
         default = self.settings.max_result_chars
         off = self.registry.switched_off
-        tools = [
+        infos = [
             add_result_size(tool.info, tool.options.max_result_chars or default)
             for tool in self.registry.tools
             if tool.name not in off
         ]
+        tools = [info for info in infos if info.kind == "tool"]
+        others = [info for info in infos if info.kind != "tool"]
         missing = {name: DroppedTool(SWITCHED_OFF, at, SWITCH_ON) for name, at in off.items()}
-        return messages.Tools(tools=tools, missing=missing | self.registry.dropped)
+        return messages.Tools(
+            tools=tools, missing=missing | self.registry.dropped, other_kinds=others
+        )
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)

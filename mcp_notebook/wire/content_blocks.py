@@ -17,6 +17,7 @@ from mcp_notebook.content import (
     Resource,
     ResourceLink,
     Result,
+    Role,
     Text,
 )
 from mcp_notebook.errors import FrameError, FrameTooLarge
@@ -31,6 +32,7 @@ class _Packed(Struct, frozen=True, kw_only=True):
     audience: tuple[Audience, ...] = ()
     priority: float | None = None
     last_modified: str | None = None
+    role: Role | None = None
 
 
 class _PackedText(_Packed, frozen=True, kw_only=True):

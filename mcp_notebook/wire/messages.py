@@ -3,7 +3,7 @@
 Runs on both sides; pure. The package's docstring is their specification.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
 
@@ -26,6 +26,11 @@ TaskSupport: TypeAlias = Literal["optional", "required"]
 refused ("required")."""
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """The status of a task, in MCP's terms."""
+
+
+Kind: TypeAlias = Literal["tool", "prompt", "resource"]
+"""What a declaration is in MCP; "resource" includes templates of resources."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Message(Struct, frozen=True):
@@ -58,7 +63,7 @@ class PackedResult(Message, frozen=True):
 
 
 class ToolInfo(Message, frozen=True):
-    """A kernel's description of one tool: everything that clients may learn about it."""
+    """A kernel's description of a tool, a prompt or a resource: all that clients may learn."""
 
     name: str
     input_schema: dict[str, Any]
@@ -84,6 +89,11 @@ class ToolInfo(Message, frozen=True):
     view: str | None = None
     """The page that clients show beside its results: "result", or "own" for a page of its author's.
     Unknown ones are ignored."""
+    kind: Kind = "tool"
+    uri: str | None = None
+    """Of a resource: its URI, or a URI template (RFC 6570)."""
+    mime_type: str | None = None
+    """Of a resource: its MIME type, if it is always the same."""
 
 
 class Keep(Message, frozen=True):
@@ -115,7 +125,7 @@ class ClientCount(ClientInfo, frozen=True):
 
 
 class Call(Message, frozen=True, tag="call"):
-    """Run a tool."""
+    """Run a tool, or the function of a prompt or a resource."""
 
     id: int
     tool: str
@@ -275,6 +285,16 @@ class Welcome(Message, frozen=True, tag="welcome"):
     """The kernel accepts `WatchNotebook` and the other messages of side panels."""
     missing: dict[str, DroppedTool] = field(default_factory=dict)
     """Tools that were dropped in the last minutes, by name."""
+    other_kinds: list[ToolInfo] = field(default_factory=list)
+    """Prompts and resources, in the order of their definition. Older bridges would list them as
+    tools."""
+    completes: bool = False
+    """The kernel accepts `Complete`."""
+
+    @property
+    def declarations(self) -> list[ToolInfo]:
+        """The tools, the prompts and the resources."""
+        return self.tools + self.other_kinds
 
 
 class Refused(Message, frozen=True, tag="refused"):
@@ -290,6 +310,13 @@ class Tools(Message, frozen=True, tag="tools"):
     tools: list[ToolInfo]
     missing: dict[str, DroppedTool] = field(default_factory=dict)
     """See `Welcome.missing`."""
+    other_kinds: list[ToolInfo] = field(default_factory=list)
+    """See `Welcome.other_kinds`."""
+
+    @property
+    def declarations(self) -> list[ToolInfo]:
+        """The tools, the prompts and the resources."""
+        return self.tools + self.other_kinds
 
 
 class Consent(Message, frozen=True, tag="consent"):
@@ -354,6 +381,8 @@ class Returned(PackedResult, frozen=True, tag="returned", kw_only=True):
     """"cancelled" or "timed out" if the call was stopped; None if not, or from older kernels."""
     details: str | None = None
     """The whole error, for the bridge's log, if the result has only a part of it for the client."""
+    refuses_arguments: bool = False
+    """The call failed because its arguments do not fit."""
 
 
 class ResourceInfo(Message, frozen=True):

@@ -1,4 +1,4 @@
-"""The catalogue as one caller sees it: only the tools that this caller may call.
+"""The catalogue as one caller sees it: only the tools, prompts and resources that it may use.
 
 Runs on the bridge's event loop; no I/O.
 """
@@ -11,16 +11,25 @@ from msgspec import structs
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
-from mcp_notebook.errors import AmbiguousTool, CallError, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.errors import (
+    AmbiguousTool,
+    CallError,
+    KernelGone,
+    OtherKind,
+    ToolGone,
+    UnknownTool,
+)
+from mcp_notebook.wire import messages
 
-MAX_LISTS = 64
-"""Size of the LRU cache of lists, one for each set of permissions."""
+MAX_LISTS = 192
+"""Size of the LRU cache of lists, one for each set of permissions and kind."""
 MAX_PAST_NAMES = 5_000
 """Names of tools, including removed ones, remembered for each set of permissions."""
 
 
 @dataclass(frozen=True)
 class _List:
+    kind: messages.Kind
     source: tuple[CatalogEntry, ...]
     """The catalogue's list."""
     allowed: tuple[CatalogEntry, ...]
@@ -32,7 +41,7 @@ class _List:
 
     def unknown(self, name: str) -> UnknownTool:
         """Return the error for a tool that does not exist for the caller."""
-        return UnknownTool(name, tuple(entry.name for entry in self.allowed))
+        return UnknownTool(name, tuple(entry.name for entry in self.allowed), self.kind)
 
 
 class PermittedTools:
@@ -44,52 +53,71 @@ class PermittedTools:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._lists: OrderedDict[Permissions, _List] = OrderedDict()
+        self._lists: OrderedDict[tuple[Permissions, messages.Kind], _List] = OrderedDict()
 
-    def list_entries(self, caller: Caller) -> tuple[CatalogEntry, ...]:
+    def list_entries(
+        self, caller: Caller, kind: messages.Kind = "tool"
+    ) -> tuple[CatalogEntry, ...]:
         """Return the tools that a caller sees, in the catalogue's order.
 
         Returns the same object until the caller's list changes.
+
+        Args:
+            caller: The caller.
+            kind: Return prompts or resources instead.
         """
         if caller.permissions.is_everything:
-            return self._catalog.entries()
-        return self._list(caller.permissions).allowed
+            return self._catalog.entries(kind)
+        return self._list(caller.permissions, kind).allowed
 
-    def find(self, caller: Caller, name: str) -> CatalogEntry:
+    def find(self, caller: Caller, name: str, kind: messages.Kind = "tool") -> CatalogEntry:
         """Return the tool that a caller means by this name.
+
+        Args:
+            caller: The caller.
+            name: The name.
+            kind: Find a prompt or a resource instead.
 
         Raises:
             AmbiguousTool: Several tools that the caller may call have this name.
             KernelGone: Its kernel is away.
+            OtherKind: The name is that of a prompt or a resource.
             ToolGone: A tool of this name was removed some minutes ago.
             UnknownTool: The caller may not call any tool of this name.
         """
         permissions = caller.permissions
         if permissions.is_everything:
-            return self._catalog.find(name)
-        tools = self._list(permissions)
+            return self._catalog.find(name, kind)
+        tools = self._list(permissions, kind)
         try:
-            entry = self._catalog.find(name)
+            entry = self._catalog.find(name, kind)
+        except OtherKind as error:
+            others = self._list(permissions, error.kind)
+            raise (error if name in others.past_names else tools.unknown(name)) from None
         except CallError as error:
             raise _narrow(error, name, tools) from None
         if permissions.allow(entry):
             return _hide_related(entry, tools.names)
         raise tools.unknown(name)
 
-    def _list(self, permissions: Permissions) -> _List:
-        latest = self._lists.get(permissions)
-        source = self._catalog.entries()
+    def _list(self, permissions: Permissions, kind: messages.Kind) -> _List:
+        key = permissions, kind
+        latest = self._lists.get(key)
+        source = self._catalog.entries(kind)
         if latest is None or latest.source is not source:
-            latest = _make_list(source, permissions, latest)
-            self._lists[permissions] = latest
+            latest = _make_list(kind, source, permissions, latest)
+            self._lists[key] = latest
             if len(self._lists) > MAX_LISTS:
                 self._lists.popitem(last=False)
-        self._lists.move_to_end(permissions)
+        self._lists.move_to_end(key)
         return latest
 
 
 def _make_list(
-    source: tuple[CatalogEntry, ...], permissions: Permissions, previous: _List | None
+    kind: messages.Kind,
+    source: tuple[CatalogEntry, ...],
+    permissions: Permissions,
+    previous: _List | None,
 ) -> _List:
     entries = tuple(filter(permissions.allow, source))
     names = frozenset(entry.name for entry in entries)
@@ -100,22 +128,23 @@ def _make_list(
             allowed = previous.allowed
         if len(previous.past_names) <= MAX_PAST_NAMES:
             past_names |= previous.past_names
-    return _List(source, allowed, names, past_names)
+    return _List(kind, source, allowed, names, past_names)
 
 
 def _narrow(error: CallError, name: str, tools: _List) -> CallError:
     """Return an error that does not reveal tools that are not allowed."""
     match error:
         case UnknownTool():
-            return UnknownTool(error.name, tuple(n for n in error.names if n in tools.names))
+            allowed = tuple(other for other in error.names if other in tools.names)
+            return UnknownTool(error.name, allowed, tools.kind)
         case AmbiguousTool():
             allowed = tuple(candidate for candidate in error.candidates if candidate in tools.names)
-            return AmbiguousTool(name, allowed) if allowed else tools.unknown(name)
+            return AmbiguousTool(name, allowed, tools.kind) if allowed else tools.unknown(name)
         case KernelGone() if name in tools.past_names:
             return error
         case ToolGone() if name in tools.past_names:
             # The reason may name tools that the caller does not see.
-            return ToolGone(error.name, "List the tools again.")
+            return ToolGone(error.name, f"List the {tools.kind}s again.", kind=tools.kind)
     return tools.unknown(name)
 
 

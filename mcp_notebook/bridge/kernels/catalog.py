@@ -18,6 +18,8 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 8. For some minutes, a call to a name that has lost its tool is an error that explains why.
 9. The tools of a kernel that is away and will return are not listed. They keep their names, and a
    call to one of them is an error that says why.
+10. All of this holds for prompts and for resources as well, each kind for itself: a prompt never
+    changes the name of a tool, because clients list and use them apart.
 
 Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
 whole request for one invalid name, and several clients pass names on unchanged. Most clients add a
@@ -33,7 +35,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from unicodedata import combining, normalize
@@ -43,7 +45,7 @@ from msgspec import structs
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
 from mcp_notebook.discovery.departures import is_recent
-from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
     READ_RESOURCE,
@@ -76,7 +78,7 @@ _RESERVED = frozenset({*META_TOOLS, READ_RESOURCE})
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One tool as clients see it."""
+    """One tool, prompt or resource as clients see it."""
 
     name: str
     """The name that it is served under: 1 to 64 of ``A-Z a-z 0-9 _ -``, unique."""
@@ -112,7 +114,7 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class _View:
-    """Everything derived from the set of kernels; rebuilt after each change."""
+    """Everything of one kind derived from the set of kernels; rebuilt after each change."""
 
     entries: tuple[CatalogEntry, ...] = ()
     """The tools in the list, in order."""
@@ -125,6 +127,10 @@ class _View:
     listed_long: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """The long names that clients have seen, by kernel, label and bare name."""
 
+    def find(self, name: str) -> CatalogEntry | None:
+        """Return the tool with this name, long name or full name."""
+        return self.by_name.get(name) or self.by_other_name.get(name)
+
 
 class Catalog:
     """The tools of all linked kernels; belongs to the bridge's event loop."""
@@ -132,8 +138,10 @@ class Catalog:
     def __init__(self) -> None:
         self._kernels: dict[str, _Kernel] = {}
         self._reserved = frozenset({READ_RESOURCE})
-        self._view = _View()
-        self._former = FormerTools()
+        self._views: dict[messages.Kind, _View] = {kind: _View() for kind in messages.KINDS}
+        self._former: dict[messages.Kind, FormerTools] = {
+            kind: FormerTools() for kind in messages.KINDS
+        }
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve names for the bridge's own tools."""
@@ -212,15 +220,24 @@ class Catalog:
 
     def explain_removal(self, kernel_id: str, why: MissingTool) -> None:
         """Correct why a removed kernel's tools are missing."""
-        self._former.explain_again(kernel_id, why)
+        for former in self._former.values():
+            former.explain_again(kernel_id, why)
 
-    def entries(self) -> tuple[CatalogEntry, ...]:
+    def entries(self, kind: messages.Kind = "tool") -> tuple[CatalogEntry, ...]:
         """Return the tools in the list, those with a higher priority first.
 
         Tools of equal priority are in the order in which their kernels came, and within a kernel in
         the kernel's order. The result is the same object until something changes.
+
+        Args:
+            kind: Return prompts or resources instead.
         """
-        return self._view.entries
+        return self._views[kind].entries
+
+    @property
+    def _all_entries(self) -> Iterator[CatalogEntry]:
+        for view in self._views.values():
+            yield from view.entries
 
     def list_missing_tools(self) -> tuple[MissingTool, ...]:
         """Return the linked kernels' tools that are not listed, or listed under another name.
@@ -236,14 +253,15 @@ class Catalog:
             missing += filter(None, dropped)
         missing += [
             self._explain_name(entry)
-            for entry in self._view.entries
-            if entry.name != entry.tool.name or entry.name in _RESERVED
+            for entry in self._all_entries
+            if entry.name != entry.tool.name
+            or (entry.tool.kind == "tool" and entry.name in _RESERVED)
         ]
         return tuple(missing)
 
     def find_listed_names(self) -> dict[str, list[messages.ListedName]]:
         """Return the tools that are not listed under their own name, by kernel id."""
-        entries = [entry for entry in self._view.entries if entry.name != entry.tool.name]
+        entries = [entry for entry in self._all_entries if entry.name != entry.tool.name]
         if not entries:  # almost always
             return {}
         reasons = {
@@ -263,42 +281,51 @@ class Catalog:
         return names
 
     def _explain_name(self, entry: CatalogEntry) -> MissingTool:
-        name = entry.tool.name
-        if name in self._reserved or entry.name in _RESERVED:
+        name, view = entry.tool.name, self._views[entry.tool.kind]
+        if entry.tool.kind == "tool" and (name in self._reserved or entry.name in _RESERVED):
             return explain_reserved_name(entry.notebook, name, entry.long_name)
-        if name in self._view.ambiguous:
+        if name in view.ambiguous:
             return explain_shared_name(entry.notebook, name, entry.name)
-        if name in self._view.by_name or name in self._view.by_other_name:
+        if name in view.by_name or name in view.by_other_name:
             return explain_taken_name(entry.notebook, name, entry.name)
         return explain_invalid_name(entry.notebook, name, entry.name)
 
-    def find(self, name: str) -> CatalogEntry:
+    def find(self, name: str, kind: messages.Kind = "tool") -> CatalogEntry:
         """Return the tool that a client means by this name.
+
+        Args:
+            name: The name.
+            kind: Find a prompt or a resource instead.
 
         Raises:
             AmbiguousTool: Several kernels offer a tool of this name.
             KernelGone: Its kernel is away.
+            OtherKind: The name is that of a prompt or a resource.
             ToolGone: There was a tool of this name some minutes ago.
             UnknownTool: No kernel offers a tool of this name.
         """
-        view = self._view
-        entry = view.by_name.get(name) or view.by_other_name.get(name)
+        view = self._views[kind]
+        entry = view.find(name)
         if entry is not None:
             away = self._kernels[entry.kernel_id].away
             if away is not None:
                 raise KernelGone(away)
             return entry
         if name in view.ambiguous:
-            raise AmbiguousTool(name, view.ambiguous[name])
-        missing = self._find_dropped(name) or self._former.find(name)
+            raise AmbiguousTool(name, view.ambiguous[name], kind)
+        for other in messages.KINDS:
+            if other != kind and self._views[other].find(name) is not None:
+                raise OtherKind(name, other, kind)
+        missing = self._find_dropped(name) or self._former[kind].find(name)
         if missing is not None:
             explanation = f"{missing.reason} {missing.next_step}"
-            raise ToolGone(name, explanation, notebook=missing.notebook)
+            raise ToolGone(name, explanation, notebook=missing.notebook, kind=kind)
         if len(name) > 2 * MAX_NAME:  # not a typo, so not worth searching or echoing
             name = f"{name[: 2 * MAX_NAME]}..."
         names = [entry.name for entry in view.entries]
         close = list_close_words(name, names)
-        raise UnknownTool(name, (*close, *(other for other in names if other not in close)))
+        others = (other for other in names if other not in close)
+        raise UnknownTool(name, (*close, *others), kind)
 
     def _find_dropped(self, name: str) -> MissingTool | None:
         for kernel in self._kernels.values():
@@ -314,21 +341,26 @@ class Catalog:
         dropped = kernel.missing.get(name)
         if dropped is None or not is_recent(dropped.at):
             return None
-        tools = (entry for entry in self._view.entries if entry.kernel_id == kernel.id)
+        tools = (entry for entry in self._all_entries if entry.kernel_id == kernel.id)
         names = {entry.tool.name: entry.name for entry in tools}
         return explain_dropped(kernel.label, name, dropped, names.get(dropped.new_name or ""))
 
     def _refresh(self, why: MissingTool | None = None) -> bool:
-        before = self._view
-        self._view = _join(tuple(self._kernels.values()), self._reserved, before.listed_long)
-        self._remember_lost(before, why)
-        return [(entry.name, entry.tool) for entry in before.entries] != [
-            (entry.name, entry.tool) for entry in self._view.entries
-        ]
+        kernels = tuple(self._kernels.values())
+        has_changed = False
+        for kind, before in self._views.items():
+            reserved = self._reserved if kind == "tool" else frozenset()
+            now = _join(_select_kind(kernels, kind), reserved, before.listed_long)
+            if now.entries == before.entries:
+                now = replace(now, entries=before.entries)  # the same object: nothing to announce
+            has_changed = has_changed or _list_listed(now) != _list_listed(before)
+            self._views[kind] = now
+            self._remember_lost(kind, before, why)
+        return has_changed
 
-    def _remember_lost(self, before: _View, why: MissingTool | None) -> None:
+    def _remember_lost(self, kind: messages.Kind, before: _View, why: MissingTool | None) -> None:
         """Remember the explanations for names that no longer lead to a tool."""
-        now = self._view
+        now = self._views[kind]
         lost = before.by_name.keys() | before.by_other_name.keys()
         lost -= now.by_name.keys() | now.by_other_name.keys() | now.ambiguous.keys()
         if not lost:
@@ -347,7 +379,12 @@ class Catalog:
                 removed = explain_removed(entry.notebook, tool, at)
                 explanation = self._explain_dropped(kernel, tool) or removed
             if explanation is not None:
-                self._former.remember(name, entry.kernel_id, explanation)
+                self._former[kind].remember(name, entry.kernel_id, explanation)
+
+
+def _list_listed(view: _View) -> list[tuple[str, messages.ToolInfo]]:
+    """Return what clients see in the list."""
+    return [(entry.name, entry.tool) for entry in view.entries]
 
 
 class _NewNames:
@@ -369,6 +406,14 @@ class _NewNames:
         if name is None and len(new) == 1 and new[0].tool.input_schema == entry.tool.input_schema:
             return new[0].name
         return name
+
+
+def _select_kind(kernels: Sequence[_Kernel], kind: messages.Kind) -> Sequence[_Kernel]:
+    """Return kernels with only their tools, prompts or resources."""
+    return [
+        replace(kernel, tools=tuple(tool for tool in kernel.tools if tool.kind == kind))
+        for kernel in kernels
+    ]
 
 
 def _join(

@@ -91,7 +91,7 @@ class Link:
         self.initial_calls: tuple[messages.CallInfo, ...] = ()
         """The calls, from any bridge, that the kernel had when this conversation began."""
         self.initial_tools: tuple[messages.ToolInfo, ...] = ()
-        """The tools that the kernel had at that time, in order."""
+        """The tools, prompts and resources that the kernel had at that time, in order."""
         self.end = anyio.Event()
         """Set when the conversation has ended and all its calls have been answered."""
 
@@ -128,7 +128,7 @@ class Link:
 
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
-        self.initial_tools = tuple(welcome.tools)
+        self.initial_tools = tuple(welcome.declarations)
         self._welcome = welcome
         self.requests.open(welcome)
         self._on_tools(welcome)

@@ -127,11 +127,11 @@ class Replicas:
         notebook = self._notebook_of.get(record.id)
         if notebook is None:
             return self._catalog.set_kernel(
-                record.id, notebook=record.name, tools=message.tools, missing=message.missing
+                record.id, notebook=record.name, tools=message.declarations, missing=message.missing
             )
         notebook.name = record.name
         replica = notebook.replicas[record.id]
-        replica.tools = {tool.name: tool for tool in message.tools}
+        replica.tools = {tool.name: tool for tool in message.declarations}
         replica.missing, replica.away = message.missing, None
         return self._refresh(notebook)
 

@@ -98,6 +98,8 @@ class RunningCall:
         """Whether it may continue when its client gives it up."""
         self.is_on_main_thread = False
         """Whether it occupies the kernel's main thread while it runs."""
+        self.refuses_arguments = False
+        """Whether it failed because its arguments do not fit."""
         self.stopped: str | None = None
         """"cancelled" or "timed out" if it was stopped and the kernel reports it."""
 
@@ -194,6 +196,7 @@ class RunningCall:
                 self.queue_seconds = message.queue_seconds
                 self.run_seconds = message.run_seconds
                 self.stopped = message.stopped
+                self.refuses_arguments = message.refuses_arguments
                 self.end(content_blocks.unpack_result(message, attachments))
             case messages.TaskState():
                 self.task = message.task

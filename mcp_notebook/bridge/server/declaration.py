@@ -34,7 +34,8 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
         protocol_version: The client's; None: a version of the handshake era.
     """
     lists = {"listChanged": True}
-    capabilities: dict[str, Any] = {"logging": {}, "resources": lists, "tools": lists}
+    capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": lists}
+    capabilities["tools"] = lists
     if protocol_version in MODERN_PROTOCOL_VERSIONS:
         capabilities["extensions"] = {TASKS_EXTENSION: {}, VIEW_EXTENSION: {}}
     return capabilities

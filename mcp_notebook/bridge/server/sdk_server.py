@@ -25,20 +25,26 @@ from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.notification_streams import LIST_NAMES, OpenStreams
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
 from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import make_call_result, restore_null
+from mcp_notebook.bridge.server.protocol.result_forms import (
+    make_call_result,
+    make_prompt_result,
+    restore_null,
+)
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
+from mcp_notebook.wire import messages
 
 _CACHEABLE: tuple[CacheableMethod, ...] = (
     "tools/list",
+    "prompts/list",
     "resources/list",
     "resources/templates/list",
     "resources/read",
@@ -83,6 +89,8 @@ def build(server: Parts) -> Server[Any]:
         on_list_resources=server.resources.list,
         on_list_resource_templates=server.resources.list_templates,
         on_read_resource=server.resources.read,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
         on_subscriptions_listen=partial(server.open_streams.listen, notices.listen),
     )
     # Without the default middleware: its spans take a tenth of a call's time, and lack the notebook
@@ -136,6 +144,25 @@ class _Handlers:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[])
 
+    async def list_prompts(
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[])
+
+    async def get_prompt(
+        self, ctx: ServerRequestContext[Any], params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        request = read_request(ctx, self._server.default_caller)
+        call = CallParams(
+            params.name,
+            cast("dict[str, Any] | None", params.arguments),
+            params.input_responses,
+            params.request_state,
+            "prompt",
+        )
+        answer = await self._server.calls.answer(request, call, make_prompt_result)
+        return cast("types.GetPromptResult | types.InputRequiredResult", answer)  # never a task
+
     async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Add what the SDK cannot: the list of tools, the instructions, and results that are null.
 
@@ -149,20 +176,24 @@ class _Handlers:
                 caller = find_caller(ctx, self._server.default_caller)
                 result["instructions"] = self._server.write_instructions(caller)
             elif ctx.method == "tools/list":
-                await self._fill_in_tools(ctx, result)
+                await self._fill_in_list(ctx, result, "tool")
+            elif ctx.method == "prompts/list":
+                await self._fill_in_list(ctx, result, "prompt")
         return result
 
-    async def _fill_in_tools(self, ctx: ServerRequestContext[Any], result: dict[str, Any]) -> None:
-        """Complete the answer to a request for the list of tools.
+    async def _fill_in_list(
+        self, ctx: ServerRequestContext[Any], result: dict[str, Any], kind: messages.Kind
+    ) -> None:
+        """Complete the answer to a request for a list.
 
-        The SDK validates the request and builds the answer around an empty list. The tools are
+        The SDK validates the request and builds the answer around an empty list. The items are
         added here in their final form: converting a thousand of them at every request would take
         longer than everything else.
         """
         cursor = (ctx.params or {}).get("cursor")
         request = read_request(ctx, self._server.default_caller)
-        page = await self._server.lists.find_page(request, cursor)
-        result["tools"] = list(page.tools)
+        page = await self._server.lists.find_page(request, cursor, kind)
+        result[LIST_NAMES[kind]] = list(page.items)
         if page.next_cursor is not None:
             result["nextCursor"] = page.next_cursor
 

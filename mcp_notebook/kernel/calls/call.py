@@ -88,6 +88,8 @@ class Call:
     """When its function started; None if it has not."""
     waits_for: str = field(default="a free worker", init=False)
     """The reason for waiting, while it waits."""
+    refuses_arguments: bool = field(default=False, init=False)
+    """Whether the call failed because its arguments do not fit."""
     missing_capability: str | None = field(default=None, init=False)
     """The MCP capability that its client lacked."""
     details: str | None = field(default=None, init=False)
@@ -144,6 +146,7 @@ class Call:
         is_stopped = self._state in (CallState.CANCELLED, CallState.TIMED_OUT)
         return {
             "lacks": self.missing_capability,
+            "refuses_arguments": self.refuses_arguments,
             "queue_seconds": self.queue_seconds,
             "run_seconds": self.run_seconds,
             "stopped": str(self._state) if is_stopped else None,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_notebook.content import ResourceLink, Result, Text
-from mcp_notebook.errors import CallError, CannotElicit
+from mcp_notebook.errors import CallError, CannotElicit, InvalidArguments
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
@@ -77,6 +77,7 @@ class CallConverter:
             self._show_drawn_figures(call)
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.missing_capability = "elicitation"
+            call.refuses_arguments = isinstance(error, InvalidArguments)
             return self._make_failure(call, error)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             style, name = call.error_style, type(error).__name__

@@ -239,7 +239,9 @@ class Conversation:
     def send(self, message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> None:
         """Send a message; does nothing if the bridge has disconnected."""
         if isinstance(message, messages.Welcome | messages.Tools):
-            self.last_tools = messages.Tools(tools=message.tools, missing=message.missing)
+            self.last_tools = messages.Tools(
+                tools=message.tools, missing=message.missing, other_kinds=message.other_kinds
+            )
         self._sender.send(frames.encode(message, attachments))
 
     def close(self, last_message: messages.Refused | messages.Goodbye | None = None) -> None:

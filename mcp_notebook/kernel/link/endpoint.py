@@ -309,6 +309,7 @@ class Endpoint:
             tasks=True,
             panel=self.view is not None,
             missing=tools.missing,
+            other_kinds=tools.other_kinds,
         )
 
     def read_progress(self) -> dict[int, Update]:

@@ -143,15 +143,17 @@ class CellTools:
         if old is None or _unbind(old.function) is _unbind(tool.function):
             return None
         if tool.name in run.declared:
+            kind = tool.info.kind
             return (
                 f"This cell declares `{tool.name}` more than once, and only the last one is a "
-                "tool: give each a name of its own, `@mcp_tool(name=...)`."
+                f"{kind}: give each a name of its own, `@mcp_{kind}(name=...)`."
             )
-        if old.cell is None or run.cell is None or old.cell == run.cell:
+        is_same_cell = old.cell is None or run.cell is None or old.cell == run.cell
+        if is_same_cell and old.info.kind == tool.info.kind:
             return None
         return (
-            f"`{tool.name}` replaces the tool of that name from another cell. If you need both, "
-            "rename one of them."
+            f"`{tool.name}` replaces the {old.info.kind} of that name from another cell. If you "
+            "need both, rename one of them."
         )
 
     def note_added(self, names: Iterable[str]) -> None:

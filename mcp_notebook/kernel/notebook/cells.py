@@ -1,4 +1,4 @@
-"""Runs the cell under ``%%mcp_tool``, or compiles it to a function.
+"""Runs the cell under ``%%mcp_tool`` or ``%%mcp_prompt``, or makes it a function.
 
 Runs on the kernel's main thread, inside the user's cell. Line numbers are those of the cell, with
 the magic's line as the first, so that errors and tracebacks point at what the user sees.
@@ -15,6 +15,7 @@ import keyword
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard
@@ -24,8 +25,14 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.magic_line import Signature
+from mcp_notebook.kernel.notebook.prompt_text import PromptText
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.wire import messages
 
-_MAGIC = "%%mcp_tool "
+_NO_SIGNATURE = (
+    "Below `%%mcp_prompt` alone, the cell is Python that defines functions. If it is Markdown, "
+    "name the prompt on the magic's line: `%%mcp_prompt my_prompt()`."
+)
 _DEF = "def _"
 _CELL_MAGIC = re.compile(r"\s*(%%\w+)")
 _COMMENT = re.compile(r"#+ ?(.*)")
@@ -49,13 +56,16 @@ class CellSyntaxError(Exception):
         return self._traceback
 
 
-def run_cell(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
+def run_cell(
+    shell: InteractiveShell, head: str, body: str, kind: messages.Kind = "tool"
+) -> tuple[str, ...]:
     """Run a cell in the notebook's namespace.
 
     Args:
         shell: The notebook's IPython.
         head: What follows the magic's name on its line.
         body: The cell below.
+        kind: What the functions become.
 
     Returns:
         The names of the public functions that it defines, in order.
@@ -65,8 +75,13 @@ def run_cell(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
         CellSyntaxError: It is not valid Python.
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
-    cell = _Cell(shell, head, body)
-    module = cell.parse()
+    cell = _Cell(shell, head, body, kind)
+    try:
+        module = cell.parse()
+    except CellSyntaxError:
+        if kind == "prompt":
+            print_note(_NO_SIGNATURE)
+        raise
     names = [
         node.name
         for node in module.body
@@ -75,9 +90,9 @@ def run_cell(shell: InteractiveShell, head: str, body: str) -> tuple[str, ...]:
     ]
     if not names:
         raise DefinitionError(
-            "The cell defines no function that could become a tool; names that start with `_` are "
-            "helpers. Write `def my_tool(): ...`, or make the whole cell one tool with "
-            "`%%mcp_tool my_tool()`. (A class under `@mcp_tools` needs no magic.)"
+            f"The cell defines no function that could become a {kind}; names that start with `_` "
+            f"are helpers. Write `def my_{kind}(): ...`, or make the whole cell one {kind} with "
+            f"`%%mcp_{kind} my_{kind}()`. (A class under `@mcp_tools` needs no magic.)"
         )
     duplicates = [name for name in names if names.count(name) > 1]
     if duplicates:
@@ -138,6 +153,44 @@ def make_cell_function(
     return function
 
 
+def make_prompt_function(
+    shell: InteractiveShell, signature: Signature, head: str, body: str
+) -> Callable[..., str]:
+    """Make a function that fills its arguments into the Markdown of a cell.
+
+    Args:
+        shell: The notebook's IPython.
+        signature: The function's name, parameters and return annotation.
+        head: What follows the magic's name on its line, including the signature.
+        body: The Markdown below.
+
+    Raises:
+        DefinitionError: The name is not an identifier, the signature uses a name that is not
+            defined, or the text is empty or has a field that is no parameter.
+        CellSyntaxError: The signature is not valid Python.
+    """
+    __tracebackhide__ = True
+    _check_name(signature.name)
+    text = body.strip()
+    if not text:
+        raise DefinitionError(
+            f"`{signature.name}` has no text: write the prompt below the magic's line."
+        )
+    cell = _Cell(shell, head, body, "prompt", is_code=False)
+    shape = cell.compile_function(cell.parse_signature(signature))
+    parameters = inspect.signature(shape)
+    template = PromptText.parse(text, parameters.parameters, signature.name)
+    shape.__doc__ = text.splitlines()[0].lstrip("# ")
+
+    @wraps(shape)
+    def fill(*arguments: Any, **keywords: Any) -> str:
+        bound = parameters.bind(*arguments, **keywords)
+        bound.apply_defaults()
+        return template.fill(bound.arguments)
+
+    return fill
+
+
 def _check_name(name: str) -> None:
     if name.isidentifier() and not keyword.iskeyword(name):
         return
@@ -172,14 +225,24 @@ def _find_comment(body: str) -> str | None:
 class _Cell:
     """The source of a cell under the magic's line; parses, compiles and runs it."""
 
-    def __init__(self, shell: InteractiveShell, head: str, body: str) -> None:
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        head: str,
+        body: str,
+        kind: messages.Kind = "tool",
+        *,
+        is_code: bool = True,
+    ) -> None:
         self._shell = shell
+        self._magic = f"%%mcp_{kind} "
         above = head.splitlines() or [""]
         # Comments in place of the lines above keep the line numbers right.
-        source = shell.transform_cell("#\n" * len(above) + body)
+        source = "#\n" * len(above) + body
+        source = shell.transform_cell(source) if is_code else source
         lines = source.splitlines(keepends=True)[len(above) :]
         self._source = source
-        cell = f"{_MAGIC}{head}".rstrip() + "\n" + "".join(lines)
+        cell = f"{self._magic}{head}".rstrip() + "\n" + "".join(lines)
         self._filename = shell.compile.cache(cell, _find_cell_number(shell), raw_code=cell)
 
     @property
@@ -200,7 +263,7 @@ class _Cell:
         """Parse a signature to a function definition with the body ``...``."""
         __tracebackhide__ = True
         source = f"{_DEF}{signature.rest}: ..."
-        columns = len(_MAGIC) + signature.column + len(signature.name) - len(_DEF)
+        columns = len(self._magic) + signature.column + len(signature.name) - len(_DEF)
         try:
             module = ast.parse(source, self._filename)
         except SyntaxError as error:

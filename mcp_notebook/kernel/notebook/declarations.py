@@ -1,4 +1,4 @@
-"""Builds the tools of a ``%%mcp_tool`` cell, a ``%mcp_tool`` line, and decorated functions.
+"""Builds the tools and prompts of cells, of ``%mcp_tool`` lines, and of decorated functions.
 
 Runs on the kernel's main thread, inside the user's cell. The magic adds the tools to the registry
 once all of them are built.
@@ -11,7 +11,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.notebook.cells import make_cell_function, run_cell
+from mcp_notebook.kernel.notebook.cells import (
+    make_cell_function,
+    make_prompt_function,
+    run_cell,
+)
 from mcp_notebook.kernel.notebook.magic_line import Line, build_options
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
@@ -22,6 +26,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     make_tool,
     read_cell,
     read_mark,
+    read_own_mark,
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -31,10 +36,11 @@ from mcp_notebook.text.terminal import print_note
 def declare_cell(
     shell: InteractiveShell, line: Line, schemas: SchemaCache | None
 ) -> list[DeclaredTool]:
-    """Build the tools of the cell below ``%%mcp_tool``.
+    """Build the tools of the cell below ``%%mcp_tool``, or the prompts below ``%%mcp_prompt``.
 
-    With a signature on the line, the cell becomes the body of one function, which is stored in the
-    notebook. Otherwise the cell runs, and each public function that it defines becomes a tool.
+    With a signature on the line, the cell becomes one function, which is stored in the notebook:
+    it is the function's body, or the prompt's Markdown. Otherwise the cell runs, and each public
+    function that it defines becomes a tool or a prompt.
 
     Args:
         shell: The notebook's IPython.
@@ -46,14 +52,15 @@ def declare_cell(
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
     _check_words(line)
-    options = build_options(line.options)
+    options = build_options(line.options, line.kind)
     if line.signature is not None:
         name = line.signature.name
-        function = make_cell_function(shell, line.signature, line.head, line.body)
+        make_function = make_prompt_function if line.kind == "prompt" else make_cell_function
+        function = make_function(shell, line.signature, line.head, line.body)
         tool = make_tool(function, options, variable=name, schemas=schemas)
         shell.user_ns[name] = function
         return [tool]
-    names = run_cell(shell, line.head, line.body)
+    names = run_cell(shell, line.head, line.body, line.kind)
     _check_names(names, options)
     return [
         make_tool(
@@ -79,12 +86,12 @@ def declare_names(
     Raises:
         DefinitionError: A name is not defined, or what it names cannot be a tool.
     """
-    options = build_options(line.options)
+    options = build_options(line.options, line.kind)
     words = " ".join(line.names).replace(",", " ").split()
     if not words:
         raise DefinitionError(
-            "Which functions? Write `%mcp_tool f g`, or put `%%mcp_tool` (two percent signs) on "
-            "the first line of a cell that defines functions."
+            f"Which functions? Write `%mcp_{line.kind} f g`, or put `%%mcp_{line.kind}` (two "
+            "percent signs) on the first line of a cell that defines functions."
         )
     _check_names(words, options)
     # Without options on the line, those of a decorator apply.
@@ -92,7 +99,7 @@ def declare_names(
     tools: dict[str, DeclaredTool] = {}
     for word in words:
         for tool in make_tools_by_name(
-            word, shell.user_ns, chosen, prefix=line.options.prefix, schemas=schemas
+            word, shell.user_ns, chosen, prefix=line.prefix, schemas=schemas
         ):
             if tool.name in tools:
                 raise DefinitionError(
@@ -149,7 +156,8 @@ def declare_decorated(
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
-            print_note(f"{name} is not offered as a tool: {reason}")
+            kind = (read_own_mark(namespace[name]) or ToolOptions).kind
+            print_note(f"{name} is not offered as a {kind}: {reason}")
 
 
 def _find_decorated(namespace: Mapping[str, Any]) -> list[str]:
@@ -180,9 +188,9 @@ def find_replaced_names(
 
 
 def _check_words(line: Line) -> None:
-    """Refuse words that are invalid on the line of ``%%mcp_tool``."""
-    words = " ".join(line.names)
-    if line.options.prefix is not None:
+    """Refuse words that are invalid on the line of ``%%mcp_tool`` or ``%%mcp_prompt``."""
+    words, kind = " ".join(line.names), line.kind
+    if line.prefix is not None:
         raise DefinitionError(
             "`--prefix` is for `%mcp_tool obj`, where `obj` has methods marked with `@mcp_tool`: "
             "remove it, or use `--name`."
@@ -193,11 +201,11 @@ def _check_words(line: Line) -> None:
             f"{words!r}: remove it, or quote values that contain spaces."
         )
     if line.names:
-        name = line.names[0] if line.names[0].isidentifier() else "my_tool"
+        name = line.names[0] if line.names[0].isidentifier() else f"my_{kind}"
         raise DefinitionError(
-            f"`%%mcp_tool` takes options or a signature, not {words!r}: every function in the "
-            f"cell becomes a tool. To make the whole cell one tool, write `%%mcp_tool {name}()`; "
-            "for functions that exist already, use `%mcp_tool f g`."
+            f"`%%mcp_{kind}` takes options or a signature, not {words!r}: every function in the "
+            f"cell becomes a {kind}. To make the whole cell one {kind}, write `%%mcp_{kind} "
+            f"{name}()`; for functions that exist already, use `%mcp_{kind} f g`."
         )
 
 
@@ -205,15 +213,15 @@ def _check_names(names: Sequence[str], options: ToolOptions) -> None:
     unique = [option for option in ("name", "title", "description") if getattr(options, option)]
     if unique and len(names) != 1:
         raise DefinitionError(
-            f"`--{unique[0]}` describes a single tool, but there are {len(names)} here: "
+            f"`--{unique[0]}` describes a single {options.kind}, but there are {len(names)} here: "
             f"{', '.join(names)}. Declare them one at a time."
         )
 
 
 def _merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
     """Return the line's options, completed by those of a decorator in the cell."""
-    mark, defaults = read_mark(function), ToolOptions()
-    if mark is None:
+    mark, defaults = read_mark(function), type(options)()
+    if mark is None or mark.kind != options.kind:
         return options
     values = {option.name: getattr(options, option.name) for option in fields(ToolOptions)}
     changes = {name: value for name, value in values.items() if value != getattr(defaults, name)}

@@ -1,4 +1,4 @@
-"""``@mcp_tool`` and ``@mcp_tools``: declare tools in any cell or module.
+"""``@mcp_tool``, ``@mcp_tools`` and ``@mcp_prompt``: declare tools and prompts anywhere.
 
 Runs on the thread that defines the function. Without a loaded extension, the decorators only mark
 the function or class. ``%load_ext`` then declares the marked ones in the notebook, and
@@ -20,7 +20,13 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     mark_class,
 )
 from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
-from mcp_notebook.kernel.tools.options import ToolKeywords, ToolOptions
+from mcp_notebook.kernel.tools.options import (
+    PROMPT_OPTIONS,
+    PromptKeywords,
+    PromptOptions,
+    ToolKeywords,
+    ToolOptions,
+)
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import suggest
 
@@ -56,27 +62,67 @@ def mcp_tool(
     tool_options = ToolOptions(**options)
 
     def decorate(function: _F) -> _F:
-        _check_decorated(function)
-        mark(function, tool_options)
-        extension = find_extension()
-        if extension is None:
-            note_cell(function, find_cell())
-        elif _in_class_body(function):
-            pass  # a tool as soon as there is an object
-        elif _is_method(function):
-            print_note(_explain_method(function))
-        else:
-            variable = _find_variable(function)
-            schemas = extension.registry.schemas
-            extension.cell_tools.add(
-                make_tool(function, tool_options, variable=variable, schemas=schemas)
-            )
-        return function
+        return _declare(function, tool_options)
 
     return decorate if function is None else decorate(function)
 
 
 document_keywords(mcp_tool)
+
+
+@overload
+def mcp_prompt(function: _F, /) -> _F: ...
+@overload
+def mcp_prompt(**options: Unpack[PromptKeywords]) -> Callable[[_F], _F]: ...
+def mcp_prompt(
+    function: _F | None = None, /, **options: Unpack[PromptKeywords]
+) -> _F | Callable[[_F], _F]:
+    """Make a function a prompt that MCP clients offer their users; the function does not change.
+
+    It returns text, or `Message` objects, pictures and tables. Use it bare or with options::
+
+        @mcp_prompt
+        def weekly_report(year: int) -> str:
+            return f"Write a report on {year}. There are {len(orders)} orders."
+
+        @mcp_prompt(title="Weekly report", timeout="30s")
+        def report(year: int) -> list: ...
+
+    Args:
+        function: The function, when the decorator is used without parentheses.
+        options: The prompt's options; ``mcp_prompt?`` in a notebook explains each of them.
+
+    Raises:
+        DefinitionError: The function cannot be a prompt, or an option does not exist.
+    """
+    check_keywords(options, "`@mcp_prompt`", [*PROMPT_OPTIONS])
+    prompt_options = PromptOptions(**options)
+
+    def decorate(function: _F) -> _F:
+        return _declare(function, prompt_options)
+
+    return decorate if function is None else decorate(function)
+
+
+document_keywords(mcp_prompt, "prompt")
+
+
+def _declare(function: _F, options: ToolOptions) -> _F:
+    """Offer a decorated function to clients, as soon as that is possible."""
+    _check_decorated(function, f"@mcp_{options.kind}")
+    mark(function, options)
+    extension = find_extension()
+    if extension is None:
+        note_cell(function, find_cell())
+    elif _in_class_body(function):
+        pass  # a tool as soon as there is an object
+    elif _is_method(function):
+        print_note(_explain_method(function))
+    else:
+        variable = _find_variable(function)
+        schemas = extension.registry.schemas
+        extension.cell_tools.add(make_tool(function, options, variable=variable, schemas=schemas))
+    return function
 
 
 @overload
@@ -164,25 +210,26 @@ def check_keywords(keywords: Iterable[str], owner: str, keyword_names: list[str]
             raise DefinitionError(f"{owner} has no option `{keyword}`. {hint}")
 
 
-def _check_decorated(function: Any) -> None:
+def _check_decorated(function: Any, decorator: str) -> None:
     if isinstance(function, type):
         raise DefinitionError(
-            f"`@mcp_tool` is for functions, and `{function.__name__}` is a class: put `@mcp_tool` "
-            "above the methods that should be tools, and `@mcp_tools` above the class."
+            f"`{decorator}` is for functions, and `{function.__name__}` is a class: put "
+            f"`{decorator}` above the methods that should be offered, and `@mcp_tools` above the "
+            "class."
         )
     if isinstance(function, str):
         raise DefinitionError(
-            f"`@mcp_tool({function!r})`: options are keywords. Write "
-            f"`@mcp_tool(name={function!r})`."
+            f"`{decorator}({function!r})`: options are keywords. Write "
+            f"`{decorator}(name={function!r})`."
         )
     if not callable(function) and not isinstance(function, classmethod):
         raise DefinitionError(
-            f"`@mcp_tool` is for functions, not for {_describe_type(function)}: put it above a "
+            f"`{decorator}` is for functions, not for {_describe_type(function)}: put it above a "
             "`def`."
         )
     if isinstance(function, classmethod) and not _in_class_body(function):
         raise DefinitionError(
-            "`@mcp_tool` is above a classmethod outside of a class: remove `@classmethod`."
+            f"`{decorator}` is above a classmethod outside of a class: remove `@classmethod`."
         )
 
 

@@ -1,4 +1,4 @@
-"""Parses the line of ``%%mcp_tool`` and ``%mcp_tool``: names or a signature, and options.
+"""Parses the line of ``%%mcp_tool`` and ``%%mcp_prompt``: names or a signature, and options.
 
 Runs on the kernel's main thread, inside the user's cell. Pure. Names and options may come in any
 order. Each option is a field of `ToolOptions`; options with Python values (an executor, ``meta``,
@@ -19,8 +19,9 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
 from mcp_notebook.text.wording import suggest
+from mcp_notebook.wire import messages
 
 
 def _read_number(text: str) -> float:
@@ -117,6 +118,8 @@ class Signature:
 class Line:
     """The line of a magic in its parts, and the cell below it."""
 
+    kind: messages.Kind
+    """What the magic declares."""
     options: Namespace
     names: tuple[str, ...]
     """Words that are not options."""
@@ -126,9 +129,18 @@ class Line:
     body: str
     """The rest of the cell."""
 
+    @property
+    def prefix(self) -> str | None:
+        """The prefix of the names of an object's tools, if the line has one."""
+        return getattr(self.options, "prefix", None)
+
 
 def read_line(
-    parser: ArgumentParser, line: str, cell: str | None, expand: Callable[[str], str]
+    parser: ArgumentParser,
+    line: str,
+    cell: str | None,
+    expand: Callable[[str], str],
+    kind: messages.Kind = "tool",
 ) -> Line:
     """Parse the line of a magic.
 
@@ -137,6 +149,7 @@ def read_line(
         line: The text after the magic's name.
         cell: The lines below; None for a line magic, which has no signature.
         expand: Expands the notebook's variables in options, as IPython does for all magics.
+        kind: What the magic declares.
 
     Raises:
         DefinitionError: An option does not exist or cannot have that value, or the signature is
@@ -153,26 +166,34 @@ def read_line(
         head, before, after = text[:end] + last, line[:start], last
     words = list(_split(expand(before))) + list(_split(expand(after)))
     try:
-        options = parser.parse_args(_join_values(words))
+        options = parser.parse_args(_join_values(words, kind))
     except UsageError as error:
         raise DefinitionError(_reword(str(error))) from None
     names = tuple(options.functions)
-    return Line(options=options, names=names, signature=signature, head=head, body=body)
+    return Line(kind=kind, options=options, names=names, signature=signature, head=head, body=body)
 
 
-def build_parser() -> ArgumentParser:
-    """Return a parser of names and options, which raises UsageError."""
+def build_parser(kind: messages.Kind = "tool") -> ArgumentParser:
+    """Return a parser of names and of the options of a kind, which raises UsageError."""
     parser: ArgumentParser = MagicArgumentParser()
     parser.add_argument("functions", nargs="*")
     for word, keywords in _OPTIONS.items():
-        parser.add_argument(word, **keywords)
+        if _is_option_of(word, kind):
+            parser.add_argument(word, **keywords)
     return parser
 
 
-def list_option_words() -> dict[str, bool]:
-    """Return all options as written on a line, each with whether it needs a value."""
+def _is_option_of(word: str, kind: messages.Kind) -> bool:
+    field = str(_OPTIONS[word].get("dest", word.removeprefix("--").replace("-", "_")))
+    return kind == "tool" or field in PROMPT_OPTIONS
+
+
+def list_option_words(kind: messages.Kind = "tool") -> dict[str, bool]:
+    """Return the options as written on a magic's line, each with whether it needs a value."""
     words = {}
     for word, keywords in _OPTIONS.items():
+        if not _is_option_of(word, kind):
+            continue
         action = keywords.get("action")
         words[word] = action not in _FLAGS and not _has_optional_value(word)
         if action is BooleanOptionalAction:
@@ -180,20 +201,20 @@ def list_option_words() -> dict[str, bool]:
     return words
 
 
-def build_options(namespace: Namespace) -> ToolOptions:
+def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOptions:
     """Return the options of a parsed line."""
     values: Any = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(namespace).items()
         if name not in ("functions", "prefix") and value is not None
     }
-    values["related"] = tuple(values["related"].replace(",", " ").split())
+    values["related"] = tuple(values.get("related", "").replace(",", " ").split())
     values["allow"] = split_hosts(values.get("allow", ()))
     for name in ("tags", "requires"):
         # Commas only: a tag may have several words.
         words = [word.strip() for each in values.get(name, ()) for word in each.split(",")]
         values[name] = tuple(word for word in words if word)
-    return ToolOptions(**values)
+    return (PromptOptions if kind == "prompt" else ToolOptions)(**values)
 
 
 def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:
@@ -311,9 +332,9 @@ def _has_optional_value(option: str) -> bool:
     return option in _OPTIONS and _OPTIONS[option].get("nargs") == "?"
 
 
-def _join_values(words: Sequence[str]) -> list[str]:
+def _join_values(words: Sequence[str], kind: messages.Kind) -> list[str]:
     """Join each option with its value, which may begin with a dash."""
-    takes_value = list_option_words()
+    takes_value = list_option_words(kind)
     joined: list[str] = []
     rest = deque(words)
     while rest:
@@ -322,9 +343,13 @@ def _join_values(words: Sequence[str]) -> list[str]:
         if option.startswith("-") and option not in takes_value:
             keyword = option.lstrip("-").replace("-", "_")
             meant = suggest(option, takes_value)
-            hint = f"Did you mean `{meant}`?" if meant else "`%mcp_tool?` lists all options."
+            hint = f"Did you mean `{meant}`?" if meant else f"`%mcp_{kind}?` lists all options."
+            if option in _OPTIONS:
+                raise DefinitionError(
+                    f"`{option}` is an option of tools, not of {kind}s: remove it."
+                )
             if keyword in {item.name for item in fields(ToolOptions)}:
-                hint = f"It can only be set in Python: `@mcp_tool({keyword}=...)`."
+                hint = f"It can only be set in Python: `@mcp_{kind}({keyword}=...)`."
             raise DefinitionError(f"There is no option `{option}`. {hint}")
         if not equals and takes_value.get(option):
             value = rest.popleft() if rest else None

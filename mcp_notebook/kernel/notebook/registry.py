@@ -80,14 +80,15 @@ class NotebookTools(Mapping[str, Tool]):
         _get_extension().cell_tools.note_added(names)
 
     def remove(self, *names: str) -> None:
-        """Remove tools, all or none. Functions of the notebook stay defined.
+        """Remove tools or prompts, all or none. Functions of the notebook stay defined.
 
         Raises:
             NoSuchTool: The notebook has no tool of that name.
         """
         registry = _get_registry()
         for name in names:
-            _find_tool(registry, name)
+            if registry.get(name) is None:
+                raise NoSuchTool(name, tuple(tool.name for tool in registry.tools))
         registry.remove(*names)
 
     def update(self, name: str, /, **changes: Any) -> None:
@@ -173,10 +174,10 @@ class NotebookTools(Mapping[str, Tool]):
         return _describe_tool(_find_tool(_get_registry(), name))
 
     def __iter__(self) -> Iterator[str]:
-        return iter([tool.name for tool in _get_registry().tools])
+        return iter([tool.name for tool in _list_tools(_get_registry())])
 
     def __len__(self) -> int:
-        return len(_get_registry().tools)
+        return len(_list_tools(_get_registry()))
 
     def __repr__(self) -> str:
         try:
@@ -202,10 +203,14 @@ def _get_registry() -> ToolRegistry:
     return _get_extension().registry
 
 
+def _list_tools(registry: ToolRegistry) -> list[DeclaredTool]:
+    return [tool for tool in registry.tools if tool.info.kind == "tool"]
+
+
 def _find_tool(registry: ToolRegistry, name: str) -> DeclaredTool:
     tool = registry.get(name)
-    if tool is None:
-        raise NoSuchTool(name, tuple(tool.name for tool in registry.tools))
+    if tool is None or tool.info.kind != "tool":
+        raise NoSuchTool(name, tuple(tool.name for tool in _list_tools(registry)))
     return tool
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Result, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Message, Result, Text
 from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -257,6 +257,16 @@ class ValueRenderer:
             parts = author_blocks.list_parts(block.content)
             return [piece for part in parts for piece in self.render(part, position)]
         return author_blocks.copy_annotations(self._render_content(block, position), block)
+
+    def render_message(self, message: Message, position: Position) -> list[Piece]:
+        """Render the content of a prompt's message."""
+        pieces = self.render(message.content, position)
+        return [
+            replace(piece, block=replace(piece.block, role=message.role))
+            if piece.block.role is None
+            else piece
+            for piece in pieces
+        ]
 
     def _render_content(self, block: ContentBlock, position: Position) -> list[Piece]:
         if isinstance(block, Text) and not isinstance(block.text, str):

@@ -6,7 +6,7 @@ Pure data; the documentation's table of values is generated from it.
 import io
 from typing import Any
 
-from mcp_notebook.content import Result, Text
+from mcp_notebook.content import Message, Result, Text
 from mcp_notebook.kernel.results import library_values
 from mcp_notebook.kernel.results.blocks.author_blocks import BLOCK_TYPES
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
@@ -98,6 +98,13 @@ RULES: tuple[Rule, ...] = (
         content="nothing; if there is no output either, a sentence that the tool is done",
         accepts=lambda value: value is None,
         render=ValueRenderer.render_nothing,
+    ),
+    Rule(
+        values="`Message` of `mcp_notebook`",
+        content="what its content becomes; in a prompt, messages of its role",
+        accepts=lambda value: isinstance(value, Message),
+        render=ValueRenderer.render_message,
+        is_rich=True,
     ),
     Rule(
         values="`Text`, `Image`, `Audio`, `Resource`, `ResourceLink`, `Result` of `mcp_notebook`",

@@ -1,4 +1,4 @@
-"""A declared tool: a function, its schemas, and the metadata that clients get.
+"""A declared tool, or prompt: a function, its schemas, and the metadata that clients get.
 
 Runs in the user's kernel, at definition, on the thread that declares the tool. `make_tool` builds a
 tool from any callable. The mark of ``@mcp_tool`` on a function is read and written here.
@@ -27,10 +27,17 @@ from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
 )
 from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
+from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
-from mcp_notebook.kernel.tools.options import ToolOptions, check_name, check_options, note_long_name
+from mcp_notebook.kernel.tools.options import (
+    PromptOptions,
+    ToolOptions,
+    check_name,
+    check_options,
+    note_long_name,
+)
 from mcp_notebook.kernel.tools.own_views import is_own
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
@@ -46,7 +53,8 @@ RESULT_VIEW = "result"
 OWN_VIEW = "own"
 """The tool's own page."""
 MARK = "__mcp_tool__"
-"""Attribute of a function that ``@mcp_tool`` marked: its `ToolOptions`."""
+"""Attribute of a function that ``@mcp_tool`` or ``@mcp_prompt`` marked: its `ToolOptions`."""
+_OPTIONS = (ToolOptions, PromptOptions)
 CELL = "__mcp_cell__"
 """Attribute of a function or class decorated before the extension was loaded: its cell's id."""
 
@@ -78,7 +86,7 @@ class ToolOrigin(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeclaredTool:
-    """A function that clients can call."""
+    """A function that clients can call: as a tool, or to get a prompt."""
 
     info: messages.ToolInfo
     """What clients get; its `name` identifies the tool in this kernel."""
@@ -175,7 +183,10 @@ def make_tool(
     schema = _read_schema(function, name, options, schemas)
     check_options(options, name)
     output, notes = make_output_schema(
-        function, name, schema=options.output_schema, validates=options.validate_output
+        function,
+        name,
+        schema=options.output_schema if options.kind == "tool" else False,
+        validates=options.validate_output,
     )
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
@@ -202,6 +213,7 @@ def _make_info(
 ) -> messages.ToolInfo:
     return messages.ToolInfo(
         name=name,
+        kind=options.kind,
         revision=secrets.token_hex(8) if options.confirm else None,
         task=("required" if options.task == "only" else "optional") if options.task else None,
         keep=options.keep,
@@ -209,12 +221,25 @@ def _make_info(
         requires=list(dict.fromkeys(options.requires)),
         title=metadata.title,
         description=metadata.description,
-        input_schema=unroll(schema.input_schema),
+        input_schema=_add_words(schema)
+        if options.kind == "prompt"
+        else unroll(schema.input_schema),
         output_schema=None if output is None else output.schema,
         annotations=metadata.annotations,
         icons=metadata.icons,
         meta=metadata.meta,
     )
+
+
+def _add_words(schema: "FunctionSchema | AuthorSchema") -> dict[str, Any]:
+    """Return a prompt's schema with the allowed values in words: clients get nothing else of it."""
+    whole = schema.input_schema
+    properties = {}
+    for name, item in whole["properties"].items():
+        words = describe_schema(item, whole, PLAIN_WORDS)
+        sections = (item.get("description"), None if words == "text" else f"({words})")
+        properties[name] = {**item, "description": " ".join(filter(None, sections))}
+    return {**whole, "properties": properties}
 
 
 def _list_notes(info: messages.ToolInfo) -> list[str]:
@@ -237,6 +262,8 @@ def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
 
 def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None:
     """Return the kind of live view of a tool's results; see `messages.ToolInfo.view`."""
+    if options.kind != "tool":
+        return None
     if is_own(options.ui):
         return OWN_VIEW
     if options.ui is not None:
@@ -324,7 +351,7 @@ def read_cell(value: Any) -> str | None:
 def read_mark(function: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left, if any."""
     options = getattr(function, MARK, None)  # may have any type: a mock has every attribute
-    return options if type(options) is ToolOptions else None
+    return options if type(options) in _OPTIONS else None
 
 
 def read_own_mark(value: Any) -> ToolOptions | None:
@@ -333,7 +360,7 @@ def read_own_mark(value: Any) -> ToolOptions | None:
         options = vars(value).get(MARK)
     except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
         return None
-    return options if type(options) is ToolOptions else None
+    return options if type(options) in _OPTIONS else None
 
 
 def find_marked(
@@ -367,4 +394,5 @@ def _read_cell_source(function: Callable[..., Any]) -> str | None:
     if not isinstance(function, FunctionType) or function.__code__.co_firstlineno != 1:
         return None
     lines = linecache.getlines(function.__code__.co_filename)
-    return "".join(lines) if lines and lines[0].startswith("%%mcp_tool") else None
+    is_whole = bool(lines) and lines[0].startswith(("%%mcp_tool", "%%mcp_prompt"))
+    return "".join(lines) if is_whole else None

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from mcp_notebook.kernel.tools import options
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, ToolOptions
+from mcp_notebook.wire import messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,12 @@ class OptionRow:
     """Whether few tools need it; rare options are in a second group."""
 
 
-def list_options() -> tuple[OptionRow, ...]:
-    """Return a row for each field of `ToolOptions`, in its order."""
+def list_options(kind: messages.Kind = "tool") -> tuple[OptionRow, ...]:
+    """Return a row for each field of `ToolOptions`, in its order.
+
+    Args:
+        kind: "prompt" for the rows of `PROMPT_OPTIONS`.
+    """
     texts = _read_texts()
     return tuple(
         OptionRow(
@@ -49,7 +54,7 @@ def list_options() -> tuple[OptionRow, ...]:
             is_rare=item.name in _RARE,
         )
         for item in fields(ToolOptions)
-        if (form := _FORMS[item.name])
+        if (form := _FORMS[item.name]) and (kind == "tool" or item.name in PROMPT_OPTIONS)
     )
 
 

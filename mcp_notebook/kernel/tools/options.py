@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
@@ -21,6 +21,7 @@ from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_host
 from mcp_notebook.kernel.tools.reporting import LogLevel
 from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.wording import suggest
+from mcp_notebook.wire import messages
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
 """Where a function runs: on the kernel's main thread between cells (coroutine functions: on its
@@ -60,6 +61,9 @@ class ToolOptions:
 
     The fields' docstrings are shown to users: `kernel.tools.option_table` reads them.
     """
+
+    kind: ClassVar[messages.Kind] = "tool"
+    """What these are options of."""
 
     name: str | None = None
     """The tool's name for clients: 1 to 64 letters, digits, ``_`` and ``-``. Without it, the
@@ -198,6 +202,42 @@ class ToolOptions:
     def cache_time(self) -> float | None:
         """Seconds for which results are reused; None: they are not."""
         return None if self.cache in (None, EPHEMERAL) else parse_duration(self.cache or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions(ToolOptions):
+    """The options of a prompt: those of `PROMPT_OPTIONS`; the others keep their defaults."""
+
+    kind: ClassVar[messages.Kind] = "prompt"
+
+    read_only: bool | None = True
+    """A user who picks a prompt expects it to change nothing."""
+
+
+PROMPT_OPTIONS = (
+    *("name", "title", "description", "icons", "requires", "priority", "tags", "meta"),
+    *("run", "executor", "timeout", "max_concurrency", "max_result_chars", "logs"),
+)
+"""The fields of `ToolOptions` that a prompt's author can set."""
+
+
+class PromptKeywords(TypedDict, total=False):
+    """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Sequence[Any]
+    requires: Sequence[str]
+    priority: float
+    tags: Sequence[str]
+    meta: Mapping[str, Any] | None
+    run: RunMode
+    executor: "Executor | DaskClient | None"
+    timeout: float | str | None
+    max_concurrency: int | None
+    max_result_chars: int | None
+    logs: LogLevel | None
 
 
 class ToolKeywords(TypedDict, total=False):

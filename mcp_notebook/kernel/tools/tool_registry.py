@@ -255,7 +255,7 @@ class ToolRegistry:
         Clients learn from the list of tools which results have one. Nothing changes if they already
         know, or if the author has said that they have none.
         """
-        if tool.info.view is None and tool.options.ui is None:
+        if tool.info.view is None and tool.options.ui is None and tool.info.kind == "tool":
             info = structs.replace(tool.info, view=RESULT_VIEW)
             self.replace(tool, replace(tool, info=info))
 

@@ -165,7 +165,7 @@ def test_what_is_remembered_of_tools_that_have_gone_is_bounded(catalog, monkeypa
     for number in range(100):
         catalog.set_kernel("1", notebook="sales", tools=[info(f"t{number}")])
         tools.list_entries(who)
-    assert len(tools._lists[who.permissions].past_names) <= 14
+    assert len(tools._lists[who.permissions, "tool"].past_names) <= 14
 
 
 def test_the_list_is_the_same_object_while_only_hidden_tools_change(catalog):

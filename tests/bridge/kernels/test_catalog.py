@@ -240,7 +240,7 @@ def test_served_names_are_always_valid_unique_and_lead_back_to_their_tool(steps)
         assert changed == (before != [(entry.name, entry.tool) for entry in entries])
         assert all(VALID.fullmatch(entry.name) for entry in entries)
         assert len({entry.name for entry in entries}) == len(entries)
-        assert all(catalog.find(entry.name) is entry for entry in entries)
+        assert all(catalog.find(entry.name) == entry for entry in entries)
 
 
 @given(changes)

@@ -53,7 +53,7 @@ _IS_STOPPED = (
 
 @dataclass(frozen=True)
 class CallParams:
-    """The parameters of a ``tools/call``."""
+    """The parameters of a ``tools/call`` or ``prompts/get``."""
 
     name: str
     """The tool's name in the client's request."""
@@ -62,6 +62,8 @@ class CallParams:
     """The user's answers to questions of the same call, by key, as the SDK reads them."""
     request_state: str | None = None
     """The state that came with those questions."""
+    kind: messages.Kind = "tool"
+    """What the client requests."""
 
 
 @dataclass(eq=False)
@@ -193,8 +195,8 @@ class ToolGate:
 
     async def admit(self, call: ToolCall) -> OtherAnswer | None:
         """Find the tool, or answer a call of one of the bridge's own."""
-        if not self.is_own(call.params.name):
-            call.found = await self._find(call.caller, call.params.name)
+        if call.params.kind != "tool" or not self.is_own(call.params.name):
+            call.found = await self._find(call)
             return None
         if self.ready is not None:
             await self.ready()
@@ -210,14 +212,15 @@ class ToolGate:
         call.found, call.arguments = answer.entry, answer.arguments
         return None
 
-    async def _find(self, caller: Caller, name: str) -> CatalogEntry:
+    async def _find(self, call: ToolCall) -> CatalogEntry:
+        caller, name, kind = call.caller, call.params.name, call.params.kind
         try:
-            return self.tools.find(caller, name)
+            return self.tools.find(caller, name, kind)
         except UnknownTool:
             if self.ready is None:
                 raise
         await self.ready()  # a client may know the tool from an earlier session
-        return self.tools.find(caller, name)
+        return self.tools.find(caller, name, kind)
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,7 @@ class StartGate:
                 await call.listener.progress(messages.Progress(id=0, message=text))
             with anyio.move_on_after(START_PROGRESS_INTERVAL):
                 await arrival.wait()
-        call.found = self.tools.find(call.caller, entry.long_name)
+        call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)
 
 
 class CapabilityGate:

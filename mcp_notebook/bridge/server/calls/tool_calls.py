@@ -1,7 +1,8 @@
-"""Calls of tools: from a client's request to its result, with or without the SDK.
+"""Calls of tools and prompts: from a client's request to its result, with or without the SDK.
 
-Runs on the bridge's event loop. A call that fails in any way is a result with ``isError``; only an
-invalid request is answered with a protocol error.
+Runs on the bridge's event loop. A call of a tool that fails in any way is a result with
+``isError``; only an invalid request is answered with a protocol error. Prompts have no such
+results: their failures are protocol errors.
 """
 
 from __future__ import annotations
@@ -36,12 +37,21 @@ from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, P
 from mcp_notebook.bridge.server.protocol.result_forms import (
     AnswerT_co,
     MakeAnswer,
+    describe_failure,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import CallError, UnknownState, UnknownTool
+from mcp_notebook.errors import (
+    AmbiguousTool,
+    CallError,
+    InvalidArguments,
+    OtherKind,
+    ToolGone,
+    UnknownState,
+    UnknownTool,
+)
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages
 
@@ -108,7 +118,7 @@ class ToolCalls:
         params: CallParams,
         make_answer: MakeAnswer[AnswerT_co],
     ) -> AnswerT_co | types.InputRequiredResult | TaskForm:
-        """Call a tool, and return the answer to the request.
+        """Call a tool, or get a prompt, and return the answer to the request.
 
         Args:
             request: The request.
@@ -155,7 +165,11 @@ class ToolCalls:
             raise
         except UnknownState as error:
             raise ProtocolError(INVALID_PARAMS, str(error)) from None
-        except UnknownTool as error:
+        except (AmbiguousTool, InvalidArguments, OtherKind, ToolGone, UnknownTool) as error:
+            if params.kind != "tool":
+                raise ProtocolError(INVALID_PARAMS, str(error)) from None
+            if not isinstance(error, UnknownTool):
+                return _make_error(str(error))
             # A result, although MCP also allows a protocol error: clients such as OpenAI's Agents
             # SDK do not show the text of a protocol error to the model, which needs it.
             return _make_error(await self._explain_unknown(error, caller))
@@ -189,14 +203,17 @@ class ToolCalls:
                 return outcome
             call = outcome
         timer = None
-        if call.is_kept or request.profile.can_follow_tasks:
+        if params.kind == "tool" and (call.is_kept or request.profile.can_follow_tasks):
             timer = self._tasks.watch(request, call, params.name)
         try:
             follow = self._follow_kept if call.is_kept else self._questions.follow
-            return await follow(request, params, call, listener)
+            result = await follow(request, params, call, listener)
         finally:
             if timer is not None:
                 timer.cancel()
+        if params.kind != "tool" and call.refuses_arguments and isinstance(result, Result):
+            raise ProtocolError(INVALID_PARAMS, describe_failure(result))
+        return result
 
     async def _follow_kept(
         self, request: ClientRequest, params: CallParams, call: RunningCall, listener: Listener

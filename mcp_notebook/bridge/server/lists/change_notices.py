@@ -1,9 +1,9 @@
-"""Notifies clients that the list of tools has changed: once per burst, and before an answer.
+"""Notifies clients that a list has changed (tools, prompts...): once per burst, before an answer.
 
 Runs on the bridge's event loop. Clients of the handshake era get a notification in their session,
 those of 2026-07-28 through their subscriptions. If a called tool declares another tool, the client
-is notified before the answer, so that it can call the new one. A caller who does not see all tools
-is notified only of changes of those that it sees.
+is notified before the answer, so that it can call the new one. A caller is notified only of changes
+of what it sees.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.server.lists.notification_streams import (
     ListName,
+    ListsWatcher,
     Subscriptions,
-    ToolsWatcher,
 )
 from mcp_notebook.bridge.server.protocol.accommodations import find_accommodation
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -44,7 +45,7 @@ class _Listener:
     """A client of the handshake era."""
 
     session: ClientSession
-    watcher: ToolsWatcher
+    watcher: ListsWatcher
     last_notice: int
     """The number of the last change that it was notified of."""
     is_busy: bool = False
@@ -55,21 +56,28 @@ class ChangeNotices:
     """Notifies the clients of one bridge of changes.
 
     Args:
-        list_tools: Returns the tools that a caller sees: the same object until they change.
+        list_entries: Returns the tools, prompts or resources that a caller sees: the same object
+            until they change.
         default_caller: The caller if the transport does not name one.
     """
 
-    def __init__(self, list_tools: Callable[[Caller], object], default_caller: Caller) -> None:
-        self._list_tools = list_tools
+    def __init__(
+        self,
+        list_entries: Callable[[Caller, messages.Kind], object],
+        default_caller: Caller,
+    ) -> None:
+        self._list_entries = list_entries
         self._default_caller = default_caller
         self._subscriptions = Subscriptions()
         self._listeners: dict[ClientSession, _Listener] = {}
         self._last_change = 0
         self._last_published = 0
         self._change = anyio.Event()
+        self._published = ListsWatcher(OWNER, list_entries)
+        """Knows what was last published."""
 
     def note_change(self) -> None:
-        """Note that the list has changed; clients are notified soon."""
+        """Note that a list has changed; clients are notified soon."""
         self._last_change += 1
         self._change.set()
 
@@ -84,7 +92,7 @@ class ChangeNotices:
         session = profile.connection
         if session in self._listeners or not find_accommodation(profile).hears_of_changes:
             return
-        watcher = ToolsWatcher(caller, self._list_tools)
+        watcher = self._make_watcher(caller)
         self._listeners[session] = _Listener(session, watcher, self._last_published)
         session.call_at_end(self._listeners.pop, session, None)
 
@@ -93,8 +101,15 @@ class ChangeNotices:
     ) -> SubscriptionsListenResult:
         """Serve a subscription."""
         caller = find_caller(ctx, self._default_caller)
-        watcher = ToolsWatcher(caller, self._list_tools)
+        watcher = self._make_watcher(caller)
         return await self._subscriptions.listen(ctx, params, watcher)
+
+    def _make_watcher(self, caller: Caller) -> ListsWatcher:
+        watcher = ListsWatcher(caller, self._list_entries)
+        if caller.permissions.is_everything:
+            # It may have listed them before a change that has not been published.
+            watcher.seen = self._published.seen
+        return watcher
 
     def close(self) -> None:
         """End the subscriptions gracefully."""
@@ -143,7 +158,8 @@ class ChangeNotices:
     async def _publish(self) -> None:
         if self._last_published != self._last_change:
             self._last_published = self._last_change
-            await self._subscriptions.publish("tools")
+            self._published.take_changes()
+            await self._subscriptions.publish_changes()
 
     async def _notify(self, connection: Any) -> None:
         listener = self._listeners.get(connection)
@@ -153,10 +169,9 @@ class ChangeNotices:
         try:
             while listener.last_notice != self._last_change:
                 listener.last_notice = self._last_change
-                if not listener.watcher.take_change():
-                    continue
-                with anyio.move_on_after(SEND_LIMIT):
-                    await listener.session.notify("notifications/tools/list_changed")
+                for changed in listener.watcher.take_changes():
+                    with anyio.move_on_after(SEND_LIMIT):
+                        await listener.session.notify(f"notifications/{changed}/list_changed")
         except Exception:
             # The client left without closing; the SDK raises whatever its stream raised.
             logger.debug("a client could not be notified of a change", exc_info=True)

@@ -9,7 +9,7 @@ send.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio.lowlevel
@@ -24,6 +24,7 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
     ProtocolError,
 )
 from mcp_notebook.settings.limits import Limits
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -34,8 +35,13 @@ _Handler: TypeAlias = (
     "Callable[[ServerRequestContext[Any], SubscriptionsListenRequestParams],"
     "Awaitable[SubscriptionsListenResult]]"
 )
-ListName: TypeAlias = Literal["tools", "resources"]
+ListName: TypeAlias = Literal["tools", "prompts", "resources"]
 """A list of whose changes clients are notified."""
+LIST_NAMES: Mapping[messages.Kind, ListName] = {
+    "tool": "tools",
+    "prompt": "prompts",
+    "resource": "resources",
+}
 MAX_FILTER = 2**14
 """Maximum bytes of the parameters that open a stream: they are kept as long as it is open."""
 
@@ -79,27 +85,30 @@ class OpenStreams:
             return await handler(ctx, params)
 
 
-class ToolsWatcher:
-    """Knows whether the tools that one caller sees have changed.
+class ListsWatcher:
+    """Knows which of the lists that one caller sees have changed.
 
     Args:
         caller: The caller.
-        list_tools: Returns the tools that a caller sees: the same object until they change.
+        list_entries: Returns the tools, prompts or resources that a caller sees: the same object
+            until they change.
     """
 
-    def __init__(self, caller: Caller, list_tools: Callable[[Caller], object]) -> None:
+    def __init__(
+        self, caller: Caller, list_entries: Callable[[Caller, messages.Kind], object]
+    ) -> None:
         self.caller = caller
-        self._list_tools = list_tools
-        self._tools = list_tools(caller)
+        self._list_entries = list_entries
+        self.seen = self._list_all()
+        """The lists of which the caller knows."""
 
-    def take_change(self) -> bool:
-        """Return whether the caller's tools have changed since the last time."""
-        if self.caller.permissions.is_everything:
-            return True
-        tools = self._list_tools(self.caller)
-        has_changed = tools is not self._tools
-        self._tools = tools
-        return has_changed
+    def _list_all(self) -> dict[messages.Kind, object]:
+        return {kind: self._list_entries(self.caller, kind) for kind in messages.KINDS}
+
+    def take_changes(self) -> list[ListName]:
+        """Return the lists that have changed since the last time."""
+        before, self.seen = self.seen, self._list_all()
+        return [LIST_NAMES[kind] for kind in self.seen if self.seen[kind] is not before[kind]]
 
 
 class Subscriptions:
@@ -112,7 +121,7 @@ class Subscriptions:
         self,
         ctx: ServerRequestContext[Any],
         params: SubscriptionsListenRequestParams,
-        watcher: ToolsWatcher,
+        watcher: ListsWatcher,
     ) -> SubscriptionsListenResult:
         """Serve a stream until its client or `close` closes it."""
         from mcp.server.subscriptions import ListenHandler  # noqa: PLC0415 - see `postponed_sdk`
@@ -125,19 +134,22 @@ class Subscriptions:
         finally:
             del self._streams[handler]
 
-    async def publish(
-        self, changed: ListName, is_for: Callable[[Caller], bool] = lambda _caller: True
-    ) -> None:
-        """Notify callers of a change; of tools, only those who see a difference.
+    async def publish_changes(self) -> None:
+        """Notify the callers who see a difference in one of their lists."""
+        for stream in tuple(self._streams.values()):
+            for changed in stream.watcher.take_changes():
+                await stream.publish(_make_event(changed))
+        await anyio.lowlevel.checkpoint()
+
+    async def publish(self, changed: ListName, is_for: Callable[[Caller], bool]) -> None:
+        """Notify callers that a list has changed.
 
         Args:
-            changed: The list that has changed.
+            changed: The list.
             is_for: Whose streams get the notification.
         """
         for stream in tuple(self._streams.values()):
-            if is_for(stream.watcher.caller) and (
-                changed != "tools" or stream.watcher.take_change()
-            ):
+            if is_for(stream.watcher.caller):
                 await stream.publish(_make_event(changed))
         await anyio.lowlevel.checkpoint()
 
@@ -150,7 +162,7 @@ class Subscriptions:
 class _Stream:
     """The SDK's subscription bus, for one stream: passes events on to it."""
 
-    def __init__(self, watcher: ToolsWatcher) -> None:
+    def __init__(self, watcher: ListsWatcher) -> None:
         self.watcher = watcher
         self._deliver: Callable[[ServerEvent], None] | None = None
 
@@ -171,6 +183,9 @@ class _Stream:
 def _make_event(changed: ListName) -> ServerEvent:
     from mcp.server import subscriptions  # noqa: PLC0415 - see `postponed_sdk`
 
-    if changed == "tools":
-        return subscriptions.ToolsListChanged()
+    match changed:
+        case "tools":
+            return subscriptions.ToolsListChanged()
+        case "prompts":
+            return subscriptions.PromptsListChanged()
     return subscriptions.ResourcesListChanged()

@@ -1,4 +1,4 @@
-"""The list of tools as clients get it: in MCP's form, cached between requests, divided into pages.
+"""The lists of tools and prompts as clients get them: in MCP's form, cached, divided into pages.
 
 Runs on the bridge's event loop. A list is built once for each change and version of the protocol,
 and unchanged tools are reused: if one tool of a thousand changes, one is converted.
@@ -27,6 +27,7 @@ from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.tool_form import (
     make_plain_tool_form,
+    make_prompt_form,
     make_tool_form,
     serialize_tool_form,
 )
@@ -51,8 +52,8 @@ class MakeForm(Protocol):
 
 
 @dataclass(frozen=True)
-class ListKind:
-    """What a client's list depends on, besides the tools."""
+class ListVariant:
+    """What a client's list depends on, besides the tools or prompts."""
 
     protocol_version: str
     permissions: Permissions = EVERYTHING
@@ -65,15 +66,15 @@ class ListKind:
 class Page:
     """A page of the list."""
 
-    tools: tuple[dict[str, Any], ...]
-    """In MCP's form; shared by all requests, so never changed."""
+    items: tuple[dict[str, Any], ...]
+    """The tools or prompts in MCP's form; shared by all requests, so never changed."""
     next_cursor: str | None
     """Identifies the next page; None on the last one."""
 
     @cached_property
     def text(self) -> bytes:
-        """The tools as JSON."""
-        return to_json(self.tools)
+        """The items as JSON."""
+        return to_json(self.items)
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,13 @@ class _List:
 
 
 class ToolLists:
-    """The list of tools as each client of one bridge sees it.
+    """The lists of tools and prompts as each client of one bridge sees them.
 
     Args:
         tools: The tools, as callers see them.
         results: Notes which tools a client has listed.
         first: Tools to list before all others.
-        page_size: Tools on a page; None for all.
+        page_size: Tools or prompts on a page; None for all.
         ready: Waits until the first tools can be expected, if they need time to appear.
     """
 
@@ -119,41 +120,51 @@ class ToolLists:
         self._results = results
         self._pages = ToolPages(make_tool_form, first, page_size, last=[READER])
         self._plain_pages = ToolPages(make_plain_tool_form, first, page_size, last=[READER])
+        self._prompt_pages = ToolPages(make_prompt_form, (), page_size)
         self._ready = ready
 
-    async def find_page(self, request: ClientRequest, cursor: str | None) -> Page:
-        """Return a page of the list.
+    async def find_page(
+        self, request: ClientRequest, cursor: str | None, kind: messages.Kind = "tool"
+    ) -> Page:
+        """Return a page of the list of tools.
 
         Args:
             request: The request.
             cursor: From the previous page; None for the first page.
+            kind: Return a page of the list of prompts instead.
 
         Raises:
             ProtocolError: There is no such page.
         """
         if self._ready is not None:
             await self._ready()
-        takes_structured = find_accommodation(request.profile).takes_structured
-        pages = self._pages if takes_structured else self._plain_pages
-        entries = self._tools.list_entries(request.caller)
+        pages = self._find_pages(request, kind)
+        entries = self._tools.list_entries(request.caller, kind)
         profile, permissions = request.profile, request.caller.permissions
-        kind = ListKind(profile.protocol_version, permissions, profile.shows_views)
-        page = pages.find_page(entries, kind, cursor)
+        variant = ListVariant(profile.protocol_version, permissions, profile.shows_views)
+        page = pages.find_page(entries, variant, cursor)
         if page is None:
             raise ProtocolError(
                 INVALID_PARAMS,
-                "Unknown cursor: it is not from this server, or the list of tools has changed "
+                f"Unknown cursor: it is not from this server, or the list of {kind}s has changed "
                 "since. Request the list again without a cursor.",
             )
-        self._results.note_list(request, (tool["name"] for tool in page.tools))
+        if kind == "tool":
+            self._results.note_list(request, (tool["name"] for tool in page.items))
         return page
+
+    def _find_pages(self, request: ClientRequest, kind: messages.Kind) -> "ToolPages":
+        if kind == "prompt":
+            return self._prompt_pages
+        takes_structured = find_accommodation(request.profile).takes_structured
+        return self._pages if takes_structured else self._plain_pages
 
 
 class ToolPages:
-    """The pages of the list of tools in one form, for all callers; used only on the event loop.
+    """The pages of one list in one form, for all callers; used only on the event loop.
 
     Args:
-        make_form: Makes MCP's form of a tool.
+        make_form: Makes MCP's form of a tool or a prompt.
         first: Tools to list before all others: clients with a limit drop the last ones.
         last: Tools to list after all others; left out if there are no others.
         page_size: Tools on a page; None for all.
@@ -171,36 +182,39 @@ class ToolPages:
         self._first = tuple(first)
         self._last = tuple(last)
         self._page_size = page_size
-        self._lists: OrderedDict[ListKind, _List] = OrderedDict()
+        self._lists: OrderedDict[ListVariant, _List] = OrderedDict()
 
     def find_page(
         self,
         entries: Sequence[CatalogEntry],
-        kind: ListKind,
+        variant: ListVariant,
         cursor: str | None,
     ) -> Page | None:
         """Return a page of the list.
 
         Args:
             entries: The tools that the caller sees; the same object as long as nothing changes.
-            kind: Of the client's list.
+            variant: Of the client's list.
             cursor: From the previous page; None for the first page.
 
         Returns:
             The page, or None if this list does not have the cursor.
         """
-        listed = self._lists.get(kind)
+        listed = self._lists.get(variant)
         if listed is None or listed.entries is not entries:
             previous = {} if listed is None else listed.conversions
-            listed = self._build_list(entries, kind, previous)
-            self._lists[kind] = listed
+            listed = self._build_list(entries, variant, previous)
+            self._lists[variant] = listed
             if len(self._lists) > MAX_LISTS:
                 self._lists.popitem(last=False)
-        self._lists.move_to_end(kind)
+        self._lists.move_to_end(variant)
         return listed.pages.get(cursor)
 
     def _build_list(
-        self, entries: Sequence[CatalogEntry], kind: ListKind, previous: Mapping[str, _Conversion]
+        self,
+        entries: Sequence[CatalogEntry],
+        variant: ListVariant,
+        previous: Mapping[str, _Conversion],
     ) -> _List:
         tools = [(tool.name, tool) for tool in self._first]
         tools += [(entry.name, entry.tool) for entry in entries]
@@ -212,17 +226,18 @@ class ToolPages:
             if old is not None and (old.tool is tool or old.tool == tool):
                 conversions[name] = old
             else:
-                conversions[name] = self._convert(name, tool, kind)
+                conversions[name] = self._convert(name, tool, variant)
         return _List(entries, conversions, self._divide(list(conversions.values())))
 
-    def _convert(self, name: str, tool: messages.ToolInfo, kind: ListKind) -> _Conversion:
-        version = kind.protocol_version
+    def _convert(self, name: str, tool: messages.ToolInfo, variant: ListVariant) -> _Conversion:
+        version = variant.protocol_version
         try:
-            form = self._make_form(name, tool, version, shows_views=kind.shows_views)
+            form = self._make_form(name, tool, version, shows_views=variant.shows_views)
             # A tool that cannot be serialised would cost the client the whole list.
             body = serialize_tool_form(form)
         except (ValueError, RecursionError) as error:
-            logger.warning("The tool %r is left out of the list (MCP %s): %s", name, version, error)
+            what = f"{tool.kind} {name!r}"
+            logger.warning("The %s is left out of the list (MCP %s): %s", what, version, error)
             return _Conversion(tool)
         return _Conversion(tool, form, hashlib.sha256(body).digest())
 

@@ -227,10 +227,11 @@ def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:
 
 
 def _are_alike(one: Text, other: Text) -> bool:
-    return (one.audience, one.priority, one.last_modified) == (
+    return (one.audience, one.priority, one.last_modified, one.role) == (
         other.audience,
         other.priority,
         other.last_modified,
+        other.role,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import mcp_types as types
 
 from mcp_notebook.bridge.server.protocol.object_results import WRAP, requires_objects, wrap_meta
+from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.text.missing_tools import READ_RESOURCE
@@ -64,6 +65,36 @@ def restore_null(form: dict[str, Any]) -> dict[str, Any]:
     if form.get("structuredContent") == _NULL:
         form["structuredContent"] = None
     return form
+
+
+def make_prompt_result(
+    result: Result, protocol_version: str, *, takes_structured: bool = True
+) -> types.GetPromptResult:
+    """Return a call's result as the messages of a prompt, for clients of this version.
+
+    Args:
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Ignored: prompts have no structured content.
+
+    Raises:
+        ProtocolError: The call failed.
+    """
+    del takes_structured
+    if result.is_error:
+        raise ProtocolError(INTERNAL_ERROR, describe_failure(result))
+    forms = make_block_forms(result, protocol_version, None)
+    roles = [block.role or "user" for block in result.content]
+    messages = [
+        {"role": role, "content": _encode_data(form)}
+        for role, form in zip(roles, forms, strict=True)
+    ]
+    return types.GetPromptResult.model_validate({"messages": messages})
+
+
+def describe_failure(result: Result) -> str:
+    """Return the texts of a failed call's result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, Text))
 
 
 def choose_structured(result: Result, protocol_version: str, *, takes_structured: bool) -> Any:

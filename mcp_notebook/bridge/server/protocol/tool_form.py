@@ -1,4 +1,4 @@
-"""The form of a tool in each version of MCP, and whether that version accepts it.
+"""The form of a tool or a prompt in each version of MCP, and whether that version accepts it.
 
 Runs on the bridge's event loop, and in ``mcp-notebook list``. Nearly all tools have a simple form,
 which is accepted without the SDK; its types validate all others.
@@ -151,6 +151,44 @@ def make_plain_tool_form(
     """Return the JSON object of a tool without its output schema; otherwise as `make_tool_form`."""
     plain = structs.replace(info, output_schema=None)
     return make_tool_form(name, plain, protocol_version, shows_views=shows_views)
+
+
+def make_prompt_form(
+    name: str,
+    info: messages.ToolInfo,
+    protocol_version: str,
+    *,
+    shows_views: bool = False,  # noqa: ARG001 - as `make_tool_form`
+) -> dict[str, Any]:
+    """Return the JSON object of a prompt in the list of prompts; as `make_tool_form`."""
+    has_title = has_feature(protocol_version, "title")
+    fields = {
+        "name": name,
+        "title": info.title if has_title else None,
+        "description": info.description or (None if has_title else info.title),
+        "arguments": _list_prompt_arguments(info.input_schema, has_title=has_title) or None,
+        "icons": info.icons if has_feature(protocol_version, "icons") else None,
+        "_meta": info.meta if has_feature(protocol_version, "_meta") else None,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    prompt = types.Prompt.model_validate(given)
+    return prompt.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[dict[str, Any]]:
+    """Return the arguments of a prompt, which MCP describes by words and not by a schema."""
+    required, arguments = schema.get("required", ()), []
+    for name, item in schema.get("properties", {}).items():
+        keywords = item if isinstance(item, dict) else {}
+        argument = {
+            "name": name,
+            "description": keywords.get("description"),
+            "required": name in required,
+        }
+        if has_title:
+            argument["title"] = keywords.get("title")
+        arguments.append(argument)
+    return arguments
 
 
 def serialize_tool_form(form: dict[str, Any]) -> bytes:

@@ -120,7 +120,9 @@ class Tasks:
 
     def may_keep(self, tool: messages.ToolInfo) -> bool:
         """Return whether calls of a tool may outlive their clients: see `find_keep`."""
-        return tool.task is not None or tool.keep or self._policy.keeps_all
+        return tool.kind == "tool" and (
+            tool.task is not None or tool.keep or self._policy.keeps_all
+        )
 
     def find_keep(self, request: ClientRequest, tool: messages.ToolInfo) -> messages.Keep | None:
         """Return how a call of a tool outlives its client; None if it does not.

@@ -19,6 +19,7 @@ from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.text.redaction import has_secrets
+from mcp_notebook.wire import messages
 
 READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"
@@ -59,6 +60,7 @@ class ParameterFacts:
 class ToolFacts:
     """The contents of a card on one tool."""
 
+    kind: messages.Kind
     name: str
     signature: str
     """The tool's signature in Python."""
@@ -82,6 +84,7 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
         hosts: Origins that its own view may load from.
     """
     return ToolFacts(
+        kind=tool.info.kind,
         name=tool.name,
         signature=format_signature(tool),
         title=tool.info.title or "",
@@ -95,6 +98,8 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
 
 
 def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
+    if tool.info.kind != "tool":
+        return ()
     hints = [_HINTS[hint] for hint in (tool.info.annotations or {}).items() if hint in _HINTS]
     if (tool.info.meta or {}).get(meta_keys.CONFIRM):
         hints.append(ASKS)

@@ -3,6 +3,7 @@
 Runs on any thread. Pure: facts go in, a MIME bundle comes out.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
@@ -61,13 +62,15 @@ def build_card(
 def _render_html(tools: Sequence[ToolFacts]) -> str:
     if len(tools) > MAX_UNFOLDED:
         folded = "".join(map(_render_folded, tools))
-        return render_box(f"<b>{count(len(tools), 'MCP tool')}</b>{folded}")
+        kinds = Counter(facts.kind for facts in tools)
+        counts = (count(number, f"MCP {kind}") for kind, number in kinds.items())
+        return render_box(f"<b>{', '.join(counts)}</b>{folded}")
     return render_box(_RULE.join(map(_render_unfolded, tools)))
 
 
 def _render_unfolded(facts: ToolFacts) -> str:
     heading, description = _render_heading(facts), _render_description(facts.description)
-    return f"{render_soft('MCP tool')} {heading}<br>{description}{_render_details(facts)}"
+    return f"{render_soft(f'MCP {facts.kind}')} {heading}<br>{description}{_render_details(facts)}"
 
 
 def _render_folded(facts: ToolFacts) -> str:
@@ -118,7 +121,7 @@ def _render_text(facts: ToolFacts) -> str:
     title = f" - {facts.title}" if facts.title else ""
     options = _DOT.join([*facts.badges, *facts.details])
     lines = [
-        f"MCP tool {facts.signature}{title}",
+        f"MCP {facts.kind} {facts.signature}{title}",
         *filter(None, [f"[{options}]" if options else ""]),
     ]
     lines += facts.description.strip().splitlines()[:1]
@@ -147,7 +150,7 @@ def build_table(
     rows = [
         (
             _write_signature(tool, names.get(tool.name)),
-            tool.info.description.strip().partition("\n")[0],
+            _summarize(tool),
         )
         for tool in tools
     ]
@@ -157,6 +160,11 @@ def build_table(
     )
     text = "\n".join(write_table([column.title for column in _COLUMNS], rows))
     return {"text/html": make_printable(html), "text/plain": make_printable(text)}
+
+
+def _summarize(tool: DeclaredTool) -> str:
+    line = tool.info.description.strip().partition("\n")[0]
+    return line if tool.info.kind == "tool" else f"[{tool.info.kind}] {line}".strip()
 
 
 def _write_signature(tool: DeclaredTool, listed: messages.ListedName | None) -> str:

@@ -1,4 +1,4 @@
-"""Tab completion on the lines of ``%mcp``, ``%mcp_tool``, ``%%mcp_tool`` and ``%%mcp_view``.
+"""Tab completion on the lines of ``%mcp``, ``%%mcp_tool``, ``%%mcp_prompt`` and ``%%mcp_view``.
 
 Runs on the kernel's main thread. The words of a line are pure functions of it; `MagicCompleter`
 gives them to IPython.
@@ -77,7 +77,7 @@ class MagicCompleter:
     def _list_words(self, magic: str, line: str) -> list[str]:
         if magic == "%mcp":
             return complete_mcp(self._notebook, line)
-        if magic in ("%mcp_tool", "%%mcp_tool"):
+        if magic.lstrip("%") in ("mcp_tool", "mcp_prompt"):
             hidden = self._shell.user_ns_hidden  # IPython's own variables
             names = {n: value for n, value in self._shell.user_ns.items() if n not in hidden}
             return complete_mcp_tool(names, line)
@@ -154,10 +154,10 @@ def _is_json(text: str) -> bool:
 
 
 def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
-    """Return words for a ``%mcp_tool`` or ``%%mcp_tool`` line: options, then names."""
+    """Return words for a line of ``%mcp_tool`` or ``%%mcp_prompt``: options, then names."""
     words = line.split()
     complete, prefix = (words, "") if line[-1:].isspace() else (words[:-1], words[-1])
-    takes_value = list_option_words()
+    takes_value = list_option_words("prompt" if "mcp_prompt" in words[0] else "tool")
     if takes_value.get(complete[-1]) or "." in prefix:
         return []
     options = [word for word in takes_value if word not in complete]

@@ -1,10 +1,12 @@
-"""The magics: ``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_view`` and ``%mcp``.
+"""The magics: ``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_view`` and ``%mcp``.
 
 Runs on the kernel's main thread, inside the user's cells. A user's mistake is a UsageError: IPython
 shows one sentence instead of a traceback.
 """
 
 import re
+from argparse import ArgumentParser
+from functools import partial
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -29,23 +31,24 @@ from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, descr
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
+from mcp_notebook.wire import messages
 
 _MISPLACED = (
-    "`%%mcp_tool` must be the first line of its cell: move it above everything else, also above "
+    "`%%mcp_{}` must be the first line of its cell: move it above everything else, also above "
     "comments; `%load_ext` and imports can be in a cell before it. The lines below it have not run."
 )
 _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not found")
 """IPython's message on an unknown magic."""
 _VARIABLE = re.compile(r"[${}]")
 """The characters that IPython expands."""
-_DECORATORS = ("mcp_tool", "mcp_tools")
+_DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
 
 
 @magics_class
 class McpMagics(Magics):
-    """``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_view`` and ``%mcp``.
+    """``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_view`` and ``%mcp``.
 
     Args:
         shell: The notebook's IPython.
@@ -82,9 +85,44 @@ class McpMagics(Magics):
         """
         # The traceback of an error in the user's cell shows the cell and not these frames.
         __tracebackhide__ = True
+        self._declare("tool", self.mcp_tool.parser, line, cell)
+
+    mcp_tool.parser = build_parser()
+    extend_help(mcp_tool, describe_line_options)
+
+    @no_var_expand
+    @line_cell_magic
+    def mcp_prompt(self, line: str, cell: str | None = None) -> None:
+        """Make text a prompt: what a user of an MCP client can start with, in place of typing it.
+
+        ::
+
+            %%mcp_prompt name(year: int, region: str = "EU") [options]
+            %%mcp_prompt [options]
+            %mcp_prompt f g [options]
+
+        ``%%mcp_prompt name(...)`` makes the Markdown below it a prompt. ``{year}`` stands for an
+        argument, ``{{`` and ``}}`` for braces. The first line is the description.
+
+        ``%%mcp_prompt`` runs the cell and makes each function that it defines a prompt. It returns
+        text, pictures, tables and `Message` objects, and sees the notebook's variables as they are
+        when a client gets the prompt. Functions whose names start with ``_`` stay private.
+
+        ``%mcp_prompt f g`` makes existing functions prompts.
+        """
+        __tracebackhide__ = True
+        self._declare("prompt", build_parser("prompt"), line, cell)
+
+    extend_help(mcp_prompt, partial(describe_line_options, "prompt"))
+
+    def _declare(
+        self, kind: messages.Kind, parser: ArgumentParser, line: str, cell: str | None
+    ) -> None:
+        __tracebackhide__ = True
         schemas = self._registry.schemas
         try:
-            parsed = read_line(self.mcp_tool.parser, line, cell, self._expand)
+            expand = partial(self._expand, frames=_FRAMES_TO_USER + 1)
+            parsed = read_line(parser, line, cell, expand, kind)
             if cell is None:
                 tools = declare_names(self.shell, parsed, schemas)
             else:
@@ -94,13 +132,15 @@ class McpMagics(Magics):
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
 
-    mcp_tool.parser = build_parser()
-    extend_help(mcp_tool, describe_line_options)
-
     @line_magic("%mcp_tool")  # IPython reads `%%mcp_tool` below the first line as this
     def refuse_misplaced_mcp_tool(self, _line: str) -> None:
         """Say where `%%mcp_tool` belongs."""
-        raise UsageError(_MISPLACED)
+        raise UsageError(_MISPLACED.format("tool"))
+
+    @line_magic("%mcp_prompt")
+    def refuse_misplaced_mcp_prompt(self, _line: str) -> None:
+        """Say where `%%mcp_prompt` belongs."""
+        raise UsageError(_MISPLACED.format("prompt"))
 
     @no_var_expand
     @cell_magic
@@ -146,11 +186,11 @@ class McpMagics(Magics):
 
     extend_help(mcp, describe_verbs)
 
-    def _expand(self, words: str) -> str:
+    def _expand(self, words: str, frames: int = _FRAMES_TO_USER) -> str:
         """Expand the notebook's variables in the options."""
         if not _VARIABLE.search(words):  # IPython would take minutes for many brackets
             return words
-        return str(self.shell.var_expand(words, depth=_FRAMES_TO_USER))
+        return str(self.shell.var_expand(words, depth=frames))
 
 
 def suggest_correction(error: BaseException | None) -> str | None:
@@ -169,10 +209,10 @@ def suggest_correction(error: BaseException | None) -> str | None:
 def _find_meant(percent: str, name: str) -> str | None:
     """Return the magic that was probably meant by ``%mcp_status`` or ``%%mcp_tools``."""
     if percent == "%%":
-        meant = suggest(name, ("mcp", "mcp_tool", "mcp_view"))
+        meant = suggest(name, ("mcp", "mcp_tool", "mcp_prompt", "mcp_view"))
         return meant and f"%%{'mcp_tool' if meant == 'mcp' else meant}"
     verb = name.removeprefix("mcp").strip("_")
     if name.startswith("mcp") and verb in VERBS:
         return f"%mcp {verb}"
-    meant = suggest(name, ("mcp", "mcp_tool"))
+    meant = suggest(name, ("mcp", "mcp_tool", "mcp_prompt"))
     return f"%{meant}" if meant else None

@@ -7,9 +7,11 @@ which would slow down ``%load_ext``.
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, ToolOptions
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.tools.option_table import OptionRow
@@ -21,38 +23,47 @@ _PREFIX = (
 )
 
 
-def describe_line_options() -> str:
-    """Return the help on the options of ``%%mcp_tool``, each with an example."""
+def describe_line_options(kind: messages.Kind = "tool") -> str:
+    """Return the help on the options of ``%%mcp_tool``, each with an example.
+
+    Args:
+        kind: "prompt" for those of ``%%mcp_prompt``.
+    """
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
-    rows = option_table.list_options()
+    rows = option_table.list_options(kind)
     python_only = ", ".join(f"`{row.name}`" for row in rows if not row.line)
-    end = textwrap.fill(f"Only as keywords of `@mcp_tool`: {python_only}.", _WIDTH)
+    end = textwrap.fill(f"Only as keywords of `@mcp_{kind}`: {python_only}.", _WIDTH)
     groups = _describe_groups(
         [(row, format_entry(_format_head(row), row.text)) for row in rows if row.line],
-        option_table.explain_safety(on_line=True),
+        option_table.explain_safety(on_line=True) if kind == "tool" else "",
     )
-    return "\n".join([groups, format_entry("--prefix sales_", _PREFIX), "", end])
+    prefix = [format_entry("--prefix sales_", _PREFIX)] if kind == "tool" else []
+    return "\n".join([groups, *prefix, "", end])
 
 
-def describe_keywords() -> str:
-    """Return the help on the keywords of ``@mcp_tool``, each with its type and default."""
+def describe_keywords(kind: messages.Kind = "tool") -> str:
+    """Return the help on the keywords of ``@mcp_tool``, each with its type and default.
+
+    Args:
+        kind: "prompt" for those of ``@mcp_prompt``.
+    """
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
     return _describe_groups(
         [
             (row, format_entry(f"{row.name}: {row.kind} (default: {row.default})", row.text))
-            for row in option_table.list_options()
+            for row in option_table.list_options(kind)
         ],
-        option_table.explain_safety(on_line=False),
+        option_table.explain_safety(on_line=False) if kind == "tool" else "",
     )
 
 
 def _describe_groups(entries: Sequence[tuple["OptionRow", str]], safety: str) -> str:
     common = [text for row, text in entries if not row.is_rare]
     rare = [text for row, text in entries if row.is_rare]
-    explained = textwrap.fill(safety, _WIDTH, break_on_hyphens=False)
-    return "\n".join(["Common options:\n", explained, "", *common, "", "Rare options:\n", *rare])
+    explained = [textwrap.fill(safety, _WIDTH, break_on_hyphens=False), ""] if safety else []
+    return "\n".join(["Common options:\n", *explained, *common, "", "Rare options:\n", *rare])
 
 
 def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> None:
@@ -66,12 +77,13 @@ def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> No
     vars(function)["getdoc"] = lambda: f"{docstring}\n\n{describe()}"  # IPython's hook
 
 
-def document_keywords(function: Callable[..., Any]) -> None:
-    """Give a function with ``**options`` a signature and help with all options."""
+def document_keywords(function: Callable[..., Any], kind: messages.Kind = "tool") -> None:
+    """Give a function with ``**options`` a signature and help with all options of a kind."""
     first, *_ = inspect.signature(function).parameters.values()
-    keywords = inspect.signature(ToolOptions).parameters.values()
-    vars(function)["__signature__"] = inspect.Signature([first, *keywords])
-    extend_help(function, describe_keywords)
+    keywords = inspect.signature(ToolOptions).parameters
+    names = keywords if kind == "tool" else PROMPT_OPTIONS
+    vars(function)["__signature__"] = inspect.Signature([first, *(keywords[n] for n in names)])
+    extend_help(function, partial(describe_keywords, kind))
 
 
 def _format_head(row: "OptionRow") -> str:

@@ -94,7 +94,7 @@ def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
     """Copy the annotations of a block to the pieces made from it."""
     annotations = {
         name: value
-        for name in ("audience", "priority", "last_modified")
+        for name in ("audience", "priority", "last_modified", "role")
         if (value := getattr(like, name)) not in ((), None)
     }
     return [_change_block(piece, **annotations) for piece in pieces] if annotations else pieces

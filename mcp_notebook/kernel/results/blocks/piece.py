@@ -94,8 +94,8 @@ def _is_plain_text(piece: Piece) -> bool:
     block = piece.block
     return (
         isinstance(block, Text)
-        and (block.audience, block.priority, block.last_modified, block.brief)
-        == ((), None, None, None)
+        and (block.audience, block.priority, block.last_modified, block.brief, block.role)
+        == ((), None, None, None, None)
         and not (piece.is_partial or piece.is_raw or piece.repeats_data or piece.has_links)
         and not piece.is_refusal
     )

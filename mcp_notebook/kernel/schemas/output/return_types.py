@@ -35,7 +35,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 from typing_extensions import is_typeddict
 
-from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.content import Audio, Image, Message, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
 from mcp_notebook.kernel.safe.stand_ins import is_record, name_parts
@@ -360,7 +360,7 @@ def _make_plain(value: Any) -> Any:
 # -- which annotations describe data ---------------------------------------------------------------
 
 
-_DISPLAYED = (Result, Text, Image, Audio, Resource, ResourceLink)
+_DISPLAYED = (Result, Message, Text, Image, Audio, Resource, ResourceLink)
 _SAYS_NOTHING = (NO_ANNOTATION, None, type(None), Any, object, NoReturn, typing_extensions.Never)
 _COLLECTIONS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Collection)
 _LAZY = frozenset(

@@ -14,6 +14,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists import change_notices
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -24,6 +25,15 @@ LIMIT = 20
 async def server():
     catalog = Catalog()
     return NotebookServer(catalog, Links(catalog, on_change=lambda: None))
+
+
+def make_change(server):
+    """Offer one more tool."""
+    catalog = server.tools._catalog
+    names = [*(entry.name for entry in catalog.entries()), f"tool{len(catalog.entries())}"]
+    tools = [messages.ToolInfo(name=name, input_schema={"type": "object"}) for name in names]
+    assert catalog.set_kernel("1", notebook="sales", tools=tools)
+    server.note_change()
 
 
 @asynccontextmanager
@@ -41,7 +51,7 @@ async def test_a_burst_of_changes_is_one_notice(server):
         announcing(server),
     ):
         for _ in range(20):
-            server.note_change()
+            make_change(server)
         with anyio.fail_after(LIMIT):
             await anext(aiter(changes))
         with anyio.move_on_after(3 * change_notices.CHANGE_DELAY) as waited:
@@ -65,7 +75,7 @@ async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, 
         Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
     ):
         for _ in range(5):
-            server.note_change()
+            make_change(server)
             with anyio.fail_after(LIMIT):
                 notice = await told.receive()
             assert type(notice).__name__ == "ToolListChangedNotification"
@@ -84,7 +94,7 @@ async def test_a_program_that_may_hang_is_not_told_unless_it_asks(server):
         Client(server.mcp, mode="auto") as asking,
         asking.listen(tools_list_changed=True) as changes,
     ):
-        server.note_change()
+        make_change(server)
         with anyio.fail_after(LIMIT):
             await anext(aiter(changes))
             await told.receive()
@@ -118,7 +128,11 @@ def make_context(session, request):
 
 async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others(monkeypatch):
     monkeypatch.setattr(change_notices, "SEND_LIMIT", 10 * LIMIT)
-    notices, heard = change_notices.ChangeNotices(lambda _: (), OWNER), anyio.Event()
+    tools = [[]]
+    heard = anyio.Event()
+    notices = change_notices.ChangeNotices(
+        lambda _caller, kind: tools[-1] if kind == "tool" else None, OWNER
+    )
     hearing, deaf = Deaf(), [Deaf(), Deaf()]
 
     async def hear(*_):
@@ -132,6 +146,7 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
         tasks.start_soon(notices.run)
         with anyio.fail_after(LIMIT):
             for _ in range(3):
+                tools.append([])
                 notices.note_change()
                 await heard.wait()
                 heard = anyio.Event()
@@ -141,8 +156,12 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
 
 
 async def test_a_caller_is_notified_only_of_changes_of_the_tools_that_it_sees():
-    lists = {"ann": (), "owner": ()}
-    notices = change_notices.ChangeNotices(lambda caller: lists[caller.name], OWNER)
+    lists = {"ann": [], "owner": []}
+
+    def list_entries(caller, kind):
+        return lists[caller.name] if kind == "tool" else None
+
+    notices = change_notices.ChangeNotices(list_entries, OWNER)
     ann = Caller(name="ann", permissions=Permissions(tools=("sales.*",)))
     heard, (send, told) = [], anyio.create_memory_object_stream(10)
 
@@ -162,9 +181,10 @@ async def test_a_caller_is_notified_only_of_changes_of_the_tools_that_it_sees():
     async with anyio.create_task_group() as tasks, send, told:
         tasks.start_soon(notices.run)
         with anyio.fail_after(LIMIT):
+            lists["owner"] = ["other"]
             notices.note_change()
             assert await told.receive() == "owner"
-            lists["ann"] = ("new",)
+            lists |= {"ann": ["new"], "owner": ["other", "new"]}
             notices.note_change()
             assert {await told.receive(), await told.receive()} == {"ann", "owner"}
         tasks.cancel_scope.cancel()

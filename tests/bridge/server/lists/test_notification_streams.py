@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.lists.notification_streams import Subscriptions, ToolsWatcher
+from mcp_notebook.bridge.server.lists.notification_streams import ListsWatcher, Subscriptions
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.settings.limits import Limits
 
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.anyio
 
 ANN = Caller(name="ann", permissions=Permissions(tools=("sales.*",)))
 PARAMS = types.SubscriptionsListenRequestParams(
-    notifications=types.SubscriptionFilter(tools_list_changed=True, resources_list_changed=True)
+    notifications=types.SubscriptionFilter(
+        tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+    )
 )
 
 
@@ -49,33 +51,40 @@ class Listener:
             return self._told.statistics().current_buffer_used
 
 
-def test_all_changes_are_news_for_who_sees_everything_and_no_others_for_those_who_do_not():
-    lists = {"owner": (1,), "ann": (1,)}
-    owner, ann = (ToolsWatcher(each, lambda who: lists[who.name]) for each in (OWNER, ANN))
-    assert (owner.take_change(), ann.take_change()) == (True, False)
-    lists["ann"] = (1, 2)
-    assert (ann.take_change(), ann.take_change()) == (True, False)
+def test_only_the_lists_that_a_caller_sees_differently_are_news():
+    lists = {("owner", "tool"): [1], ("ann", "tool"): [1], ("ann", "prompt"): []}
+    owner, ann = (
+        ListsWatcher(each, lambda who, kind: lists.get((who.name, kind))) for each in (OWNER, ANN)
+    )
+    assert (owner.take_changes(), ann.take_changes()) == ([], [])
+    lists["ann", "tool"] = [1, 2]
+    assert (owner.take_changes(), ann.take_changes(), ann.take_changes()) == ([], ["tools"], [])
+    lists["ann", "prompt"] = [3]
+    assert ann.take_changes() == ["prompts"]
 
 
 async def test_each_caller_is_told_what_concerns_it():
-    lists = {"owner": (), "ann": ()}
+    lists = {"owner": [], "ann": []}
     subscriptions, clients = Subscriptions(), {OWNER: Listener(), ANN: Listener()}
     with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:
             for caller, client in clients.items():
-                watcher = ToolsWatcher(caller, lambda who: lists[who.name])
+                watcher = ListsWatcher(
+                    caller, lambda who, kind: lists[who.name] if kind == "tool" else None
+                )
                 tasks.start_soon(subscriptions.listen, client, PARAMS, watcher)
                 assert await client.told() == "SubscriptionsAcknowledged"
-            await subscriptions.publish("tools")  # of tools that Ann does not see
+            lists["owner"] = ["other"]  # a tool that Ann does not see
+            await subscriptions.publish_changes()
             await subscriptions.publish("resources", lambda caller: caller is ANN)
-            lists["ann"] = ("new",)
-            await subscriptions.publish("tools")
+            lists |= {"ann": ["new"], "owner": ["other", "new"]}
+            await subscriptions.publish_changes()
             assert await clients[ANN].told() == "ResourceListChanged"
             for caller in (OWNER, OWNER, ANN):
                 assert await clients[caller].told() == "ToolListChanged"
             subscriptions.close()
     assert [client.close() for client in clients.values()] == [0, 0]
-    await subscriptions.publish("tools")  # to nobody
+    await subscriptions.publish_changes()  # to nobody
 
 
 # -- how many

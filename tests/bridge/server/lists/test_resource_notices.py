@@ -31,7 +31,7 @@ class Heard(ChangeNotices):
     """Counts what is broadcast."""
 
     def __init__(self):
-        super().__init__(lambda _: (), OWNER)
+        super().__init__(lambda _caller, _kind: (), OWNER)
         self.send, self.notices = anyio.create_memory_object_stream(100)
 
     async def broadcast(self, changed, is_for):

@@ -12,11 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists import meta_tools
-from mcp_notebook.bridge.server.lists.tool_lists import ListKind, ToolPages
+from mcp_notebook.bridge.server.lists.tool_lists import ListVariant, ToolPages
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.wire import messages
 
-KIND = ListKind("2026-07-28")
+KIND = ListVariant("2026-07-28")
 
 
 def info(name, **changed):
@@ -47,7 +47,7 @@ def followed(pages, catalog):
     found, cursor = [], None
     while True:
         page = pages.find_page(catalog.entries(), KIND, cursor)
-        found.append([tool["name"] for tool in page.tools])
+        found.append([tool["name"] for tool in page.items])
         if page.next_cursor is None:
             return found
         cursor = page.next_cursor
@@ -89,7 +89,7 @@ def test_a_cursor_is_good_as_long_as_the_list_is_the_same_also_after_a_restart()
     cursor = pages_of(2).find_page(catalog.entries(), KIND, None).next_cursor
     catalog.set_kernel("2", notebook="empty", tools=[])
     again = pages_of(2).find_page(catalog.entries(), KIND, cursor)
-    assert [tool["name"] for tool in again.tools] == ["c"]
+    assert [tool["name"] for tool in again.items] == ["c"]
 
 
 @pytest.mark.parametrize(
