@@ -189,8 +189,9 @@ async def test_clients_hear_of_the_kind_that_changed_only(kernel, era):
         await prompts.wait()
         heard.clear()
         kernel.ok("del later")
-        await prompts.wait()
-        assert "later" not in await list_prompts(client)
+        with anyio.fail_after(TIMEOUT):
+            while "later" in await list_prompts(client):
+                await prompts.wait()
     assert "ToolListChangedNotification" not in heard
 
 
