@@ -15,6 +15,7 @@ from live import TIMEOUT, kernel_with, record_of
 from short_way import FIRST, both_sides, normalise_message, serve_pipes
 
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS
+from mcp_notebook.wire import messages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
 
@@ -188,6 +189,9 @@ async def test_a_client_is_notified_of_new_tools_before_and_after_the_sdk_takes_
         for message in (None, request(1, "resources/list")):
             if message is not None:
                 await client.ask(message)
+            names = [f"new{number}" for number in range(len(short.catalog.entries()))]
+            new = [messages.ToolInfo(name=name, input_schema={"type": "object"}) for name in names]
+            short.catalog.set_kernel("another", notebook="another", tools=new)
             short.server.note_change()
             with anyio.fail_after(TIMEOUT):
                 news = json.loads(await pipes.receive())

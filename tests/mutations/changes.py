@@ -572,8 +572,8 @@ CHANGES = (
     ),
     Change(
         "bridge/kernels/catalog.py",
-        "self._find_dropped(name) or self._former.find(name)",
-        "self._former.find(name)",
+        "self._find_dropped(name) or self._former[kind].find(name)",
+        "self._former[kind].find(name)",
         "bridge/kernels/test_catalog.py",
     ),
     Change(
@@ -826,8 +826,8 @@ CHANGES = (
     ),
     Change(
         "bridge/server/lists/notification_streams.py",
-        "        has_changed = tools is not self._tools\n",
-        "        has_changed = True\n",
+        "        before, self.seen = self.seen, self._list_all()\n",
+        "        before, self.seen = {kind: None for kind in self.seen}, self._list_all()\n",
         "bridge/server/lists/test_notification_streams.py",
     ),
     Change(
@@ -1364,8 +1364,8 @@ CHANGES = (
     ),
     Change(
         "bridge/access/caller.py",
-        'OWNER = Caller(name="owner", is_user=True, may_read_metrics=True)',
-        'OWNER = Caller(name="owner", is_user=True)',
+        'OWNER = Caller(name="owner", is_user=True, may_read_metrics=True, errors="full")',
+        'OWNER = Caller(name="owner", is_user=True, errors="full")',
         _HEALTH,
     ),
     Change(

@@ -216,7 +216,7 @@ class PromptOptions(ToolOptions):
 
 PROMPT_OPTIONS = (
     *("name", "title", "description", "icons", "requires", "priority", "tags", "meta"),
-    *("run", "executor", "timeout", "max_concurrency", "max_result_chars", "logs"),
+    *("run", "executor", "timeout", "max_concurrency", "max_result_chars", "errors", "logs"),
 )
 """The fields of `ToolOptions` that a prompt's author can set."""
 
@@ -237,6 +237,7 @@ class PromptKeywords(TypedDict, total=False):
     timeout: float | str | None
     max_concurrency: int | None
     max_result_chars: int | None
+    errors: ErrorDetail | None
     logs: LogLevel | None
 
 
