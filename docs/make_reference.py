@@ -95,7 +95,13 @@ def options_page() -> str:
         "`%mcp_tool my_diary --prefix diary_`",
         '`@mcp_tools(prefix="diary_")`',
         "none",
-        "What the names of an object's tools begin with.",
+        "What the names of an object's or a package's tools begin with.",
+    )
+    package = (
+        "`%mcp_tool --package acme`",
+        "none",
+        "none",
+        "Offers tools of a [package](../guides/declaring-tools.md#tools-of-an-installed-package).",
     )
     return format_page(
         "Options",
@@ -106,7 +112,7 @@ def options_page() -> str:
         explain_safety(on_line=True),
         format_table(head, rows(is_rare=False)),
         "## Rare options",
-        format_table(head, [*rows(is_rare=True), prefix]),
+        format_table(head, [*rows(is_rare=True), prefix, package]),
     )
 
 

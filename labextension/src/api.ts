@@ -20,6 +20,7 @@ export interface ITool {
   listed_as?: string;
   on: boolean;
   effect: '' | 'read-only' | 'destructive';
+  package?: string;
   calls: number;
   errors: number;
   cell?: string;

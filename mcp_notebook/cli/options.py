@@ -34,6 +34,15 @@ Notebooks = Annotated[
         show_default=False,
     ),
 ]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package",
+        metavar="NAME",
+        help="Serve the tools of an installed package, by the name of its entry point in the group "
+        "mcp_notebook.tools, in a kernel of its own. Repeat the option for several.",
+    ),
+]
 Notebook = Annotated[
     Path | None,
     typer.Option(
@@ -247,3 +256,18 @@ def read_settings(**options: Any) -> Settings:
         SettingsError: A value cannot be used.
     """
     return Settings.from_environment(**drop_unset(options))
+
+
+def list_served(
+    notebooks: Sequence[Path] | None, packages: Sequence[str] | None, settings: Settings
+) -> list[Path]:
+    """Return the notebooks to run and serve, with those that stand for packages.
+
+    Raises:
+        NotebookError: A package cannot be served.
+    """
+    if not packages:
+        return [*(notebooks or ())]
+    from mcp_notebook.bridge.headless.package_notebook import write_package_notebooks
+
+    return [*(notebooks or ()), *write_package_notebooks(packages, settings)]

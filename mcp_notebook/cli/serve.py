@@ -11,6 +11,8 @@ from mcp_notebook.cli.options import (
     OFFERING,
     RUNNING,
     Notebooks,
+    Packages,
+    list_served,
     read_settings,
     takes_options,
 )
@@ -102,16 +104,19 @@ app = typer.Typer(add_completion=False)
 def serve(
     notebooks: Notebooks = None,
     *,
+    package: Packages = None,
     background: Annotated[bool, typer.Option("--background", hidden=True)] = False,
     options: Mapping[str, Any],
 ) -> None:
     """Serve tools over HTTP."""
-    if background and notebooks:
+    if background and (notebooks or package):
         raise typer.BadParameter("The background bridge serves open notebooks: do not name any.")
     replicas = options["replicas"]
-    if (replicas is not None or options["watch"]) and not notebooks:
+    if (replicas is not None or options["watch"]) and not (notebooks or package):
         option = "--watch" if replicas is None else f"--replicas {replicas}"
         raise typer.BadParameter(
             f"{option} needs a notebook: `mcp-notebook serve FILE.ipynb {option}`."
         )
-    run_http_bridge(read_settings(**options), notebooks or [], background=background)
+    settings = read_settings(**options)
+    served = list_served(notebooks, package, settings)
+    run_http_bridge(settings, served, background=background)

@@ -6,7 +6,15 @@ from typing import Any
 import typer
 
 from mcp_notebook.cli.help import Command
-from mcp_notebook.cli.options import OFFERING, RUNNING, Notebooks, read_settings, takes_options
+from mcp_notebook.cli.options import (
+    OFFERING,
+    RUNNING,
+    Notebooks,
+    Packages,
+    list_served,
+    read_settings,
+    takes_options,
+)
 from mcp_notebook.cli.runner import run_stdio_bridge
 
 app = typer.Typer(add_completion=False)
@@ -17,6 +25,9 @@ app = typer.Typer(add_completion=False)
     epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}',
 )
 @takes_options(RUNNING, OFFERING)
-def stdio(notebooks: Notebooks = None, *, options: Mapping[str, Any]) -> None:
+def stdio(
+    notebooks: Notebooks = None, *, package: Packages = None, options: Mapping[str, Any]
+) -> None:
     """Serve tools over stdin and stdout, to a client that starts this command."""
-    run_stdio_bridge(read_settings(**options), notebooks or [])
+    settings = read_settings(**options)
+    run_stdio_bridge(settings, list_served(notebooks, package, settings))

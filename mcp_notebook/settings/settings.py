@@ -161,6 +161,11 @@ class Settings(Limits):
         return self.home / "schemas"
 
     @property
+    def packages_folder(self) -> Path:
+        """The folder of the notebooks that `--package` writes."""
+        return self.home / "packages"
+
+    @property
     def bridge_file(self) -> Path:
         """The file in which the user's background bridge publishes its record."""
         return self.home / "bridge.json"

@@ -621,6 +621,8 @@ class SeenTool(Message, frozen=True):
     """Whether clients see it."""
     effect: Literal["read-only", "destructive", ""] = ""
     """Its effect, as declared by the author."""
+    package: str | None = None
+    """The installed package that it comes from; None for the notebook's own tools."""
     calls: int = 0
     """Calls that ended since the extension was loaded."""
     errors: int = 0

@@ -9,6 +9,7 @@ Face:
   it is saved.
 - `notebook_reader.read_notebook`: reads a notebook's file.
 - `offers.find_offer`: the tools that a notebook's code offered when it last ran.
+- `package_notebook.write_package_notebooks`: notebooks that stand for installed packages.
 - `repeated_starts.warn_of_repeated_starts`: warns if a notebook is run for each call.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 

@@ -52,6 +52,8 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
     Raises:
         UntrustedNotebook: The notebook is not trusted, and must not be run.
     """
+    if path.is_relative_to(settings.packages_folder):  # just written, by the user's own command
+        return
     reason = await anyio.to_thread.run_sync(explain_distrust, text)
     if reason is None:
         return

@@ -19,16 +19,16 @@ from mcp_notebook.kernel.notebook.cells import (
 from mcp_notebook.kernel.notebook.magic_line import Line, build_options
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.tools.attribute_tools import find_classes_of_tools, make_tools_by_name
+from mcp_notebook.kernel.tools.attribute_tools import find_decorated, make_tools_by_name
 from mcp_notebook.kernel.tools.declared_tool import (
     DeclaredTool,
-    find_marked,
     make_tool,
     read_cell,
     read_mark,
     read_own_mark,
 )
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.package_tools import make_package_tools
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_note
 
@@ -110,6 +110,26 @@ def declare_names(
     return list(tools.values())
 
 
+def declare_package(line: Line, schemas: SchemaCache | None) -> list[DeclaredTool]:
+    """Build the tools of ``%mcp_tool --package acme``, or those of them that the line names.
+
+    Args:
+        line: The magic's line.
+        schemas: Schemas of earlier starts.
+
+    Raises:
+        DefinitionError: As `make_package_tools`, or the line has options of tools.
+    """
+    package = line.package or ""
+    if build_options(line.options) != ToolOptions():
+        raise DefinitionError(
+            f"The author of `{package}` sets the options of its tools: `%mcp_tool --package` takes "
+            "only the names of tools, and `--prefix`."
+        )
+    words = " ".join(line.names).replace(",", " ").split()
+    return make_package_tools(package, words, prefix=line.prefix or "", schemas=schemas)
+
+
 @dataclass(frozen=True)
 class DecoratedObject:
     """A decorated function or class, as the notebook had it when the extension was unloaded."""
@@ -126,7 +146,7 @@ def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list
         registry: The notebook's tools.
         namespace: The notebook's variables.
     """
-    values = [namespace[name] for name in _find_decorated(namespace)]
+    values = [namespace[name] for name in find_decorated(namespace)]
     return [
         DecoratedObject(value, [tool for tool in registry.tools if _is_made_from(tool, value)])
         for value in values
@@ -146,7 +166,7 @@ def declare_decorated(
         earlier: From `list_decorated` at the last unload; their tools are restored.
     """
     tools_before = {id(decorated.value): decorated.tools for decorated in earlier}
-    for name in _find_decorated(namespace):
+    for name in find_decorated(namespace):
         try:
             tools = tools_before.get(id(namespace[name]))
             if tools is None:
@@ -158,12 +178,6 @@ def declare_decorated(
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
             print_note(f"{name} is not offered as a {kind}: {reason}")
-
-
-def _find_decorated(namespace: Mapping[str, Any]) -> list[str]:
-    """Return the names of decorated functions and classes, one for each."""
-    functions = {id(value): name for name, value in reversed(tuple(find_marked(namespace.items())))}
-    return [*reversed(functions.values()), *find_classes_of_tools(namespace.items())]
 
 
 def _is_made_from(tool: DeclaredTool, value: Any) -> bool:
@@ -190,6 +204,11 @@ def find_replaced_names(
 def _check_words(line: Line) -> None:
     """Refuse words that are invalid on the line of ``%%mcp_tool`` or ``%%mcp_prompt``."""
     words, kind = " ".join(line.names), line.kind
+    if line.package is not None:
+        raise DefinitionError(
+            f"`--package` is for a line of its own: `%mcp_tool --package {line.package}`, with one "
+            "percent sign."
+        )
     if line.prefix is not None:
         raise DefinitionError(
             "`--prefix` is for `%mcp_tool obj`, where `obj` has methods marked with `@mcp_tool`: "

@@ -95,6 +95,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--errors": {},
     "--logs": {},
     "--prefix": {},
+    "--package": {},
 }
 """The options by their words, each as keywords of argparse's `add_argument`."""
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
@@ -133,6 +134,11 @@ class Line:
     def prefix(self) -> str | None:
         """The prefix of the names of an object's tools, if the line has one."""
         return getattr(self.options, "prefix", None)
+
+    @property
+    def package(self) -> str | None:
+        """The installed package whose tools are declared, if the line names one."""
+        return getattr(self.options, "package", None)
 
 
 def read_line(
@@ -206,7 +212,7 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
     values: Any = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(namespace).items()
-        if name not in ("functions", "prefix") and value is not None
+        if name not in ("functions", "prefix", "package") and value is not None
     }
     values["related"] = tuple(values.get("related", "").replace(",", " ").split())
     values["allow"] = split_hosts(values.get("allow", ()))

@@ -17,6 +17,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.declared_tool import (
     DeclaredTool,
+    find_marked,
     make_tool,
     read_mark,
     read_own_mark,
@@ -79,7 +80,7 @@ class Origin:
             return []
         if self.is_object:
             value = _look_up(self.word, namespace)
-            if _find_owner(value, self.word)[0] is None:
+            if find_owner(value, self.word)[0] is None:
                 raise DefinitionError(
                     f"`{self.word}` is now of type {type(value).__name__}, which has no methods "
                     "marked `@mcp_tool`."
@@ -117,7 +118,7 @@ def make_tools_by_name(
     origin = Origin(
         word=word, value=namespace[variable], options=options, prefix=prefix, schemas=schemas
     )
-    owner, own_prefix = _find_owner(value, word)
+    owner, own_prefix = find_owner(value, word)
     if owner is not None:
         if options is not None:
             raise DefinitionError(
@@ -150,11 +151,7 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
     Raises:
         DefinitionError: One of the methods cannot be a tool.
     """
-    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
-        raise DefinitionError(
-            "`prefix` must consist of letters, digits, `_` and `-`, as in 'sales_', not "
-            f"{prefix!r}."
-        )
+    check_prefix(prefix)
     return [
         replace(
             make_tool(
@@ -166,6 +163,19 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
         )
         for name, options in find_marked_methods(type(owner)).items()
     ]
+
+
+def check_prefix(prefix: Any) -> None:
+    """Refuse a prefix that cannot begin the names of tools.
+
+    Raises:
+        DefinitionError: It has other characters than names.
+    """
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+        raise DefinitionError(
+            "`prefix` must consist of letters, digits, `_` and `-`, as in 'sales_', not "
+            f"{prefix!r}."
+        )
 
 
 def find_marked_methods(owner: type) -> dict[str, ToolOptions]:
@@ -200,6 +210,14 @@ def find_classes_of_tools(values: Iterable[tuple[str, Any]]) -> list[str]:
         if issubclass(type(value), type) and read_class_mark(value) is not None
     }
     return list(reversed(names.values()))
+
+
+def find_decorated(variables: Mapping[str, Any]) -> list[str]:
+    """Return the names of a namespace's decorated functions and classes, one for each."""
+    functions: dict[int, str] = {}
+    for name, function in find_marked(tuple(variables.items())):
+        functions.setdefault(id(function), name)
+    return [*functions.values(), *find_classes_of_tools(variables.items())]
 
 
 def mark_class(owner: type, prefix: str) -> ClassOfTools:
@@ -254,8 +272,16 @@ def _check_no_arguments(owner: type) -> None:
         ) from None
 
 
-def _find_owner(value: Any, word: str) -> tuple[Any, str]:
-    """Return the object with marked methods that a value is or holds, if any, and its prefix."""
+def find_owner(value: Any, word: str) -> tuple[Any, str]:
+    """Return the object with marked methods that a value is or holds, if any, and its prefix.
+
+    Args:
+        value: An object, or a class under ``@mcp_tools``.
+        word: Its name in messages.
+
+    Raises:
+        DefinitionError: It is a class with marked methods, but without ``@mcp_tools``.
+    """
     mark = read_class_mark(value)
     if mark is not None:
         return mark.instance, mark.prefix

@@ -18,6 +18,7 @@ from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schem
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.package_tools import find_package
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
@@ -109,6 +110,8 @@ def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
 def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     meta = tool.info.meta or {}
     details = []
+    if package := find_package(tool):
+        details.append(f"from the package {package}")
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
     details += _list_ways(tool.options)

@@ -23,6 +23,7 @@ from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook
 from mcp_notebook.kernel.notebook.recording.recording import RECORD_OPTIONS
 from mcp_notebook.kernel.schemas.schema_words import list_options
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
+from mcp_notebook.kernel.tools.package_tools import list_packages
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 _WORD = re.compile(r"[\w.-]+")
@@ -158,6 +159,8 @@ def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
     words = line.split()
     complete, prefix = (words, "") if line[-1:].isspace() else (words[:-1], words[-1])
     takes_value = list_option_words("prompt" if "mcp_prompt" in words[0] else "tool")
+    if complete[-1] == "--package":
+        return list_packages()
     if takes_value.get(complete[-1]) or "." in prefix:
         return []
     options = [word for word in takes_value if word not in complete]

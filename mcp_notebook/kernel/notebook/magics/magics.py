@@ -24,11 +24,13 @@ from mcp_notebook.kernel.notebook.cell_tools import CellTools
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
+    declare_package,
     find_replaced_names,
 )
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line, read_view_line
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
+from mcp_notebook.kernel.tools.package_tools import check_collisions
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
 from mcp_notebook.wire import messages
@@ -72,6 +74,7 @@ class McpMagics(Magics):
             %%mcp_tool [options]
             %%mcp_tool name(city: str, n: int = 3) [options]
             %mcp_tool f g [options]
+            %mcp_tool --package acme [f g] [--prefix acme_]
 
         ``%%mcp_tool`` runs the cell and makes each function that it defines a tool. Functions whose
         names start with ``_`` are helpers and stay private.
@@ -82,6 +85,9 @@ class McpMagics(Magics):
 
         ``%mcp_tool f g`` makes existing functions tools. It also takes ``module.f``,
         ``model.predict``, and objects whose methods are marked with ``@mcp_tool``.
+
+        ``%mcp_tool --package acme`` offers the tools of an installed package, or those that are
+        named.
         """
         # The traceback of an error in the user's cell shows the cell and not these frames.
         __tracebackhide__ = True
@@ -123,7 +129,11 @@ class McpMagics(Magics):
         try:
             expand = partial(self._expand, frames=_FRAMES_TO_USER + 1)
             parsed = read_line(parser, line, cell, expand, kind)
-            if cell is None:
+            if cell is None and parsed.package is not None:
+                with self._cell_tools.importing():
+                    tools = declare_package(parsed, schemas)
+                check_collisions(tools, self._registry.tools)
+            elif cell is None:
                 tools = declare_names(self.shell, parsed, schemas)
             else:
                 tools = declare_cell(self.shell, parsed, schemas)

@@ -38,6 +38,7 @@ from mcp_notebook.kernel.notebook.recording.call_recorder import encode, make_ce
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.package_tools import find_package
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
 from mcp_notebook.text.wording import make_printable, shorten, strip_escapes
@@ -143,6 +144,7 @@ class SidePanel:
                     listed_as=names[tool.name].name if tool.name in names else None,
                     on=tool.name not in source.registry.switched_off,
                     effect=_find_effect(tool),
+                    package=find_package(tool),
                     calls=counts.tools[tool.name],
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,

@@ -160,6 +160,8 @@ def _select_tools(tools: Sequence[messages.SeenTool]) -> tuple[Sequence[messages
 
 def _describe_name(tool: messages.SeenTool) -> str:
     name = tool.name if tool.listed_as is None else f"{tool.listed_as} (here {tool.name})"
+    if tool.package is not None:
+        name = f"{name} (from {tool.package})"
     return name if tool.on else f"{name} (switched off)"
 
 
