@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, Cancelled
 from mcp_notebook.kernel.calls.call import Call, CallState
@@ -35,8 +37,7 @@ _MASKED = (
 BY_INTERRUPT = "you, with the notebook's interrupt"
 
 
-@dataclass(frozen=True)
-class StopRequest:
+class StopRequest(Struct, frozen=True):
     """Why a call has to stop."""
 
     state: CallState

@@ -7,10 +7,11 @@ belongs to, so overlapping calls never see each other's output. `environment` ro
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
+
+from msgspec import structs
 
 from mcp_notebook.kernel.calls.interrupts import Steps
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
@@ -77,7 +78,7 @@ class Capture:
     ) -> None:
         """Send progress and log messages through other functions, if the client wants them."""
         client = self._client
-        self._client = replace(
+        self._client = structs.replace(
             client,
             report=None if client.report is None else report,
             send_log=None if client.send_log is None else send_log,
@@ -150,7 +151,7 @@ class Capture:
         """Send progress to the client."""
         assert self._client.report is not None
         if self.secrets and update.message is not None:
-            update = replace(update, message=scrub(update.message, self.secrets))
+            update = structs.replace(update, message=scrub(update.message, self.secrets))
         self._client.report(update)
 
     @property
@@ -165,7 +166,7 @@ class Capture:
             message: The message, of any level.
             is_printed: Whether a logging handler has already printed it.
         """
-        message = replace(message, text=scrub(message.text, self.secrets))
+        message = structs.replace(message, text=scrub(message.text, self.secrets))
         if self._client.send_log is not None:
             self._client.send_log(message)
         least = self._log_level

@@ -11,10 +11,11 @@ import select
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
+
+from msgspec import Struct
 
 Write = Callable[[str], None]
 
@@ -27,8 +28,7 @@ _MAX_WRITTEN = 1_000_000
 """Bytes that are read at a time from the child processes of a copy of the kernel."""
 
 
-@dataclass(frozen=True)
-class _Claim:
+class _Claim(Struct, frozen=True):
     """The receiver before a call took over."""
 
     write: Write | None

@@ -22,11 +22,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
+from msgspec import Struct
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.capture import CURRENT, Capture, current_capture
@@ -270,8 +270,7 @@ class CurrentCall(Protocol):
         """Return the object of the call that the caller runs in; None outside of calls."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Patch:
+class _Patch(Struct, frozen=True, eq=False):
     """A function and its replacement."""
 
     owner: Any

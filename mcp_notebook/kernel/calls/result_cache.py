@@ -12,9 +12,11 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.content import Result
 from mcp_notebook.meta_keys import CACHED
@@ -24,8 +26,7 @@ MAX_BYTES = 64 * 2**20
 """Bytes of all results together; a single result may take a quarter."""
 
 
-@dataclass(frozen=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """A place in the cache for the result of a call."""
 
     tool: object
@@ -35,8 +36,7 @@ class Ticket:
     generation: int
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     tool: object
     result: Result
     size: int

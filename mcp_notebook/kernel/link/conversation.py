@@ -11,11 +11,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, get_args
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
@@ -115,8 +114,7 @@ class NotebookPrompts(Protocol):
         """Close a question, if it is open."""
 
 
-@dataclass(frozen=True, eq=False)
-class _OpenCall:
+class _OpenCall(Struct, frozen=True, eq=False):
     """A call whose result was not sent yet."""
 
     call: ActiveCall

@@ -17,9 +17,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
@@ -45,8 +46,7 @@ MAX_SOCKET_PATH = 100
 """Bytes of a Unix socket's path; the lowest limit of any system is 104."""
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where the endpoint listens, as published in the record."""
 
     socket: str | None = None

@@ -9,8 +9,9 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
@@ -27,8 +28,7 @@ MAX_EXPIRED = 10_000
 """Expired originals that are remembered, to distinguish them from those that never existed."""
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """An original that is kept, with its links."""
 
     first: int

@@ -6,10 +6,10 @@ is untrusted and escaped.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from IPython.core.error import UsageError
+from msgspec import Struct
 
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
@@ -47,8 +47,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogQuery:
+class LogQuery(Struct, frozen=True, kw_only=True):
     """Which calls to show."""
 
     tool: str | None = None

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
 
+from msgspec import Struct
+
 from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -35,8 +37,7 @@ class _Run:
     """Notes for the author on replaced tools, by name."""
 
 
-@dataclass(frozen=True)
-class EndedRun:
+class EndedRun(Struct, frozen=True):
     """The changes by a cell."""
 
     added: frozenset[str] = frozenset()

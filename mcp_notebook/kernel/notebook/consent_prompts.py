@@ -12,9 +12,10 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.errors import NoSuchQuestion
 from mcp_notebook.kernel.notebook.live_display import LiveDisplay
@@ -40,8 +41,7 @@ _FURTHER: dict[messages.ConsentSession, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """An open question."""
 
     number: int

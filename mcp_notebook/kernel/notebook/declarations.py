@@ -5,10 +5,11 @@ once all of them are built.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import (
@@ -130,8 +131,7 @@ def declare_package(line: Line, schemas: SchemaCache | None) -> list[DeclaredToo
     return make_package_tools(package, words, prefix=line.prefix or "", schemas=schemas)
 
 
-@dataclass(frozen=True)
-class DecoratedObject:
+class DecoratedObject(Struct, frozen=True):
     """A decorated function or class, as the notebook had it when the extension was unloaded."""
 
     value: Any

@@ -12,11 +12,12 @@ import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
+from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
@@ -103,8 +104,7 @@ _BEFORE_PARENTHESIS = re.compile(r"[^\s()=\"']+[ \t]*\(")
 _ARGPARSE_ERROR = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Signature:
+class Signature(Struct, frozen=True, kw_only=True):
     """``plot_city(city: str = "Seattle") -> Figure`` on the line of ``%%mcp_tool``."""
 
     name: str
@@ -115,8 +115,7 @@ class Signature:
     """Characters before the name on the line."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """The line of a magic in its parts, and the cell below it."""
 
     kind: messages.Kind

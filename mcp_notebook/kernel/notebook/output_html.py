@@ -7,8 +7,9 @@ only those that JupyterLab's sanitizer keeps.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
+
+from msgspec import Struct
 
 _BOX = "border-left:3px solid #f37726;padding:0 1em;margin:.3em 0"
 _CELL = "flex:{} 1 {}em;min-width:0;text-align:left;padding:.15em .4em"
@@ -63,8 +64,7 @@ def render_box(html: str) -> str:
     return f"<div style='{_BOX}'>{html}</div>"
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table."""
 
     title: str

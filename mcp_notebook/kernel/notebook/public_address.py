@@ -7,10 +7,11 @@ token is never part of an output; a button copies it from the page.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON, render_box, render_code
 from mcp_notebook.settings.settings import SERVER_PATH
@@ -42,8 +43,7 @@ Works only on Jupyter's own pages: an exported page and VS Code have another ori
 copying only on HTTPS and on localhost."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublicAddress:
+class PublicAddress(Struct, frozen=True, kw_only=True):
     """The public address of this notebook's Jupyter Server, as far as the kernel knows it."""
 
     place: Literal["Binder", "JupyterHub"]

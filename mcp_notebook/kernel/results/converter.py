@@ -10,8 +10,10 @@ Whatever the value's own code raises, the client gets a sentence and the kernel 
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidResult
@@ -134,7 +136,7 @@ class Converter:
         if not data or include or exclude:
             return data, metadata
         data = dict(leave_out_generated_repr(value, data))
-        context = replace(self._context, custom_types=CustomTypes())
+        context = structs.replace(self._context, custom_types=CustomTypes())
         with deadline(self._seconds):
             pieces = ValueRenderer(context, self._limit_budget(max_chars)).render_displayed(value)
         if pieces is None:
@@ -361,8 +363,7 @@ class Converter:
         return ValueRenderer(self._context, budget, data).render_returned(value)
 
 
-@dataclass(frozen=True)
-class _Failure:
+class _Failure(Struct, frozen=True):
     """An exception of the author's code while a result was made."""
 
     error: BaseException

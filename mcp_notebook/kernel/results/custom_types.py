@@ -9,8 +9,9 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from mcp_notebook.content import Annotated, Result
 from mcp_notebook.errors import DefinitionError
@@ -20,8 +21,7 @@ Kind: TypeAlias = type | str
 """A class, or the full name of one whose module may not be loaded yet: "pandas.DataFrame"."""
 
 
-@dataclass(frozen=True, eq=False)
-class Conversion:
+class Conversion(Struct, frozen=True, eq=False):
     """A converter and the type that it converts."""
 
     kind: Kind

@@ -8,10 +8,11 @@ rows that are shown.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.displays import PICTURES, render_mime_bundle
@@ -55,7 +56,7 @@ def render_parts(list_parts: Callable[[Any], Iterable[Any]]) -> Render:
 
     def render(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
         parts = run_bounded(lambda value: list(list_parts(value)), value)
-        within = replace(position, depth=position.depth + 1)
+        within = structs.replace(position, depth=position.depth + 1)
         pieces = [piece for part in parts for piece in renderer.render(part, within)]
         return join_texts(pieces)
 

@@ -5,8 +5,9 @@ Runs in the user's kernel, on the thread of the call. `calls.capture` collects t
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -16,15 +17,13 @@ from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.text import clean_printed, describe_error
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """Text that a call wrote to stdout or stderr."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Displayed:
+class Displayed(Struct, frozen=True):
     """A MIME bundle that a call displayed."""
 
     data: Mapping[str, Any]
@@ -39,8 +38,7 @@ RENDERED = "mcp_notebook.rendered"
 """Key in a display's metadata: its `RenderedDisplay`."""
 
 
-@dataclass(frozen=True)
-class RenderedDisplay:
+class RenderedDisplay(Struct, frozen=True):
     """A value that was rendered as soon as it was displayed, since it may change later."""
 
     pieces: Sequence[Piece]

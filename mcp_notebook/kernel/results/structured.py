@@ -4,8 +4,9 @@ Runs in the user's kernel, on the thread of the call.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import InvalidResult
@@ -22,8 +23,7 @@ from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.meta_keys import SHORTENED, describe_key_problem
 
 
-@dataclass(frozen=True)
-class Structured:
+class Structured(Struct, frozen=True):
     """The structured content of a result."""
 
     data: Any

@@ -10,8 +10,9 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
 from mcp_notebook.kernel.results.tables.table_text import GAP
@@ -24,8 +25,7 @@ _ENDS = re.compile(
 _RULE = re.compile(r"\|(?:---\|)+")
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(Struct, frozen=True):
     """What the lines above a table say of it."""
 
     rows: int

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
@@ -118,8 +120,7 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
     return "\n\n".join(parts)
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """One frame of a traceback."""
 
     filename: str

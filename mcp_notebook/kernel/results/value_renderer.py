@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
+from msgspec import Struct, structs
+
 from mcp_notebook.content import Audio, ContentBlock, Image, Message, Result, Text
 from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -63,8 +65,7 @@ class Format(Protocol):
         """Return an object's representations by MIME type, and their metadata."""
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(Struct, frozen=True):
     """Where a value is within the value that a tool returned."""
 
     root: Any
@@ -188,8 +189,7 @@ def is_rich(value: Any, rules: Iterable[Rule]) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class RenderContext:
+class RenderContext(Struct, frozen=True):
     """The context of rendering: the same for all values of a notebook."""
 
     format: Format
@@ -285,7 +285,7 @@ class ValueRenderer:
         if conversion is None:
             return None
         # Not again on its output: a converter may return its own argument.
-        within = replace(position, conversions=(*position.conversions, conversion))
+        within = structs.replace(position, conversions=(*position.conversions, conversion))
 
         def convert() -> list[Piece]:
             output = conversion.function(value)
@@ -378,7 +378,7 @@ class ValueRenderer:
             items.are_present() if built_in else run_bounded(lambda _: items.are_present(), value)
         ):
             return None
-        within = replace(position, depth=position.depth + 1)
+        within = structs.replace(position, depth=position.depth + 1)
         is_mapping = isinstance(value, Mapping)
         render_each = self._render_entries if is_mapping else self._render_items
         pieces = list(render_each(value, items, within))

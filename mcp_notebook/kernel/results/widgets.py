@@ -6,8 +6,9 @@ is little more than its name, but the user in the notebook sees its contents.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
@@ -54,7 +55,7 @@ class _WidgetParts(ABC):
 
     def __init__(self, renderer: ValueRenderer, position: Position) -> None:
         self._renderer = renderer
-        self._position = replace(position, depth=position.depth + 1)
+        self._position = structs.replace(position, depth=position.depth + 1)
         self._count = 0
         self._left_out = 0
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
+from msgspec import Struct
 from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -237,8 +238,7 @@ def _read_meta(extra: Any) -> Any:
     return Field(**{name: limit for name, limit in limits.items() if limit is not None})
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A field of a class, as its constructor takes it."""
 
     name: str

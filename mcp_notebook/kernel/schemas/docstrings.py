@@ -12,10 +12,11 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args
+
+from msgspec import Struct, field
 
 from mcp_notebook.kernel.safe.libraries import find_imported
 
@@ -32,8 +33,7 @@ _REST = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class FunctionDoc:
+class FunctionDoc(Struct, frozen=True):
     """A parsed docstring."""
 
     description: str = ""

@@ -24,10 +24,10 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Self
 from urllib.parse import urljoin
 
+from msgspec import Struct, structs
 from pydantic_core import PydanticCustomError, Url, ValidationError, core_schema
 
 from mcp_notebook._version import __version__
@@ -55,8 +55,7 @@ _NAT64 = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48")))
 """Networks whose addresses end with an IPv4 address."""
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True):
     """The functions by which hosts are resolved and connections are made."""
 
     resolve: Callable[[str, int], Sequence[str]]
@@ -65,8 +64,7 @@ class Network:
     """Connects to an IP address and a port, within seconds; raises OSError."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """An address that was checked."""
 
     text: str
@@ -208,7 +206,7 @@ def check_url(text: str, network: Network) -> Target:
             )
     if not addresses:
         raise ValueError(f"the host {target.host} has no address: check it")
-    return replace(target, addresses=addresses)
+    return structs.replace(target, addresses=addresses)
 
 
 def _parse(text: str, addresses: tuple[str, ...] = ()) -> Target:

@@ -13,10 +13,11 @@ level down, so that none leads back.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
+
+from msgspec import Struct, structs
 
 from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE, VALUES
 from mcp_notebook.text.redaction import has_secrets
@@ -194,8 +195,7 @@ def _reach(target: _Target, edges: Mapping[_Target, list[_Target]]) -> set[_Targ
     return set(reached)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The place of a subschema in the author's schema, and the level for which it is written."""
 
     path: _Target = ()
@@ -205,7 +205,7 @@ class _Place:
 
     def enter(self, *names: str | int) -> "_Place":
         """Return the place of a subschema."""
-        return replace(self, path=(*self.path, *names))
+        return structs.replace(self, path=(*self.path, *names))
 
 
 class _Unrolling:
@@ -251,7 +251,7 @@ class _Unrolling:
         if not isinstance(schema, dict):
             return schema, False
         if place.path in self._cycles.by_target:
-            place = replace(place, enclosing=place.enclosing | {place.path})
+            place = structs.replace(place, enclosing=place.enclosing | {place.path})
         written: Schema = {}
         bottom: Schema = {}
         is_looser = False

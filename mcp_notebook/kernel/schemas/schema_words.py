@@ -5,8 +5,9 @@ Runs in the user's kernel: on cards, and when a value is refused. Pure.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 Schema = Mapping[str, Any]
 Part = Schema | bool
@@ -29,8 +30,7 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """Names for the types of JSON."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)

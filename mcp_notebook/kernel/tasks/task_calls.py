@@ -7,12 +7,11 @@ notified of its end, without the result, for its audit log.
 
 import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import FrameError
@@ -59,8 +58,7 @@ class OpenCall(Protocol):
         """Stop its notices."""
 
 
-@dataclass(frozen=True, eq=False)
-class _TaskCall:
+class _TaskCall(Struct, frozen=True, eq=False):
     task: Task
     close: Callable[[], None]
     """Stops the call's notices."""

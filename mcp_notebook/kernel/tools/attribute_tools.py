@@ -9,8 +9,10 @@ when a word's variable has changed.
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
@@ -34,16 +36,14 @@ _UNDEFINED = object()
 _PREFIX = re.compile(r"[A-Za-z0-9_-]*")
 
 
-@dataclass(frozen=True)
-class ClassOfTools:
+class ClassOfTools(Struct, frozen=True):
     """The mark that ``@mcp_tools`` leaves on a class."""
 
     instance: Any
     prefix: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True, eq=False):
     """The word and the value that tools were made from, so that they can follow changes."""
 
     word: str
@@ -68,7 +68,7 @@ class Origin:
 
     def with_options(self, options: ToolOptions) -> "Origin":
         """Return the same origin with other options; marked methods keep their own."""
-        return self if self.is_object else replace(self, options=options)
+        return self if self.is_object else structs.replace(self, options=options)
 
     def make_tools(self, namespace: Mapping[str, Any]) -> list[DeclaredTool]:
         """Make the tools again from the variable's present value; none if it was deleted.
@@ -126,7 +126,7 @@ def make_tools_by_name(
                 "`@mcp_tool(timeout=...)`; the line takes only `--prefix`."
             )
         chosen = own_prefix if prefix is None else prefix
-        return make_object_tools(owner, chosen, replace(origin, is_object=True))
+        return make_object_tools(owner, chosen, structs.replace(origin, is_object=True))
     if prefix is not None:
         raise DefinitionError(
             f"`--prefix` is for an object with methods marked `@mcp_tool`; `{word}` is of type "

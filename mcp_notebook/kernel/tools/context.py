@@ -15,6 +15,8 @@ from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
+from msgspec import Struct
+
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.open_questions import (
@@ -87,8 +89,7 @@ class Trace:
 NO_TRACE = Trace()
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(Struct, frozen=True):
     """The progress of a call; a field that is None leaves the earlier value."""
 
     done: float | None = None
@@ -96,8 +97,7 @@ class Update:
     message: str | None = None
 
 
-@dataclass(frozen=True)
-class LogMessage:
+class LogMessage(Struct, frozen=True):
     """One log message of a call."""
 
     level: LogLevel
@@ -105,8 +105,7 @@ class LogMessage:
     logger: str | None = None
 
 
-@dataclass(frozen=True)
-class ClientProgram:
+class ClientProgram(Struct, frozen=True):
     """The calling program, by its own account: the name can be anything."""
 
     name: str = ""
@@ -131,8 +130,7 @@ UNKNOWN_PROGRAM = ClientProgram()
 """A program that does not identify itself."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Client:
+class Client(Struct, frozen=True, kw_only=True):
     """The client of a call: what it wants to receive, and what its user has agreed to."""
 
     report: Callable[[Update], None] | None = None

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from msgspec import Struct
+
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.magic_numbers import detect_image_type
@@ -87,8 +89,7 @@ def restore_icon(info: Mapping[str, Any]) -> Icon:
     return Icon(info["src"], info.get("mimeType"), info.get("sizes"), info.get("theme"))
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(Struct, frozen=True):
     address: str
     mime_type: str | None = None
     size: str | None = None

@@ -8,10 +8,9 @@ import json
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 from pydantic_core import from_json, to_jsonable_python
 
 from mcp_notebook import meta_keys
@@ -50,8 +49,7 @@ class ArgumentSchema(Protocol):
         """Check arguments."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Metadata:
+class Metadata(Struct, frozen=True, kw_only=True):
     """Fields of `messages.ToolInfo` of the same names."""
 
     title: str | None

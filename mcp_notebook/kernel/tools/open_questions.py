@@ -11,6 +11,8 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
+import msgspec
+
 from mcp_notebook.errors import CallError, CannotElicit
 
 _T = TypeVar("_T")
@@ -59,8 +61,7 @@ Answer: TypeAlias = Accepted[_T] | NotAccepted
 """The outcome of a question."""
 
 
-@dataclass(frozen=True)
-class Elicitation:
+class Elicitation(msgspec.Struct, frozen=True):
     """A question on its way to the user."""
 
     number: int
@@ -72,19 +73,17 @@ class Elicitation:
     """The form: an object in MCP's subset of JSON Schema."""
 
 
-@dataclass(frozen=True)
-class Withdrawal:
+class Withdrawal(msgspec.Struct, frozen=True):
     """A question that was withdrawn."""
 
     number: int
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The user's reply to a question."""
 
     action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] = field(default_factory=dict)
+    content: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 Ask: TypeAlias = Callable[[Elicitation | Withdrawal], None]

@@ -8,15 +8,16 @@ defined here.
 import ast
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.tools import options
 from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, ToolOptions
 from mcp_notebook.wire import messages
 
 
-@dataclass(frozen=True, kw_only=True)
-class OptionRow:
+class OptionRow(Struct, frozen=True, kw_only=True):
     """The documentation of one option."""
 
     name: str
@@ -76,8 +77,7 @@ def explain_safety(*, on_line: bool) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(Struct, frozen=True):
     kind: str
     default: str
     keyword: str

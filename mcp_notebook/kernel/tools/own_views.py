@@ -11,9 +11,10 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, Union
+
+from msgspec import Struct
 
 from mcp_notebook.errors import CallError, DefinitionError, ResourceFailed
 from mcp_notebook.kernel.safe.text import describe_error, get_type_name
@@ -35,8 +36,7 @@ _RELATIVE = " A path is relative to the notebook's folder."
 _FILE_TYPES = (".html", ".htm")
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """The page of a ``%%mcp_view`` cell."""
 
     html: str

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import DefinitionError, ResourceFailed
@@ -41,8 +41,7 @@ _MAX_DECORATORS = 100
 _Tools = Mapping[str, DeclaredTool]
 
 
-@dataclass(frozen=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Tools that are dropped together, for one reason."""
 
     tools: Sequence[DeclaredTool]
@@ -56,8 +55,7 @@ class Drop:
     """The cell that was run; the reason replaces those of its earlier runs."""
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     dropped: DroppedTool
     cell: str | None
     """The cell that declared the tool."""
@@ -92,13 +90,13 @@ class DroppedTools:
             for name, entry in entries.items():
                 if entry.cell is not None and entry.cell == drop.cell:
                     changes = replace(entry.dropped, reason=drop.reason, next_step=drop.next_step)
-                    entries[name] = replace(entry, dropped=changes)
+                    entries[name] = structs.replace(entry, dropped=changes)
             new = {tool.name: _Entry(self._make(tool, drop), tool.cell) for tool in drop.tools}
             for name, entry in entries.items():
                 successor = new.get(entry.dropped.new_name or "")
                 if successor is not None:
                     dropped = replace(successor.dropped, at=entry.dropped.at)
-                    entries[name] = replace(entry, dropped=dropped)
+                    entries[name] = structs.replace(entry, dropped=dropped)
             entries |= new
         self._entries = {name: entry for name, entry in entries.items() if name not in tools}
 
@@ -422,8 +420,7 @@ def _check_icons(tools: Iterable[DeclaredTool]) -> None:
 # -- following the notebook's variables ------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Update:
+class _Update(Struct, frozen=True):
     """How a cell changed the tools of one variable or origin."""
 
     before: Sequence[DeclaredTool]

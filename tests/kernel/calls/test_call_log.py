@@ -316,9 +316,9 @@ def delete() -> None:
     "Delete."
 """
 SHOW = """
-import dataclasses, json
+import json, msgspec
 log = get_ipython()._mcp_notebook.invoker.log
-print(json.dumps([dataclasses.asdict(call) for call in log.list_calls()]))
+print(json.dumps(msgspec.to_builtins(log.list_calls())))
 """
 
 

@@ -8,8 +8,9 @@ import functools
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
+
+from msgspec import Struct
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.executors.dask_engine import find_client
@@ -40,8 +41,7 @@ _HINTS = {
 }
 
 
-@dataclass(frozen=True)
-class ParameterFacts:
+class ParameterFacts(Struct, frozen=True):
     """One parameter of a tool, as clients see it."""
 
     name: str
@@ -57,8 +57,7 @@ class ParameterFacts:
         return self.presence == "required"
 
 
-@dataclass(frozen=True)
-class ToolFacts:
+class ToolFacts(Struct, frozen=True):
     """The contents of a card on one tool."""
 
     kind: messages.Kind

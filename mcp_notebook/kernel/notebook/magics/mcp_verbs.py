@@ -11,7 +11,6 @@ import shlex
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from typing import Any, Literal
 from IPython.core.error import UsageError
 from IPython.display import Audio as Player
 from IPython.display import display
+from msgspec import Struct
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
@@ -61,8 +61,7 @@ _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Notebook:
+class Notebook(Struct, frozen=True, kw_only=True):
     """The objects that the verbs use."""
 
     registry: ToolRegistry
@@ -89,8 +88,7 @@ class Notebook:
     """Inserts a cell with this code below the running cell."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verb:
+class Verb(Struct, frozen=True, kw_only=True):
     """One verb of ``%mcp``."""
 
     run: Callable[[Notebook, str], None]

@@ -8,13 +8,13 @@ that of ``%mcp call``.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from html import escape
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from IPython.core.error import UsageError
+from msgspec import Struct
 
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.schema_words import (
@@ -48,8 +48,7 @@ _ZONE = "UTC, +01:00 or Europe/Berlin"
 _UNIONS = frozenset({"anyOf", "oneOf", "allOf"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Field:
+class _Field(Struct, frozen=True, kw_only=True):
     """The input of one parameter, or of one part of an object."""
 
     name: str

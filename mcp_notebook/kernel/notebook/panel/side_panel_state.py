@@ -10,9 +10,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
+
+from msgspec import Struct
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
@@ -61,8 +62,7 @@ _RASTER = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Pictures that a page can show without running anything in them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PanelSource:
+class PanelSource(Struct, frozen=True, kw_only=True):
     """The parts of the notebook that its state is read from."""
 
     registry: ToolRegistry

@@ -4,8 +4,9 @@ Runs on any thread. Pure: a state goes in, a MIME bundle comes out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.notebook.output_html import (
     render_box,
@@ -32,8 +33,7 @@ INSTALL = "mcp-notebook install claude-code"
 NO_TOOLS = "No tools yet. Put `%%mcp_tool` on the first line of a cell that defines a function."
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatusFacts:
+class StatusFacts(Struct, frozen=True, kw_only=True):
     """What the card shows besides the notebook's state."""
 
     counts: Sequence[str]
@@ -50,8 +50,7 @@ class StatusFacts:
     """Whether the notebook is on Binder or JupyterHub, away from its clients."""
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(Struct, frozen=True):
     label: str
     text: str
     html: str

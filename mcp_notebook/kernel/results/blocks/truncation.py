@@ -6,7 +6,9 @@ Runs in the user's kernel, on the thread of the call, as the last step of a conv
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from mcp_notebook.content import ContentBlock, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks.originals import (
@@ -31,8 +33,7 @@ LINK = 200
 _IN_DATA = ": the structured content has all of it"
 
 
-@dataclass(frozen=True)
-class _TextSize:
+class _TextSize(Struct, frozen=True):
     """The properties that decide how much of a text is sent."""
 
     index: int

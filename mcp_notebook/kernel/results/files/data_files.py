@@ -11,9 +11,10 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.files.file_contents import FileInfo, detect_encoding
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
@@ -39,8 +40,7 @@ _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 _CODE_OR_LONG_INTEGER = rf"{_CODE}|^\s*[+-]?\d{{16}}"
 
 
-@dataclass(frozen=True)
-class DataFile:
+class DataFile(Struct, frozen=True):
     """The data that was read from a file."""
 
     value: Any = None
@@ -57,8 +57,7 @@ class _TooLarge(Exception):
     """The data is too large for memory; the message says how large."""
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """How a library reads a format."""
 
     library: str

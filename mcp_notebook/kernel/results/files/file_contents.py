@@ -7,10 +7,11 @@ import codecs
 import json
 import mimetypes
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
+
+from msgspec import Struct
 
 from mcp_notebook.content import Audio, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import audio, author_blocks
@@ -71,8 +72,7 @@ _BYTE_ORDER_MARKS = (
 _CONTROL_BYTES = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
-@dataclass(frozen=True)
-class FileInfo:
+class FileInfo(Struct, frozen=True):
     """A file that may be shown."""
 
     name: str

@@ -16,10 +16,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
@@ -100,8 +101,7 @@ class RefusedFiles:
             return [reason for reason, number in self._numbers.items() if number > after]
 
 
-@dataclass(frozen=True)
-class OpenPath:
+class OpenPath(Struct, frozen=True):
     """A file or a folder that may be shown, open for reading."""
 
     name: str
@@ -119,8 +119,7 @@ class OpenPath:
         return stat.S_ISDIR(self.status.st_mode)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A path that lies in a shared folder."""
 
     name: str

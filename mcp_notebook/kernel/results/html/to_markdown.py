@@ -10,11 +10,11 @@ elements that are never closed, and does not close them as browsers do: `HtmlTre
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.html.tags import escape_huge_references, unescape
 from mcp_notebook.kernel.safe.text import is_sendable
@@ -49,8 +49,7 @@ _GAPS = re.compile(r"\n{3,}")
 _TABLE_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "colgroup"})
 
 
-@dataclass(frozen=True)
-class HtmlContent:
+class HtmlContent(Struct, frozen=True):
     """The visible content of a document."""
 
     text: str

@@ -7,8 +7,9 @@ a preview of ten million rows costs no more than one of fifty.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.tables.cell_text import (
     find_missing,
@@ -26,8 +27,7 @@ SAMPLE_ROWS = 50
 """Rows that are measured to estimate the size of all."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """Some rows of one column."""
 
     name: Any

@@ -10,8 +10,9 @@ spaces would be lost. Length is counted in characters, since tokens depend on th
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.content import Text
 from mcp_notebook.errors import ResourceFailed
@@ -64,8 +65,7 @@ _TABLES = (
 )
 
 
-@dataclass(frozen=True)
-class TableLines:
+class TableLines(Struct, frozen=True):
     """The lines of the text of a table."""
 
     header: list[str]
@@ -213,8 +213,7 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
 # -- what a preview shows --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Preview:
+class _Preview(Struct, frozen=True):
     """Some rows and columns of a table, as strings."""
 
     notes: list[str]

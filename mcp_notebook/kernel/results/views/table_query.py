@@ -6,7 +6,7 @@ here, its numbers are positions, and its texts are only ever compared with cells
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from msgspec import DecodeError, Meta, Struct, json
 
 MAX_QUERY = 4_000
 """Characters of a query."""
@@ -15,16 +15,12 @@ MAX_ROWS = 200
 MAX_SHOWN_COLUMNS = 60
 """Columns of one page; a view of a wider table turns columns like pages."""
 
-_Position: TypeAlias = Annotated[int, Field(ge=0, lt=2**31)]
-_Text: TypeAlias = Annotated[str, Field(max_length=200)]
+_Position: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
+_Text: TypeAlias = Annotated[str, Meta(max_length=200)]
 Comparison: TypeAlias = Literal["equals", "contains", "from", "to", "missing", "present"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Condition(_Model):
+class Condition(Struct, frozen=True, forbid_unknown_fields=True):
     """What a column's cells have to fulfil for their rows to match."""
 
     column: _Position
@@ -33,10 +29,10 @@ class Condition(_Model):
     """What cells are compared with, as a person typed it."""
 
 
-class Rows(_Model):
+class Rows(Struct, frozen=True, forbid_unknown_fields=True):
     """The rows that match, in an order."""
 
-    conditions: Annotated[tuple[Condition, ...], Field(max_length=20)] = ()
+    conditions: Annotated[tuple[Condition, ...], Meta(max_length=20)] = ()
     """A row has to fulfil all of them."""
     search: _Text = ""
     """A text that one of a row's cells has to contain; empty for all rows."""
@@ -45,27 +41,28 @@ class Rows(_Model):
     descending: bool = False
 
 
-class PageQuery(_Model):
+class _Query(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
+    pass
+
+
+class PageQuery(_Query, frozen=True, tag="page"):
     """Asks for a page of rows."""
 
-    kind: Literal["page"] = "page"
     rows: Rows = Rows()
     start: _Position = 0
-    count: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50
-    columns: Annotated[tuple[_Position, ...], Field(max_length=MAX_SHOWN_COLUMNS)] | None = None
+    count: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    columns: Annotated[tuple[_Position, ...], Meta(max_length=MAX_SHOWN_COLUMNS)] | None = None
     """The columns to show; None for the first ones."""
 
 
-class SummaryQuery(_Model):
+class SummaryQuery(_Query, frozen=True, tag="summary"):
     """Asks for a summary of a column, of the rows that match."""
 
-    kind: Literal["summary"]
-    rows: Rows = Rows()
     column: _Position
+    rows: Rows = Rows()
 
 
-class _Query(BaseModel):
-    query: Annotated[PageQuery | SummaryQuery, Field(discriminator="kind")]
+_DECODER = json.Decoder(PageQuery | SummaryQuery)
 
 
 class InvalidQuery(ValueError):
@@ -83,8 +80,7 @@ def read_query(text: str) -> PageQuery | SummaryQuery:
     if len(text) > MAX_QUERY:
         raise InvalidQuery(f"The query has {len(text):,} characters; at most {MAX_QUERY:,} fit.")
     try:
-        return _Query.model_validate_json(f'{{"query": {text}}}').query
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"][2:])) or "the query"
-        raise InvalidQuery(f"The query cannot be read: {place}: {first['msg']}.") from None
+        query: PageQuery | SummaryQuery = _DECODER.decode(text)
+    except (DecodeError, UnicodeEncodeError) as error:
+        raise InvalidQuery(f"The query cannot be read: {error}.") from None
+    return query

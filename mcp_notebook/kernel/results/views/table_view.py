@@ -10,8 +10,9 @@ import json
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, structs
 
 from mcp_notebook.kernel.results.tables.frame import Frame, format_name
 from mcp_notebook.kernel.results.views.row_order import find_first
@@ -48,8 +49,7 @@ TOP = 5
 """Most frequent values of a summary."""
 
 
-@dataclass(frozen=True)
-class _Order:
+class _Order(Struct, frozen=True):
     rows: Rows
     positions: Any
     """The first rows of the table in this order, or all that match."""
@@ -189,7 +189,7 @@ class TableView:
 
     def _match(self, rows: Rows) -> Any:
         """Return which rows match, as an array of bools; None for all of them."""
-        wanted = rows.model_copy(update={"sort": None, "descending": False})
+        wanted = structs.replace(rows, sort=None, descending=False)
         if self._matches is not None and self._matches[0] == wanted:
             return self._matches[1]
         matches = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
 from pydantic_core import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -207,8 +208,7 @@ def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
 # -- messages --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Refusal:
+class _Refusal(Struct, frozen=True):
     """Arguments that a schema refuses."""
 
     schema: Mapping[str, Any]

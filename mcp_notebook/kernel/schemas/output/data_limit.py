@@ -9,11 +9,12 @@ import collections.abc
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass
 from itertools import islice
 from types import NoneType
 from typing import Any
 
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from mcp_notebook.errors import InvalidResult
@@ -37,8 +38,7 @@ class ResultTooLarge(InvalidResult):
     """The structured content of a result is over the size limit."""
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """A list, a mapping or a string that was cut."""
 
     path: tuple[str, ...]
@@ -128,7 +128,7 @@ def _join_cuts(cuts: Sequence[Cut]) -> list[Cut]:
     """Merge repeated cuts of the same place."""
     joined: dict[tuple[str, ...], Cut] = {}
     for cut in cuts:
-        joined[cut.path] = replace(joined.get(cut.path, cut), kept=cut.kept)
+        joined[cut.path] = structs.replace(joined.get(cut.path, cut), kept=cut.kept)
     return list(joined.values())
 
 

@@ -11,11 +11,12 @@ matches is sent, if there is one.
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from threading import Thread
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidResult
@@ -120,7 +121,7 @@ class OutputSchema:
         structured, cuts = shorten_data(self._convert_value(part, most), max_chars)
         self._compare(structured)
         if part is not value and cuts and not cuts[0].path:
-            cuts[0] = replace(cuts[0], total=len(value))
+            cuts[0] = structs.replace(cuts[0], total=len(value))
         return structured, cuts
 
     def prepare(self) -> None:

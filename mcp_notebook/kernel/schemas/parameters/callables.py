@@ -25,6 +25,7 @@ from typing import (
 )
 
 import typing_extensions
+from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
@@ -47,8 +48,7 @@ class Omitted(Enum):
     OMITTED = "omitted"
 
 
-@dataclass(frozen=True)
-class HintedParameter:
+class HintedParameter(Struct, frozen=True):
     """A parameter of the signature."""
 
     name: str
@@ -433,8 +433,7 @@ def _is_single_dispatch_method(function: Any) -> bool:
 # -- functions whose input schema is written by hand -----------------------------------------------
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(Struct, frozen=True):
     """The parameters of a function whose input schema the author wrote by hand."""
 
     description: str

@@ -7,10 +7,11 @@ defines names, descriptions and constraints; values are validated by the same ru
 import inspect
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 import typing_extensions
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
@@ -20,8 +21,7 @@ from mcp_notebook.kernel.schemas.parameters.callables import format_hint
 from mcp_notebook.kernel.schemas.parameters.pydantic_validator import Parameter, model_schema
 
 
-@dataclass(frozen=True)
-class FlatModel:
+class FlatModel(Struct, frozen=True):
     """A function's one parameter, flattened."""
 
     name: str

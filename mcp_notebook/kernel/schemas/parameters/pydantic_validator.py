@@ -10,11 +10,11 @@ bool is not a number, neither text nor a number is a bool, and a number is not a
 
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Literal, Optional, Union, cast, get_args, get_origin
 
 import typing_extensions
+from msgspec import Struct, structs
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
@@ -43,8 +43,7 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 from mcp_notebook.text.redaction import has_secrets
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter that clients see."""
 
     name: str
@@ -69,7 +68,7 @@ def make_parameter(
     """
     rest = _drop_sentinel(annotation, default)
     if rest is not None:
-        return replace(make_parameter(name, rest, NO_DEFAULT, documented), optional=True)
+        return structs.replace(make_parameter(name, rest, NO_DEFAULT, documented), optional=True)
     annotation = keep_dtypes(annotation)
     base, extras = annotation, []
     if get_origin(annotation) is Annotated:
@@ -91,8 +90,7 @@ def make_parameter(
     return Parameter(name, full, default, optional)
 
 
-@dataclass(frozen=True)
-class ArgumentSchema:
+class ArgumentSchema(Struct, frozen=True):
     """The JSON Schema of a function's arguments, and what validates them.
 
     The validators take a dict and return one with the same keys: they fill in no defaults.
@@ -215,13 +213,15 @@ def build_validator(
         unclear = [item for item in parameters if is_library and not _has_schema(item)]
         if not unclear:
             raise make_refusal(parameters, name, error) from error
-    clear = [replace(item, annotation=Any) if item in unclear else item for item in parameters]
+    clear = [
+        structs.replace(item, annotation=Any) if item in unclear else item for item in parameters
+    ]
     notes = tuple(
         f"The type hint of `{item.name}`, {format_hint(item.annotation)}, cannot be expressed as a "
         "JSON Schema: any value is accepted."
         for item in unclear
     )
-    return replace(build_schema(clear), notes=notes)
+    return structs.replace(build_schema(clear), notes=notes)
 
 
 def _has_schema(parameter: Parameter) -> bool:

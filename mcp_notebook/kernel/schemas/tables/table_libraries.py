@@ -7,10 +7,11 @@ Runs in the user's kernel, wherever a call runs. A library is found through one 
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
@@ -32,8 +33,7 @@ _SAFE = (int, bool, str)
 """Types whose values are never changed silently by a dtype."""
 
 
-@dataclass(frozen=True)
-class TableLibrary:
+class TableLibrary(Struct, frozen=True):
     """How a library builds a table or a series."""
 
     make_table: Callable[[Lists], Any] | None
