@@ -55,6 +55,7 @@ from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
+from mcp_notebook.kernel.tools.completion import complete_argument
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.own_views import OwnViews
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -98,7 +99,9 @@ class Extension:
         self._id = headless_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
         self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
-        self._resource_reader = ResourceReader(self.resources, self.registry.make_page)
+        self._resource_reader = ResourceReader(
+            self.resources, self.registry.make_page, self._complete
+        )
         self.invoker: Invoker = Invoker(
             shell,
             shell.kernel.io_loop.asyncio_loop,
@@ -299,6 +302,13 @@ class Extension:
         return messages.Tools(
             tools=tools, missing=missing | self.registry.dropped, other_kinds=others
         )
+
+    def _complete(self, request: messages.Complete) -> tuple[list[str], int]:
+        declared = self.registry.get(request.declaration)
+        if declared is None:
+            return [], 0
+        source = declared.options.completions.get(request.argument)
+        return complete_argument(request, declared.info, source, self.shell.user_ns)
 
     def _tools_changed(self) -> None:
         self.invoker.cache.keep(self.registry.tools)

@@ -17,8 +17,8 @@ or with `Refused`, which holds a sentence for the user, and then closes. After t
 ===========================  ===================================================================
 bridge -> kernel             `Call` (with an id that the bridge chooses, unique in the
                              conversation), `Cancel`, `Answer` to a question of a call,
-                             `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`
-                             (ids from the same numbers as calls), `Clients`, `StopCall`,
+                             `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`,
+                             `Complete` (ids from the same numbers as calls), `Clients`, `StopCall`,
                              `KeepCall`, `LeaveCall`, `FollowTask`, `AskTask`, `AnswerTask`,
                              `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
                              `AnswerConsent`, `AskCall` (ids as before)
@@ -27,7 +27,8 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              `Returned` (exactly one per `Call` and `FollowTask`,
                              always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
-                             (exactly one per `ReadResource`), `Consent`, `CallStopped`
+                             (exactly one per `ReadResource`), `Completed` (exactly one per
+                             `Complete`), `Consent`, `CallStopped`
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
@@ -35,6 +36,11 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              `CallDetails` (exactly one per `AskCall`), `ShowPanel`, `Goodbye`
                              (the kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
+
+*Kinds.* A kernel declares prompts and resources as it declares tools, but sends them in
+``other_kinds``: older bridges would list them as tools. A `Call` by its name gets a prompt's
+messages (content blocks with a ``role``) or a resource's content. Bridges send a `Complete` only if
+the kernel's `Welcome` has ``completes`` set.
 
 *Changes.* `Tools` follows a change of the tools within a moment, and always before the `Returned`
 of the call that made the change.

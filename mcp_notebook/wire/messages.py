@@ -246,6 +246,19 @@ class ReadResource(Message, frozen=True, tag="read_resource"):
     """The most bytes that the client takes; None for no limit."""
 
 
+class Complete(Message, frozen=True, tag="complete"):
+    """Ask for the values that an argument of a prompt or a resource may have."""
+
+    id: int
+    declaration: str
+    """The name of the prompt or resource."""
+    argument: str
+    value: str
+    """What was typed so far."""
+    arguments: dict[str, str] = field(default_factory=dict)
+    """The other arguments, as far as they are known."""
+
+
 class CallInfo(Message, frozen=True):
     """A call in a kernel, from any bridge."""
 
@@ -418,6 +431,16 @@ class Contents(Message, frozen=True, tag="contents"):
     """A sentence for the client; there is no content then."""
     unknown: bool = False
     """The error is that the resource does not exist, or has expired."""
+
+
+class Completed(Message, frozen=True, tag="completed"):
+    """The answer to a `Complete`."""
+
+    id: int
+    values: list[str] = field(default_factory=list)
+    """The best ones, at most 100."""
+    total: int = 0
+    """How many there are."""
 
 
 class CallStopped(Message, frozen=True, tag="call_stopped"):
@@ -766,6 +789,7 @@ AnyMessage: TypeAlias = (
     | StopCall
     | ListResources
     | ReadResource
+    | Complete
     | Welcome
     | Refused
     | Tools
@@ -777,6 +801,7 @@ AnyMessage: TypeAlias = (
     | Returned
     | Resources
     | Contents
+    | Completed
     | CallStopped
     | Goodbye
     | AboutTasks

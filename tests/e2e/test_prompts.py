@@ -5,7 +5,7 @@ import pytest
 from clients import ERAS, Changes, connected, text_of, until_listed
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, PromptReference
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Literal
 import pandas as pd
 from mcp_notebook import Context, Image, Message, Resource, Text, mcp_prompt, mcp_tool
-orders = pd.DataFrame({"region": ["EU", "US"], "revenue": [3, 4]})
+df = orders = pd.DataFrame({"region": ["EU", "US"], "revenue": [3, 4]})
 class Size(Enum):
     SMALL = "small"
     LARGE = "large"
@@ -55,6 +55,16 @@ def fails() -> str:
     "Fail."
     raise ValueError("no orders")
 '''
+COMPLETED = """%%mcp_prompt chart(column: str, size: Size, big: bool) --complete column=df.columns
+Draw {column}.
+"""
+CITIES = """
+cities = {"EU": ["Paris", "Prague", "Copenhagen"], "US": [f"Town {n}" for n in range(250)]}
+@mcp_prompt(complete={"region": list(cities), "city": lambda known: cities[known["region"]]})
+def travel(region: str, city: str) -> str:
+    "Travel."
+    return f"To {city}"
+"""
 PIXEL = (
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0"
     "f01f00050001ff8999"
@@ -68,6 +78,8 @@ def kernel(shared_kernel):
     shared_kernel.ok(f"PIXEL = {PIXEL!r}")
     shared_kernel.ok(REPORT)
     shared_kernel.ok(FUNCTIONS)
+    shared_kernel.ok(COMPLETED)
+    shared_kernel.ok(CITIES)
     shared_kernel.ok(
         "%%mcp_tool\ndef total() -> int:\n    'Sum.'\n    return int(orders.revenue.sum())"
     )
@@ -87,7 +99,7 @@ async def list_prompts(client):
 
 async def test_prompts_are_listed_apart_from_tools(client):
     prompts = await list_prompts(client)
-    assert [*prompts] == ["weekly_report", "review", "ask", "fails"]
+    assert [*prompts] == ["weekly_report", "review", "ask", "fails", "chart", "travel"]
     assert [tool.name for tool in (await client.list_tools()).tools if tool.name in prompts] == []
     report, review = prompts["weekly_report"], prompts["review"]
     assert (report.title, report.description) == ("Report", "Weekly report")
@@ -124,6 +136,12 @@ async def test_a_function_returns_messages_with_roles_tables_pictures_and_docume
     assert first.startswith("Review orders of 2026-02-03: ['LARGE', 'SMALL'].")
     assert "| US" in first or "US,4" in first
     assert messages[3].content.resource.text == "Some notes."
+
+
+async def test_a_form_of_texts_is_enough_for_lists_and_for_what_is_left_empty(client):
+    arguments = {"frame_name": "orders", "day": "", "sizes": "large, small"}
+    first = (await client.get_prompt("review", arguments)).messages[0].content.text
+    assert first.startswith("Review orders of 2026-01-01: ['LARGE', 'SMALL'].")
 
 
 async def test_a_prompt_sees_the_notebook_as_it_is_when_a_client_gets_it(client, kernel):
@@ -210,3 +228,47 @@ async def test_a_prompt_takes_the_place_of_a_tool_of_its_name(client, kernel):
     assert (await client.get_prompt("both", {"x": "1"})).messages[0].content.text == "Now 1."
     assert "both" not in {tool.name for tool in (await client.list_tools()).tools}
     kernel.ok("__import__('mcp_notebook').registry.remove('both')")
+
+
+async def completed(client, prompt, argument, value, known=None):
+    reference = PromptReference(name=prompt)
+    result = await client.complete(reference, {"name": argument, "value": value}, known)
+    return result.completion
+
+
+@pytest.mark.parametrize(
+    ("prompt", "argument", "value", "expected"),
+    [
+        ("weekly_report", "region", "", ["EU", "US"]),
+        ("weekly_report", "region", "u", ["US", "EU"]),
+        ("weekly_report", "year", "", []),
+        ("weekly_report", "no_such_argument", "", []),
+        ("chart", "size", "L", ["large", "small"]),
+        ("chart", "big", "f", ["false"]),
+        ("chart", "column", "__class__", []),
+        ("review", "sizes", "sm", ["small"]),
+    ],
+)
+async def test_an_argument_is_completed_from_its_type(client, prompt, argument, value, expected):
+    assert (await completed(client, prompt, argument, value)).values == expected
+
+
+async def test_live_names_complete_an_argument_also_while_a_cell_runs(client, kernel):
+    assert (await completed(client, "chart", "column", "re")).values == ["region", "revenue"]
+    kernel.ok("orders['returns'] = 0")
+    assert (await completed(client, "chart", "column", "RET")).values == ["returns"]
+    kernel.ok("del orders['returns']")
+
+
+async def test_a_function_gets_the_arguments_that_are_known(client):
+    found = await completed(client, "travel", "city", "p", {"region": "EU"})
+    assert found.values == ["Paris", "Prague", "Copenhagen"]
+    found = await completed(client, "travel", "city", "town", {"region": "US"})
+    assert (len(found.values), found.total, found.has_more) == (100, 250, True)
+    assert (await completed(client, "travel", "city", "")).values == []  # the function fails
+
+
+async def test_completing_an_unknown_prompt_is_a_protocol_error(client):
+    with pytest.raises(MCPError, match="Unknown prompt") as caught:
+        await completed(client, "travels", "city", "")
+    assert caught.value.error.code == -32602

@@ -1,4 +1,4 @@
-"""A bridge's requests to one kernel besides calls: resources, tasks, and a person's consent.
+"""A bridge's requests to one kernel besides calls: resources, tasks, consent, completion.
 
 Runs on the bridge's event loop. Each request has an id and awaits the reply with the same id. A
 `Link` hands over the replies, and ends the requests when the kernel is gone.
@@ -24,9 +24,18 @@ TASK_LIMIT = 10.0
 """Seconds that a kernel has to answer about a task. Its link thread answers immediately, unless C
 code holds the GIL."""
 
+COMPLETE_LIMIT = 3.0
+"""Seconds that a kernel has to complete an argument: the user is typing."""
+
 _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
-_Request: TypeAlias = _OfResources | messages.AskConsent | messages.TaskRequest
-Reply: TypeAlias = messages.Resources | messages.Contents | messages.Consent | messages.TaskState
+_Request: TypeAlias = _OfResources | messages.AskConsent | messages.TaskRequest | messages.Complete
+Reply: TypeAlias = (
+    messages.Resources
+    | messages.Contents
+    | messages.Consent
+    | messages.TaskState
+    | messages.Completed
+)
 """The replies of a kernel."""
 
 
@@ -71,6 +80,7 @@ class KernelRequests:
         """Whether the kernel is connected and answers requests for resources."""
         self.has_tasks = False
         """Whether the kernel is connected and supports tasks."""
+        self._completes = False
         self.can_ask_consent = False
         """Whether the kernel is connected and can ask for consent in its notebook."""
 
@@ -79,6 +89,7 @@ class KernelRequests:
         self.has_resources = welcome.resources
         self.has_tasks = welcome.tasks
         self.can_ask_consent = welcome.consent
+        self._completes = welcome.completes
 
     def take(self, reply: Reply, attachments: list[bytes]) -> None:
         """Take a reply from the kernel; ignored if its request is not open."""
@@ -92,7 +103,7 @@ class KernelRequests:
 
     def close(self, reason: str) -> None:
         """Fail all open requests, because the kernel is gone."""
-        self.has_resources = self.has_tasks = self.can_ask_consent = False
+        self.has_resources = self.has_tasks = self.can_ask_consent = self._completes = False
         self.end_reads(
             f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the tool "
             "again when the notebook's cells have run again."
@@ -237,6 +248,30 @@ class KernelRequests:
             raise
         assert isinstance(reply, messages.Consent)
         return reply.decision
+
+    # -- completion --------------------------------------------------------------------------------
+
+    async def complete(
+        self, declaration: str, argument: str, value: str, arguments: Mapping[str, str]
+    ) -> messages.Completed:
+        """Return the values that an argument may have; none if the kernel does not answer in time.
+
+        Args:
+            declaration: The name of the prompt or resource in the kernel.
+            argument: The argument.
+            value: What was typed so far.
+            arguments: The other arguments, as far as they are known.
+        """
+        message = messages.Complete(self._next_id(), declaration, argument, value, dict(arguments))
+        if not self._completes:
+            return messages.Completed(id=message.id)
+        try:
+            reply, _ = await self._ask(message, COMPLETE_LIMIT)
+        except (KernelGone, TimeoutError) as error:
+            logger.info("%r of %s could not be completed: %r", argument, self._notebook, error)
+            return messages.Completed(id=message.id)
+        assert isinstance(reply, messages.Completed)
+        return reply
 
     # -- all requests ------------------------------------------------------------------------------
 

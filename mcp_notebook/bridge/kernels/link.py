@@ -328,6 +328,7 @@ class Link:
                 | messages.Contents()
                 | messages.Consent()
                 | messages.TaskState()
+                | messages.Completed()
             ):
                 self.requests.take(message, attachments)
 

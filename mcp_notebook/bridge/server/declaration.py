@@ -35,7 +35,7 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
     """
     lists = {"listChanged": True}
     capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": lists}
-    capabilities["tools"] = lists
+    capabilities |= {"tools": lists, "completions": {}}
     if protocol_version in MODERN_PROTOCOL_VERSIONS:
         capabilities["extensions"] = {TASKS_EXTENSION: {}, VIEW_EXTENSION: {}}
     return capabilities

@@ -22,6 +22,7 @@ from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
+from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
@@ -63,6 +64,7 @@ class Parts(Protocol):
     lists: ToolLists
     calls: ToolCalls
     resources: ResourceRequests
+    completion: Completion
     tasks: Tasks
     open_streams: OpenStreams
 
@@ -91,6 +93,7 @@ def build(server: Parts) -> Server[Any]:
         on_read_resource=server.resources.read,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
+        on_completion=server.completion.complete,
         on_subscriptions_listen=partial(server.open_streams.listen, notices.listen),
     )
     # Without the default middleware: its spans take a tenth of a call's time, and lack the notebook

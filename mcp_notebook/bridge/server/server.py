@@ -31,6 +31,7 @@ from mcp_notebook.bridge.server.calls.gates import (
     ToolGate,
 )
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
+from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
@@ -105,6 +106,8 @@ class NotebookServer:
         self.open_streams = OpenStreams(limits, default_caller)
         self.resource_notices = ResourceNotices(self.changes)
         """Notifies clients of resources; told when a kernel was linked or unlinked."""
+        self.completion = Completion(self.tools, links, default_caller, ready)
+        """Completes arguments of prompts and of templates."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
         self.resources = ResourceRequests(

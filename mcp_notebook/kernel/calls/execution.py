@@ -191,7 +191,7 @@ class Execution:
     def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
         """Return the tool's function bound to the call's validated arguments."""
         tool = self.find_tool(call)
-        arguments = tool.schema.validate(call.arguments)
+        arguments = tool.validate(call.arguments)
         call.output_schema = tool.output
         call.capture.max_chars = tool.options.max_result_chars
         if tool.schema.injected:

@@ -66,6 +66,7 @@ _FromBridge: TypeAlias = (
     | messages.Clients
     | messages.ListResources
     | messages.ReadResource
+    | messages.Complete
     | messages.AboutTasks
     | messages.AboutPanel
 )
@@ -314,13 +315,22 @@ class Conversation:
             ):
                 if self._watchers is not None:
                     self._watchers.take(message, self.send, lambda: self._is_behind)
+            case messages.ListResources() | messages.ReadResource() | messages.Complete():
+                self._read(message)
+            case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
+                self._tasks.answer_request(message)
+
+    def _read(
+        self, message: messages.ListResources | messages.ReadResource | messages.Complete
+    ) -> None:
+        match message:
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
                 self._reader.read(message, self._send_contents)
-            case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
-                self._tasks.answer_request(message)
+            case messages.Complete():
+                self._reader.complete(message, self._send_soon)
 
     def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
         try:
@@ -407,6 +417,9 @@ class Conversation:
     def _send_contents(self, message: messages.Contents, attachments: Sequence[bytes]) -> None:
         self._loop.call_soon_threadsafe(self.send, message, attachments)
 
+    def _send_soon(self, message: messages.AnyMessage) -> None:
+        self._loop.call_soon_threadsafe(self.send, message)
+
     def _send_question(self, message: messages.Ask | messages.Withdraw) -> None:
         if self._tasks.take(message):
             return
@@ -456,6 +469,8 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
             answer = messages.Resources(id=message.id, resources=[])
         case messages.ReadResource():
             answer = messages.Contents(id=message.id, error=text)
+        case messages.Complete():
+            answer = messages.Completed(id=message.id)
         case messages.AskConsent():
             answer = messages.Consent(id=message.id, decision="deny")
         case messages.StopCall():

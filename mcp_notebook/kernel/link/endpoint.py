@@ -310,6 +310,7 @@ class Endpoint:
             panel=self.view is not None,
             missing=tools.missing,
             other_kinds=tools.other_kinds,
+            completes=True,
         )
 
     def read_progress(self) -> dict[int, Update]:

@@ -1,11 +1,12 @@
-"""Lists resources and reads their contents for clients.
+"""Lists resources and reads their contents for clients, and completes arguments.
 
 Listing is instant and runs on the endpoint's thread. Creating a content may take long (a table of a
-million rows as CSV) and may run code of the user's objects. It therefore happens on a few worker
-threads, which need neither the main thread nor block the endpoint. They are daemon threads, so one
-that never returns does not keep the kernel from exiting.
+million rows as CSV), and may run code of the user's objects; so may the completion of an argument.
+Both happen on a few worker threads, which need neither the main thread nor block the endpoint. They
+are daemon threads, so one that never returns does not keep the kernel from exiting.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.views.plot_libraries import read_library
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.wire import content_blocks, messages, resource_uris
+
+logger = logging.getLogger(__name__)
 
 MAX_READERS = 4
 """Worker threads."""
@@ -39,15 +42,20 @@ class ResourceReader:
     Args:
         store: Keeps the originals.
         make_page: Makes the own page of a tool, given its name.
+        complete: Returns the values that an argument may have, and how many there are.
     """
 
     def __init__(
-        self, store: ResourceStore, make_page: Callable[[str], str] = _make_no_page
+        self,
+        store: ResourceStore,
+        make_page: Callable[[str], str] = _make_no_page,
+        complete: Callable[[messages.Complete], tuple[list[str], int]] = lambda _request: ([], 0),
     ) -> None:
         self._store = store
         self._make_page = make_page
+        self._complete = complete
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[messages.ReadResource, Reply]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._readers = 0
         self._closed = False
 
@@ -73,18 +81,39 @@ class ResourceReader:
 
     def read(self, request: messages.ReadResource, reply: Reply) -> None:
         """Read a content; `reply` is called exactly once, unless `close` is called first."""
+        if not self._start(lambda: reply(*self._answer(request))):
+            busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
+            reply(messages.Contents(id=request.id, error=busy), ())
+
+    def complete(
+        self, request: messages.Complete, reply: Callable[[messages.Completed], None]
+    ) -> None:
+        """Complete an argument; `reply` is called as by `read`, without values if that fails."""
+
+        def answer() -> None:
+            try:
+                values, total = self._complete(request)
+            except BaseException as error:  # noqa: BLE001 - the author's code may raise anything
+                what = request.argument
+                logger.info("%r could not be completed: %s", what, describe_error(error))
+                values, total = [], 0
+            reply(messages.Completed(id=request.id, values=values, total=total))
+
+        if not self._start(answer):
+            reply(messages.Completed(id=request.id))
+
+    def _start(self, job: Callable[[], None]) -> bool:
+        """Have a worker thread do a job; return False if too many are waiting."""
         with self._lock:
             is_full = len(self._waiting) >= MAX_WAITING
             if not is_full and not self._closed:
-                self._waiting.append((request, reply))
+                self._waiting.append(job)
                 if self._readers < MAX_READERS:
                     self._readers += 1
                     threading.Thread(
                         target=self._work, name="mcp-notebook-read", daemon=True
                     ).start()
-        if is_full:
-            busy = f"The notebook is busy with {MAX_WAITING} other reads. Try again later."
-            reply(messages.Contents(id=request.id, error=busy), ())
+        return not is_full
 
     def close(self) -> None:
         """Start no more reads; the results of those that run are dropped."""
@@ -98,9 +127,9 @@ class ResourceReader:
                 if not self._waiting:
                     self._readers -= 1
                     return
-                request, reply = self._waiting.popleft()
+                job = self._waiting.popleft()
             with suppress(RuntimeError):  # the endpoint's loop is closed
-                reply(*self._answer(request))
+                job()
 
     def _answer(self, request: messages.ReadResource) -> tuple[messages.Contents, Sequence[bytes]]:
         uri = request.uri

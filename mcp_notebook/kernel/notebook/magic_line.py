@@ -75,6 +75,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--closed-world": {"action": "store_false", "default": None, "dest": "open_world"},
     "--confirm": {"action": "store_true"},
     "--requires": {"action": "append"},
+    "--complete": {"action": "append"},
     "--priority": {"type": _read_number, "default": 0},
     "--related": {"default": ""},
     "--tag": {"action": "append", "dest": "tags"},
@@ -190,7 +191,7 @@ def build_parser(kind: messages.Kind = "tool") -> ArgumentParser:
 
 def _is_option_of(word: str, kind: messages.Kind) -> bool:
     field = str(_OPTIONS[word].get("dest", word.removeprefix("--").replace("-", "_")))
-    return kind == "tool" or field in PROMPT_OPTIONS
+    return field in PROMPT_OPTIONS if kind == "prompt" else word != "--complete"
 
 
 def list_option_words(kind: messages.Kind = "tool") -> dict[str, bool]:
@@ -219,7 +220,21 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
         # Commas only: a tag may have several words.
         words = [word.strip() for each in values.get(name, ()) for word in each.split(",")]
         values[name] = tuple(word for word in words if word)
-    return (PromptOptions if kind == "prompt" else ToolOptions)(**values)
+    if kind != "prompt":
+        return ToolOptions(**values)
+    values["complete"] = dict(map(_read_completion, values.get("complete", ())))
+    return PromptOptions(**values)
+
+
+def _read_completion(words: str) -> tuple[str, str]:
+    """Return a parameter, and the name of what its values come from."""
+    parameter, equals, source = words.partition("=")
+    if not equals:
+        raise DefinitionError(
+            f"`--complete` takes a parameter and the name of something in the notebook, like "
+            f"`--complete column=df.columns`, not {words!r}."
+        )
+    return parameter, source
 
 
 def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:
@@ -350,8 +365,9 @@ def _join_values(words: Sequence[str], kind: messages.Kind) -> list[str]:
             meant = suggest(option, takes_value)
             hint = f"Did you mean `{meant}`?" if meant else f"`%mcp_{kind}?` lists all options."
             if option in _OPTIONS:
+                other = "tool" if kind == "prompt" else "prompt"
                 raise DefinitionError(
-                    f"`{option}` is an option of tools, not of {kind}s: remove it."
+                    f"`{option}` is an option of {other}s, not of {kind}s: remove it."
                 )
             if keyword in {item.name for item in fields(ToolOptions)}:
                 hint = f"It can only be set in Python: `@mcp_{kind}({keyword}=...)`."

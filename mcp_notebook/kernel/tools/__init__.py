@@ -1,4 +1,4 @@
-"""What a tool is: a function with options, schemas and metadata, and the registry of all tools.
+"""What a tool or a prompt is: a function with options, schemas and metadata; and their registry.
 
 A declaration from a cell, a decorator or data becomes a `DeclaredTool`; the registry holds the
 tools of the notebook, follows the variables that they were declared from, and knows why a tool was
@@ -12,6 +12,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
+- `completion`: completes arguments for clients
 - `own_views`: `OwnViews`, the authors' own pages of live views
 - `context`: `Context`, `Client`, `Trace`, log levels; `reporting`: its part for workers
 - `open_questions`: questions of a call to its client's user, and their answers

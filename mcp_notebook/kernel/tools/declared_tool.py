@@ -21,6 +21,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.output.return_types import describes_view
 from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotation
+from mcp_notebook.kernel.schemas.parameters.sent_arguments import split_texts
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
     read_function_schema,
@@ -28,6 +29,7 @@ from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
 from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
+from mcp_notebook.kernel.tools.completion import check_complete
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
@@ -130,6 +132,19 @@ class DeclaredTool:
         )
         return self.info.input_schema if is_plain else None
 
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function's arguments by name, defaults included.
+
+        Args:
+            arguments: As the client sent them; those of a prompt are texts.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        if self.info.kind != "tool":
+            arguments = split_texts(arguments, self.schema.input_schema)
+        return self.schema.validate(arguments)
+
     def prepare(self) -> None:
         """Build the validators now: built in a fork of the kernel, they would be lost.
 
@@ -182,6 +197,7 @@ def make_tool(
     check_name(name)
     schema = _read_schema(function, name, options, schemas)
     check_options(options, name)
+    check_complete(options.completions, schema.input_schema.get("properties", {}), name)
     output, notes = make_output_schema(
         function,
         name,

@@ -12,8 +12,7 @@ from dataclasses import fields
 
 from msgspec import Struct
 
-from mcp_notebook.kernel.tools import options
-from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, ToolOptions
+from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
 from mcp_notebook.wire import messages
 
 
@@ -54,7 +53,7 @@ def list_options(kind: messages.Kind = "tool") -> tuple[OptionRow, ...]:
             text=texts.get(item.name, ""),
             is_rare=item.name in _RARE,
         )
-        for item in fields(ToolOptions)
+        for item in fields(PromptOptions if kind == "prompt" else ToolOptions)
         if (form := _FORMS[item.name]) and (kind == "tool" or item.name in PROMPT_OPTIONS)
     )
 
@@ -107,6 +106,12 @@ _FORMS: Mapping[str, _Form] = {
     "idempotent": _Form(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
     "open_world": _Form(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
     "confirm": _Form(_FLAG, "False", "confirm=True", ("--confirm",)),
+    "complete": _Form(
+        "dict of lists, functions or names",
+        "from `Literal`, `Enum` and bool",
+        'complete={"column": "df.columns"}',
+        ("--complete column=df.columns",),
+    ),
     "requires": _Form(
         "list of capabilities",
         "none",
@@ -172,19 +177,19 @@ _FORMS: Mapping[str, _Form] = {
 
 
 def _read_texts() -> dict[str, str]:
-    """Return the docstrings of the fields of `ToolOptions`, which Python does not keep."""
-    # Only the class is parsed: the whole module would take milliseconds when an extension loads.
-    _, head, rest = inspect.getsource(options).partition("class ToolOptions:\n")
-    [definition] = ast.parse(head + rest.partition("\n\n\n")[0]).body
-    assert isinstance(definition, ast.ClassDef)
+    """Return the docstrings of the fields of options, which Python does not keep."""
     return {
         item.target.id: _read_docstring(following)
+        for owner in (PromptOptions, ToolOptions)
+        for definition in ast.parse(inspect.getsource(owner)).body
+        if isinstance(definition, ast.ClassDef)
         for item, following in zip(definition.body, definition.body[1:], strict=False)
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and isinstance(following, ast.Expr)
     }
 
 
-def _read_docstring(node: ast.stmt) -> str:
-    assert isinstance(node, ast.Expr)
+def _read_docstring(node: ast.Expr) -> str:
     text = ast.literal_eval(node.value)
     return " ".join(text.split()).replace("``", "`")

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, get_args
 
@@ -181,6 +181,11 @@ class ToolOptions:
     ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``, ``"alert"`` or
     ``"emergency"``. Without it, log messages are sent only to clients that asked for them."""
 
+    @property
+    def completions(self) -> Mapping[str, Any]:
+        """The author's sources of values for completion, by parameter; tools have none."""
+        return {}
+
     @cached_property
     def run_mode(self) -> RunMode:
         """Where calls are handled: not on the main thread if an executor runs them."""
@@ -212,13 +217,23 @@ class PromptOptions(ToolOptions):
 
     read_only: bool | None = True
     """A user who picks a prompt expects it to change nothing."""
+    complete: Mapping[str, Any] = field(default_factory=dict)
+    """The values that clients suggest for an argument, by parameter: a list, a function, or the
+    name of something in the notebook, ``{"column": "df.columns"}``, which is read as it is now. A
+    function without parameters is called; one with a parameter gets the other arguments, as a dict
+    of texts. Without it, `Literal`, `Enum` and bool suggest their values."""
+
+    @property
+    def completions(self) -> Mapping[str, Any]:
+        """The author's sources of values, by parameter."""
+        return self.complete
 
 
 PROMPT_OPTIONS = (
-    *("name", "title", "description", "icons", "requires", "priority", "tags", "meta"),
+    *("name", "title", "description", "icons", "complete", "requires", "priority", "tags", "meta"),
     *("run", "executor", "timeout", "max_concurrency", "max_result_chars", "errors", "logs"),
 )
-"""The fields of `ToolOptions` that a prompt's author can set."""
+"""The fields of `PromptOptions` that a prompt's author can set."""
 
 
 class PromptKeywords(TypedDict, total=False):
@@ -228,6 +243,7 @@ class PromptKeywords(TypedDict, total=False):
     title: str | None
     description: str | None
     icons: Sequence[Any]
+    complete: Mapping[str, Any]
     requires: Sequence[str]
     priority: float
     tags: Sequence[str]

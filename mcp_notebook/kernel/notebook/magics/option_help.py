@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, ToolOptions
+from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> No
 def document_keywords(function: Callable[..., Any], kind: messages.Kind = "tool") -> None:
     """Give a function with ``**options`` a signature and help with all options of a kind."""
     first, *_ = inspect.signature(function).parameters.values()
-    keywords = inspect.signature(ToolOptions).parameters
+    keywords = inspect.signature(PromptOptions if kind == "prompt" else ToolOptions).parameters
     names = keywords if kind == "tool" else PROMPT_OPTIONS
     vars(function)["__signature__"] = inspect.Signature([first, *(keywords[n] for n in names)])
     extend_help(function, partial(describe_keywords, kind))

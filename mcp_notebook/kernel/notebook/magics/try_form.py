@@ -101,7 +101,7 @@ def build_form(
         with output:
             try:
                 arguments = _take_arguments(fields)
-                tool.schema.validate(arguments)
+                tool.validate(arguments)
             except InvalidArguments as error:
                 print_output(_show_problems(fields, str(error)))
             else:

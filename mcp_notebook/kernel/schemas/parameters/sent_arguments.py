@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError, from_json
 
+from mcp_notebook.kernel.schemas.schema_words import list_options
 from mcp_notebook.kernel.schemas.validation_messages import (
     CONTAINER_ERRORS,
     follow_path,
@@ -24,6 +25,8 @@ MAX_LAYERS = 3
 MAX_VALUES = DEFAULT_LIMITS.max_argument_values
 """Values and names in all strings that are parsed at once; the bridge counts a string as one."""
 _CONTAINERS = ("array", "object")
+_LIMITING = frozenset({"format", "enum", "const", "anyOf", "oneOf", "allOf"})
+"""Keywords of schemas that do not take every text."""
 
 Place = tuple[int | str, ...]
 """The path of a value within the arguments."""
@@ -158,3 +161,29 @@ def _find_infinite(
 def _is_plain(items: Collection[Any]) -> bool:
     kinds = set(map(type, items))
     return kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, items)))
+
+
+def split_texts(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a prompt's arguments, which are texts, with lists and without what was left empty.
+
+    People type them into a form: ``a, b`` is a list unless the parameter takes text as well, and an
+    empty field is an argument that was not given.
+
+    Args:
+        arguments: As the client sent them.
+        schema: The schema of all arguments.
+    """
+    given = {}
+    for name, value in arguments.items():
+        options = list_options(schema.get("properties", {}).get(name, True), schema)
+        if not isinstance(value, str) or any(map(_takes_any_text, options)):
+            given[name] = value
+        elif value.strip():
+            is_list = any(option.get("type") == "array" for option in options)
+            is_list = is_list and not value.lstrip().startswith("[")
+            given[name] = [item.strip() for item in value.split(",")] if is_list else value
+    return given
+
+
+def _takes_any_text(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type", "string") == "string" and schema.keys().isdisjoint(_LIMITING)

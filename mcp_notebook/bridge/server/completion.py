@@ -1,0 +1,86 @@
+"""Answers requests to complete an argument of a prompt, or a variable of a resource's template.
+
+Runs on the bridge's event loop. The kernel knows the values; a kernel that is busy with Python code
+answers as well, and one that does not answer in time has no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.protocol.client_request import find_caller
+from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
+from mcp_notebook.bridge.server.protocol.result_forms import replace_surrogates
+from mcp_notebook.errors import CallError, KernelGone, UnknownTool
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+
+class Completion:
+    """Completes arguments for the clients of one bridge.
+
+    Args:
+        tools: The prompts and resources, as callers see them.
+        links: The links to the kernels.
+        default_caller: The caller if the transport does not name one.
+        ready: Waits until the first tools can be expected, if they need time to appear.
+    """
+
+    def __init__(
+        self,
+        tools: PermittedTools,
+        links: Links,
+        default_caller: Caller,
+        ready: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        self._tools = tools
+        self._ready = ready
+        self._links = links
+        self._default_caller = default_caller
+
+    async def complete(
+        self, ctx: ServerRequestContext[Any], params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Answer a request.
+
+        Raises:
+            ProtocolError: The caller sees no such prompt or template.
+        """
+        caller = find_caller(ctx, self._default_caller)
+        known = {} if params.context is None else params.context.arguments or {}
+        typed = params.argument
+        if self._ready is not None:
+            await self._ready()
+        try:
+            entry = self._find(caller, params.ref)
+            requests = self._links.find_link(entry).requests
+            found = await requests.complete(entry.tool.name, typed.name, typed.value, known)
+        except KernelGone:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        except CallError as error:
+            raise ProtocolError(INVALID_PARAMS, str(error)) from None
+        values = [*map(replace_surrogates, found.values)]
+        more = found.total > len(values)
+        return types.CompleteResult(
+            completion=types.Completion(values=values, total=found.total, has_more=more)
+        )
+
+    def _find(
+        self, caller: Caller, reference: types.PromptReference | types.ResourceTemplateReference
+    ) -> CatalogEntry:
+        if isinstance(reference, types.PromptReference):
+            return self._tools.find(caller, reference.name, "prompt")
+        templates = self._tools.list_entries(caller, "resource")
+        for entry in templates:
+            if entry.tool.uri == reference.uri:
+                return entry
+        names = tuple(entry.tool.uri or entry.name for entry in templates)
+        raise UnknownTool(reference.uri, names, "resource")
