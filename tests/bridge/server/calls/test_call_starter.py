@@ -84,7 +84,7 @@ async def test_a_call_has_a_start_and_one_end(sums, era):
 
 
 LAST_CLIENT = """
-from dataclasses import asdict
+from msgspec.structs import asdict
 print(asdict(get_ipython()._mcp_notebook.invoker.log.list_calls()[-1].client))
 """
 
