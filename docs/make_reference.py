@@ -113,6 +113,15 @@ def options_page() -> str:
         format_table(head, rows(is_rare=False)),
         "## Rare options",
         format_table(head, [*rows(is_rare=True), prefix, package]),
+        "## Prompts",
+        "`%%mcp_prompt`, `%mcp_prompt` and `@mcp_prompt` take "
+        f"{', '.join(f'`{option.name}`' for option in list_options('prompt'))}. All but `complete` "
+        "are those of tools.",
+        *(
+            f"`{option.name}` (`%%mcp_prompt {option.line[0]}`, `{option.keyword}`): {option.text}"
+            for option in list_options("prompt")
+            if option.name == "complete"
+        ),
     )
 
 

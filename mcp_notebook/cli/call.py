@@ -34,6 +34,7 @@ from mcp_notebook.errors import (
     InvalidArguments,
     LinkError,
     NotebookError,
+    OtherKind,
     UnknownTool,
 )
 from mcp_notebook.settings.settings import Settings
@@ -221,6 +222,8 @@ def _find_tool(catalog: "Catalog", settings: Settings, call: ToolCall) -> "Catal
     """
     try:
         return catalog.find(call.tool)
+    except OtherKind as error:
+        return catalog.find(call.tool, error.kind)
     except UnknownTool as error:
         from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
 

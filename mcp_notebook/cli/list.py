@@ -112,9 +112,9 @@ def _print_tools(kernels: "LinkedKernels") -> None:
             entry.name,
             kernels.names[entry.kernel_id],
             _format_parameters(entry.tool),
-            next(iter(entry.tool.description.strip().splitlines()), ""),
+            _summarize(entry.tool),
         )
-        for entry in kernels.catalog.entries()
+        for entry in kernels.catalog.all_entries
     ]
     if rows:
         print_table(("Tool", "Notebook", "Parameters", "Description"), rows)
@@ -127,6 +127,7 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
     tools = [
         {
             "name": entry.name,
+            "kind": entry.tool.kind,
             "notebook": kernels.names[entry.kernel_id],
             "title": entry.tool.title,
             "description": entry.tool.description,
@@ -134,7 +135,7 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
             "outputSchema": entry.tool.output_schema,
             "annotations": entry.tool.annotations,
         }
-        for entry in kernels.catalog.entries()
+        for entry in kernels.catalog.all_entries
     ]
     reasons = [
         {
@@ -157,6 +158,11 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
         for kernel_id, call in kernels.links.initial_calls
     ]
     return {"tools": tools, "missing": reasons, "calls": calls}
+
+
+def _summarize(tool: "messages.ToolInfo") -> str:
+    line = next(iter(tool.description.strip().splitlines()), "")
+    return line if tool.kind == "tool" else f"[{tool.kind}] {line}".strip()
 
 
 def _format_parameters(tool: "messages.ToolInfo") -> str:

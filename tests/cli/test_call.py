@@ -143,6 +143,7 @@ async def test_all_of_the_list_is_one_object_as_json(settings, sales, capsys):
     *_, tool = answer["tools"]
     assert tool == {
         "name": "call_notebook_tool",
+        "kind": "tool",
         "notebook": "sales",
         "title": None,
         "description": "Count: ö.",
@@ -154,6 +155,17 @@ async def test_all_of_the_list_is_one_object_as_json(settings, sales, capsys):
     assert missing["listedAs"] == "sales_call_notebook_tool"
     assert missing["reason"].startswith("A bridge that runs with --meta-tools")
     assert answer["calls"] == []
+
+
+async def test_a_prompt_is_listed_as_one_and_called_like_a_tool(settings, sales, capsys):
+    sales.ok("%%mcp_prompt report(year: int)\n# Report\nOn {year}.")
+    try:
+        await list_tools(settings, None)
+        assert "report\tsales\tyear\t[prompt] Report\n" in capsys.readouterr().out
+        await call_tool(settings, ToolCall(tool="report", arguments={"year": 2026}))
+        assert capsys.readouterr().out == "# Report\nOn 2026.\n"
+    finally:
+        sales.ok("del report")
 
 
 async def test_a_live_notebook_is_found_by_its_file(settings, sales, capsys, monkeypatch):

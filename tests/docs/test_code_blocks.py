@@ -109,6 +109,7 @@ TOOLS = {
     ),
     "guides/live-views.md": "plot_rain, weather_days, yearly_rain",
     "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
+    "guides/prompts.md": "plot_rain, rainy_year, odd_days, explain_column, one_day",
     "guides/recipes.md": ("plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"),
     "guides/results.md": "plot_rain, report, wettest_day",
     "guides/watching-calls.md": "plot_rain",
@@ -171,6 +172,12 @@ EXAMPLES = {
         ("mean_rain year=2015", "3.12 mm, from 2."),
         ("wettest_weeks years=20", "mm or more in one year out of ten"),
         ('median_high {"data": [1, 2, 4]}', "2"),
+    ],
+    "guides/prompts.md": [
+        ("rainy_year year=2014", 'like `{"mm": 1100}`'),
+        ("odd_days year=2014 most=2", "What is odd about them?"),
+        ("explain_column column=wind", "the column `wind` of"),
+        ("one_day year=2014 day=2014-01-01", "of 2014-01-01 by"),
     ],
     "guides/recipes.md": [
         ("wet_days kind=snow above=20", "23.9"),

@@ -235,7 +235,8 @@ class Catalog:
         return self._views[kind].entries
 
     @property
-    def _all_entries(self) -> Iterator[CatalogEntry]:
+    def all_entries(self) -> Iterator[CatalogEntry]:
+        """The listed tools, then the prompts, then the resources."""
         for view in self._views.values():
             yield from view.entries
 
@@ -253,7 +254,7 @@ class Catalog:
             missing += filter(None, dropped)
         missing += [
             self._explain_name(entry)
-            for entry in self._all_entries
+            for entry in self.all_entries
             if entry.name != entry.tool.name
             or (entry.tool.kind == "tool" and entry.name in _RESERVED)
         ]
@@ -261,7 +262,7 @@ class Catalog:
 
     def find_listed_names(self) -> dict[str, list[messages.ListedName]]:
         """Return the tools that are not listed under their own name, by kernel id."""
-        entries = [entry for entry in self._all_entries if entry.name != entry.tool.name]
+        entries = [entry for entry in self.all_entries if entry.name != entry.tool.name]
         if not entries:  # almost always
             return {}
         reasons = {
@@ -341,7 +342,7 @@ class Catalog:
         dropped = kernel.missing.get(name)
         if dropped is None or not is_recent(dropped.at):
             return None
-        tools = (entry for entry in self._all_entries if entry.kernel_id == kernel.id)
+        tools = (entry for entry in self.all_entries if entry.kernel_id == kernel.id)
         names = {entry.tool.name: entry.name for entry in tools}
         return explain_dropped(kernel.label, name, dropped, names.get(dropped.new_name or ""))
 

@@ -1,6 +1,6 @@
 """Cards below the cells that declare tools, and the table of ``%mcp list``.
 
-Face: `tool_view` builds both.
+Face: `tool_view` builds both; `tool_facts.describe_in_line` describes a tool in a line.
 
 `tool_facts` gathers the contents of a card, and `tool_view` renders them as HTML and as plain text.
 Both are pure.

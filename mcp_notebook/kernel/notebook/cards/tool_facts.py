@@ -97,6 +97,12 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
     )
 
 
+def describe_in_line(tool: DeclaredTool) -> str:
+    """Return the first line of a tool's description, and what it is unless it is a tool."""
+    line = tool.info.description.strip().partition("\n")[0]
+    return line if tool.info.kind == "tool" else f"[{tool.info.kind}] {line}".strip()
+
+
 def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
     if tool.info.kind != "tool":
         return ()

@@ -13,6 +13,7 @@ from mcp_notebook.kernel.notebook.cards.tool_facts import (
     READ_ONLY,
     ParameterFacts,
     ToolFacts,
+    describe_in_line,
     format_signature,
     gather_facts,
 )
@@ -150,7 +151,7 @@ def build_table(
     rows = [
         (
             _write_signature(tool, names.get(tool.name)),
-            _summarize(tool),
+            describe_in_line(tool),
         )
         for tool in tools
     ]
@@ -160,11 +161,6 @@ def build_table(
     )
     text = "\n".join(write_table([column.title for column in _COLUMNS], rows))
     return {"text/html": make_printable(html), "text/plain": make_printable(text)}
-
-
-def _summarize(tool: DeclaredTool) -> str:
-    line = tool.info.description.strip().partition("\n")[0]
-    return line if tool.info.kind == "tool" else f"[{tool.info.kind}] {line}".strip()
 
 
 def _write_signature(tool: DeclaredTool, listed: messages.ListedName | None) -> str:

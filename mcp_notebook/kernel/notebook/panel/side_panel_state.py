@@ -22,6 +22,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
 from mcp_notebook.kernel.notebook.call_table import describe_state
+from mcp_notebook.kernel.notebook.cards.tool_facts import describe_in_line
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
 from mcp_notebook.kernel.notebook.panel.thumbnails import (
     Thumbnail,
@@ -140,7 +141,7 @@ class SidePanel:
             tools=[
                 messages.SeenTool(
                     name=tool.name,
-                    description=_make_line(tool.info.description.strip().partition("\n")[0]),
+                    description=_make_line(describe_in_line(tool)),
                     listed_as=names[tool.name].name if tool.name in names else None,
                     on=tool.name not in source.registry.switched_off,
                     effect=_find_effect(tool),
@@ -349,7 +350,7 @@ def _show_question(prompt: Prompt) -> messages.OpenQuestion:
 
 
 def _find_effect(tool: DeclaredTool) -> Literal["read-only", "destructive", ""]:
-    hints = tool.info.annotations or {}
+    hints = (tool.info.annotations or {}) if tool.info.kind == "tool" else {}
     if hints.get("readOnlyHint") is True:
         return "read-only"
     return "destructive" if hints.get("destructiveHint") is True else ""
