@@ -8,7 +8,7 @@ from mcp_notebook.bridge.access import permitted_tools
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.wire import messages
 
 
@@ -226,3 +226,18 @@ def test_limits_add_up(catalog):
     ):
         who = Caller(name="ci", permissions=limited)
         assert names(catalog, who) == ["sales_top"]
+
+
+def test_prompts_have_permissions_as_tools_do(catalog):
+    report = structs.replace(info("report", readOnlyHint=True), kind="prompt")
+    catalog.set_kernel("3", notebook="hr", tools=[info("pay"), report])
+    tools, guest = PermittedTools(catalog), caller(tools=("hr.pay",))
+    reader, everyone = caller(read_only=True, tools=("hr.*",)), caller(tools=("*",))
+    assert [entry.name for entry in tools.list_entries(reader, "prompt")] == ["report"]
+    assert tools.find(everyone, "report", "prompt").tool.name == "report"
+    assert tools.list_entries(guest, "prompt") == ()
+    with pytest.raises(OtherKind):
+        tools.find(everyone, "report")
+    for kind in ("tool", "prompt"):  # not that it is a prompt: the guest must not know
+        with pytest.raises(UnknownTool, match=f"Unknown {kind}"):
+            tools.find(guest, "report", kind)

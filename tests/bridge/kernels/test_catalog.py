@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.discovery.departures import KEEP
-from mcp_notebook.errors import AmbiguousTool, KernelGone, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
@@ -521,3 +521,48 @@ def test_both_notebooks_that_have_a_tool_of_one_name_are_told_why_and_what_to_do
     assert (first.tool, first.name, second.name) == ("rain", "sales_rain", "stock_rain")
     assert first.reason == "Another notebook also has a tool 'rain'."
     assert "Rename one of them" in first.next_step
+
+
+# -- kinds -----------------------------------------------------------------------------------------
+
+
+def prompt(name, description=""):
+    schema = {"type": "object"}
+    return messages.ToolInfo(name=name, input_schema=schema, description=description, kind="prompt")
+
+
+def test_each_kind_has_a_list_and_names_of_its_own():
+    catalog = Catalog()
+    catalog.reserve(["list_notebook_tools"])
+    catalog.set_kernel("1", notebook="sales", tools=[*tools("top"), prompt("report")])
+    catalog.set_kernel("2", notebook="ops", tools=[prompt("top"), prompt("list_notebook_tools")])
+    assert [entry.name for entry in catalog.entries()] == ["top"]
+    names = [entry.name for entry in catalog.entries("prompt")]
+    assert names == ["report", "top", "list_notebook_tools"]
+    assert catalog.entries("resource") == ()
+    assert catalog.find("top").notebook == "sales"
+    assert catalog.find("top", "prompt").notebook == "ops"
+    assert [entry.tool.kind for entry in catalog.all_entries] == ["tool", *["prompt"] * 3]
+
+
+def test_a_name_of_another_kind_says_what_it_is():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[*tools("top"), prompt("report")])
+    with pytest.raises(OtherKind, match="'report' is a prompt, not a tool: a program gets it"):
+        catalog.find("report")
+    with pytest.raises(OtherKind, match=r"'sales\.top' is a tool, not a prompt: call it"):
+        catalog.find("sales.top", "prompt")
+    with pytest.raises(UnknownTool, match=r"Unknown prompt: 'rep'.*The prompts are: report"):
+        catalog.find("rep", "prompt")
+
+
+def test_a_change_of_one_kind_leaves_the_lists_of_the_others_as_they_are():
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=[*tools("top"), prompt("report")])
+    listed, prompts = catalog.entries(), catalog.entries("prompt")
+    assert catalog.set_kernel("1", notebook="sales", tools=[*tools("top"), prompt("new")])
+    assert catalog.entries() is listed
+    assert catalog.entries("prompt") is not prompts
+    assert catalog.set_kernel("1", notebook="sales", tools=[*tools("low"), prompt("new")])
+    with pytest.raises(ToolGone, match="The prompt 'report' of the notebook 'sales' is gone"):
+        catalog.find("report", "prompt")
