@@ -198,8 +198,19 @@ class Notebook:
     def __init__(self) -> None:
         self.variables: dict[str, Function | None] = {}
         """Functions by name; None: something else."""
-        self.tools: dict[str, Tool] = {}
+        self.declared: dict[str, Tool | None] = {}
+        """Tools by name; None: a prompt."""
         self.loaded = False
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """The tools by name."""
+        return {name: tool for name, tool in self.declared.items() if tool is not None}
+
+    @property
+    def prompts(self) -> list[str]:
+        """The names of the prompts."""
+        return [name for name, tool in self.declared.items() if tool is None]
 
     def define(self, function: Function, offered: Options | None = None) -> None:
         """A cell defines a function: as a tool, or (None) plainly."""
@@ -211,12 +222,19 @@ class Notebook:
     def offer(self, function: Function, options: Options) -> None:
         """Make a function a tool; one of its name gives its place to it."""
         tool = Tool(function, options)
-        self.tools[tool.name] = tool
+        self.declared[tool.name] = tool
+
+    def prompt(self, name: str) -> None:
+        """A cell declares a prompt; a tool of its name gives its place to it."""
+        self.declared[name] = None
 
     def follow(self) -> None:
         """Each tool follows its variable."""
-        before, self.tools = self.tools, {}
-        for tool in before.values():
+        before, self.declared = self.declared, {}
+        for name, tool in before.items():
+            if tool is None:
+                self.declared[name] = None
+                continue
             function = self.variables.get(tool.function.name)
             if function is not None:
                 same = function is tool.function
@@ -234,7 +252,7 @@ class Notebook:
     def unload(self) -> None:
         """``%unload_ext``."""
         self.loaded = False
-        self.tools = {}
+        self.declared = {}
 
     def restart(self) -> None:
         """A new process, with nothing in it."""
@@ -304,6 +322,12 @@ class Joined:
             return found
         if any(name in notebook.tools for notebook in self._labels):
             return Outcome(f"Several open notebooks have a tool {name!r}", "error")
+        if any(
+            name in (prompt, f"{label}_{prompt}", f"{label}.{prompt}")
+            for notebook, label in self._labels.items()
+            for prompt in notebook.prompts
+        ):
+            return Outcome(f"{name!r} is a prompt, not a tool", "error")
         return Outcome(f"Unknown tool: {name!r}", "error")
 
 

@@ -276,6 +276,15 @@ class Sequences(RuleBasedStateMachine):
             site.kernel.ok(definition.cell(function))
             definition.apply(site.notebook, function)
 
+    @precondition(lambda self: self.free)
+    @rule(pick=picks, name=names)
+    def define_a_prompt(self, pick, name):
+        site = self.free[pick % len(self.free)]
+        cell = f"%%mcp_prompt text(x: int) --name {name}\nPrompt {self._number()} on {{x}}."
+        self._say(f"{site.label}: {cell!r}")
+        site.kernel.ok(cell)
+        site.notebook.prompt(name)
+
     @precondition(lambda self: any(site.notebook.variables for site in self.free))
     @rule(pick=picks, name=picks, how=st.sampled_from(["del {}", "{} = 7"]))
     def take_the_function_away(self, pick, name, how):
@@ -301,7 +310,7 @@ class Sequences(RuleBasedStateMachine):
         cell = f"from mcp_notebook import registry; registry.remove({tool!r})"
         self._say(f"{site.label}: {cell}")
         site.kernel.ok(cell)
-        del site.notebook.tools[tool]
+        del site.notebook.declared[tool]
 
     @precondition(lambda self: any(any(site.notebook.variables.values()) for site in self.free))
     @rule(pick=picks, name=picks)
@@ -322,6 +331,8 @@ class Sequences(RuleBasedStateMachine):
         self._say(f"{site.label}: %reset -f")
         site.kernel.ok("%reset -f")
         site.notebook.variables.clear()
+        for prompt in site.notebook.prompts:
+            del site.notebook.declared[prompt]
         site.notebook.follow()
 
     @precondition(lambda self: any(site.notebook.tools for site in self.free))
@@ -345,10 +356,10 @@ class Sequences(RuleBasedStateMachine):
         self._say(f"{site.label}: %reload_ext mcp_notebook")
         site.kernel.ok(_named(site.label, "%reload_ext mcp_notebook"))
         self._lost(site, UNLOADED)
-        tools = dict(site.notebook.tools)
+        declared = site.notebook.declared
         self._go(site)
         self._come(site)
-        site.notebook.tools = tools
+        site.notebook.declared = declared
 
     @precondition(lambda self: self.free)
     @rule(pick=picks)

@@ -173,8 +173,10 @@ class Execution:
         Raises:
             CallError: The tool is gone, or the call was not approved.
         """
-        tool = self._registry.get(call.tool)
-        if tool is None:
+        tool, before = self._registry.get(call.tool), call.declared
+        # While a call waits, a prompt may take the place of its tool.
+        is_other = tool is not None and before is not None and tool.info.kind != before.info.kind
+        if tool is None or is_other:
             raise _explain_missing(call.tool, self._registry)
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
