@@ -332,7 +332,7 @@ ANY_OUTCOME = {
     types.UNSUPPORTED_PROTOCOL_VERSION,
     types.MISSING_REQUIRED_CLIENT_CAPABILITY,
 }
-_METHODS = {method for method, _ in _OTHER_REQUESTS} - {"prompts/list", "nobody/knows"}
+_METHODS = {method for method, _ in _OTHER_REQUESTS} - {"nobody/knows"}
 
 
 def expect_answers(
