@@ -32,6 +32,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "ci", hypothesis.settings.get_profile("fresh"), derandomize=True
 )
+hypothesis.settings.register_profile(
+    "few", hypothesis.settings.get_profile("ci"), max_examples=10
+)
+"""For other Pythons and the lowest versions, where CI has run the many examples already."""
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 if sys.dont_write_bytecode:
@@ -78,6 +82,7 @@ LONG = (
     "tests/test_notebooks",
     "tests/bridge/headless/",
     "tests/kernel/test_extension",
+    "tests/browser/test_side_panel",
 )
 """Whose tests start most processes. They come first: each file is run by one worker, and a long one
 at the end would leave the others without work."""

@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the browser, a page for each."""
+"""One server and one browser for all tests of a worker, a page for each."""
 
 import shutil
 import tempfile
@@ -18,7 +18,15 @@ else:
     from lab_server import lab_server
     from web_browser import launched_chromium
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+HERE = Path(__file__).parent
+NOTEBOOKS = HERE.parents[1] / "notebooks"
+
+
+def pytest_collection_modifyitems(items):
+    """Let a page open even where that takes minutes."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")

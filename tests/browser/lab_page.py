@@ -10,8 +10,11 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 """Not kept in the repository."""
-SOON = 30_000
+SOON = 60_000
 """Milliseconds: what takes two seconds on a quiet machine."""
+OPENED = 180_000
+"""Milliseconds until a page is there: JupyterLab's scripts alone take some four seconds of CPU."""
+expect.set_options(timeout=SOON)
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _PANEL = "window.jupyterapp.shell.currentWidget"
 
@@ -28,18 +31,18 @@ class NotebookPage:
 
     def open(self, server: LabServer, path: str, *, app: Literal["lab", "notebook"]) -> None:
         """Open the notebook and wait for its kernel."""
-        self.page.goto(server.address(path, app=app))
+        self.page.goto(server.address(path, app=app), timeout=OPENED)
         self._wait_until_ready()
         self.wait_until_idle()
 
     def reload(self) -> None:
         """Load the page again."""
-        self.page.reload()
+        self.page.reload(timeout=OPENED)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
         self.page.wait_for_function(
-            f"() => window.jupyterapp && {_PANEL}?.sessionContext?.isReady", timeout=SOON
+            f"() => window.jupyterapp && {_PANEL}?.sessionContext?.isReady", timeout=OPENED
         )
 
     def wait_until_idle(self) -> None:

@@ -131,7 +131,7 @@ class _Log:
 
     def wait_for_url(self) -> str:
         """Return the address once the server listens there."""
-        url = self._urls.get(timeout=TIMEOUT)
+        url = self._urls.get(timeout=3 * TIMEOUT)
         assert url is not None, "".join(["the server ended:\n", *self._lines])
         return url
 

@@ -17,6 +17,7 @@ def add(a: int, b: int) -> int:
 APPS = ("lab", "notebook")
 
 
+@pytest.mark.oldest_jupyterlab
 @pytest.mark.parametrize("app", APPS)
 def test_a_cell_with_a_tool_says_so_with_its_calls_and_nothing_of_it_is_saved(
     server, open_notebook, find_assistant, app
@@ -59,6 +60,7 @@ def find_left(shown):
     return shown.evaluate("element => element.getBoundingClientRect().left")
 
 
+@pytest.mark.oldest_jupyterlab
 @pytest.mark.parametrize("app", APPS)
 def test_a_forgotten_load_ext_is_told_below_the_cell_and_made_up_for(open_notebook, app):
     notebook = open_notebook("quickstart.ipynb", app=app)
@@ -92,6 +94,7 @@ def test_a_notebook_without_load_ext_gets_it_as_its_first_cell(server, open_note
     expect(notebook.cells.last.locator(".jp-Cell-outputArea")).not_to_contain_text("UsageError")
 
 
+@pytest.mark.oldest_jupyterlab
 def test_a_call_is_recorded_as_a_cell_with_its_result(server, open_notebook, find_assistant):
     notebook = open_notebook("quickstart.ipynb")
     panel = SidePanel(notebook).open()

@@ -13,6 +13,7 @@ from side_panel import SidePanel
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.oldest_jupyterlab
 def test_the_demo_opens_a_notebook_with_the_panel_and_its_form_calls_the_tool(context):
     home = Path(tempfile.mkdtemp(prefix="mcpnb-"))  # sockets live below it: a short path
     command = ("-m", "mcp_notebook", "demo", str(home / "notebooks"), "--no-browser")

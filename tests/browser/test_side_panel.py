@@ -19,6 +19,7 @@ APPS = ("lab", "notebook")
 EVIL = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script>'
 
 
+@pytest.mark.oldest_jupyterlab
 @pytest.mark.parametrize("app", APPS)
 def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, find_assistant, app):
     notebook = open_notebook("quickstart.ipynb", app=app)
@@ -50,6 +51,7 @@ def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, fin
         panel.expect_text("None is running.", section="Running calls")
 
 
+@pytest.mark.oldest_jupyterlab
 @pytest.mark.parametrize("app", APPS)
 def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
     server, open_notebook, find_assistant, app
@@ -79,6 +81,7 @@ def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
     expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("%mcp allow")
 
 
+@pytest.mark.oldest_jupyterlab
 def test_after_a_reload_and_a_restart_it_says_at_once_what_is_so(
     server, open_notebook, find_assistant
 ):
@@ -288,6 +291,7 @@ def test_many_tools_and_long_calls_stay_within_the_panel_at_any_width(
     expect(panel.section("Tools").get_by_role("switch")).to_have_count(1)
 
 
+@pytest.mark.oldest_jupyterlab
 def test_a_tool_leads_to_its_cell_and_is_taken_from_clients(server, open_notebook, find_assistant):
     notebook = open_notebook("quickstart.ipynb")
     panel, assistant = open_panel(notebook, find_assistant)

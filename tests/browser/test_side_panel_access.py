@@ -20,6 +20,7 @@ DATA = ".jp-mcp-name, code, pre, .jp-mcp-result, .jp-mcp-main, .jp-mcp-link.jp-m
 """What is not the panel's own text."""
 
 
+@pytest.mark.oldest_jupyterlab
 def test_everything_is_done_by_the_keyboard(server, open_notebook, find_assistant):
     notebook = open_notebook("quickstart.ipynb")
     panel, assistant = open_panel(notebook, find_assistant)
@@ -161,6 +162,7 @@ def translate(catalogue):
     return translation
 
 
+@pytest.mark.oldest_jupyterlab
 def test_all_its_texts_are_translated_as_jupyterlab_does_it(translated_server, context):
     server = translated_server
     notebook = NotebookPage(context.new_page())
