@@ -32,9 +32,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "ci", hypothesis.settings.get_profile("fresh"), derandomize=True
 )
-hypothesis.settings.register_profile(
-    "few", hypothesis.settings.get_profile("ci"), max_examples=10
-)
+hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("ci"), max_examples=10)
 """For other Pythons and the lowest versions, where CI has run the many examples already."""
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
