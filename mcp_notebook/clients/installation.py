@@ -82,7 +82,6 @@ def read_entries(client: Client, file: Path) -> dict[str, Entry]:
 
     Raises:
         ClientError: The file cannot be read, or is not valid.
-        MissingLibrary: The file is YAML, and PyYAML is not installed.
     """
     text = _read(client, file)
     try:

@@ -12,15 +12,12 @@ from mcp_notebook.clients.client import Client, Entry, Syntax
 from mcp_notebook.clients.json_text import cut_json, put_json, read_json
 from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.toml_text import cut_toml, put_toml, read_toml
-from mcp_notebook.errors import MissingLibrary
 
 
 def _read_yaml(text: str) -> Any:
     """Parse YAML; an empty text is an empty object."""
-    try:
-        import yaml  # noqa: PLC0415 - optional
-    except ImportError:
-        raise MissingLibrary("Reading settings in YAML needs", "PyYAML", "yaml") from None
+    import yaml  # noqa: PLC0415 - most clients' settings are JSON
+
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -50,7 +47,6 @@ def find_entry(client: Client, text: str, name: str) -> Entry | None:
 
     Raises:
         ValueError: The settings are not valid; the message ends a sentence about the file.
-        MissingLibrary: They are YAML, and PyYAML is not installed.
     """
     return list_entries(client, text).get(name)
 

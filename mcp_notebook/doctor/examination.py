@@ -18,7 +18,7 @@ from mcp_notebook.doctor.command_check import check_command
 from mcp_notebook.doctor.configured_servers import ConfiguredServer, read_servers
 from mcp_notebook.doctor.findings import Finding, State, complain, note
 from mcp_notebook.doctor.machine import examine_machine
-from mcp_notebook.errors import ClientError, MissingLibrary
+from mcp_notebook.errors import ClientError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check, print_data, print_output
 from mcp_notebook.text.wording import count
@@ -121,9 +121,6 @@ async def _examine_known(
         servers = read_servers(client, machine, examination.file, examination.name)
     except ClientError as error:
         yield _Section(title=client.title, findings=[complain(str(error))])
-        return
-    except MissingLibrary as error:
-        yield _Section(title=client.title, findings=[note(str(error))])
         return
     for server in servers:
         title = f"{client.title}: the server {server.name!r} in {server.file}"

@@ -17,7 +17,6 @@ from mcp_notebook.clients.settings_text import (
     list_entries,
     remove_entry,
 )
-from mcp_notebook.errors import MissingLibrary
 from mcp_notebook.settings.settings import Settings
 
 CURSOR, CODEX, GOOSE, CONTINUE = (CLIENTS[n] for n in ("cursor", "codex", "goose", "continue"))
@@ -165,12 +164,6 @@ def test_servers_in_yaml_are_found(client):
 def test_what_is_wrong_with_yaml_is_said(client, text, problem):
     with pytest.raises(ValueError, match=problem):
         list_entries(client, text)
-
-
-def test_the_extra_that_reads_yaml_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(MissingLibrary, match=r"PyYAML, .*`pip install 'mcp-notebook\[yaml\]'`"):
-        list_entries(GOOSE, "")
 
 
 @EACH

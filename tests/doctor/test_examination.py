@@ -306,15 +306,6 @@ def test_settings_that_are_not_valid_are_named_and_left_alone(user):
     assert file.read_text() == "{"
 
 
-def test_settings_in_an_unknown_format_are_not_a_problem(user, monkeypatch):
-    (user / ".config/goose").mkdir(parents=True)
-    (user / ".config/goose/config.yaml").write_text("extensions: {}\n")
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    answer = run("doctor", "goose")
-    assert (answer.exit_code, "\nNo problems." in answer.stdout) == (0, True)
-    assert "`pip install 'mcp-notebook[yaml]'`" in answer.stdout
-
-
 def test_a_client_that_is_not_installed_or_not_connected_is_told_what_to_do(user):
     said = check("windsurf")
     assert "Windsurf seems not to be installed" in said
