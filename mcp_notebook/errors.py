@@ -35,6 +35,7 @@
     ├── RecordingError         calls cannot be recorded, or repeated from a file
     ├── BridgeError            the background bridge cannot be started or stopped
     ├── ClientError            a client's settings cannot be read or changed
+    ├── SkillError             skills cannot be written to a folder
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
     ├── RemoteError            `mcp-notebook connect` cannot use a remote server
     │   ├── Unreachable        a request did not reach the server; a later one may
@@ -408,6 +409,10 @@ class MissingLibrary(McpNotebookError):
 
 class BridgeError(McpNotebookError):
     """The user's background bridge cannot be started or stopped."""
+
+
+class SkillError(McpNotebookError):
+    """The skills of notebooks cannot be written to a folder."""
 
 
 class ClientError(McpNotebookError):

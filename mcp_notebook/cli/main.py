@@ -23,6 +23,7 @@ COMMANDS = {
     "doctor": "Find out why a client has no tools, by connecting as the client would.",
     "connect": "Connect a client that only starts commands to a remote server.",
     "audit": "Show the audit log: who called which tool, when, and with what outcome.",
+    "skill": "Write the skills of notebooks to a folder that assistants read.",
     "token": "Manage the tokens with which others use your tools over HTTP.",
     "settings": "Print all settings: name, value, and where the value comes from.",
 }

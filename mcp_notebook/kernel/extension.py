@@ -41,6 +41,7 @@ from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell, 
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
+from mcp_notebook.kernel.notebook.markdown_skills import MarkdownSkills
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.side_panel_state import (
     PanelSource,
@@ -115,6 +116,7 @@ class Extension:
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
         recording = previous.recording if previous else None
+        self._markdown_skills = MarkdownSkills(self.registry, lambda: self.notebook_file.path)
         self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
         self._record = PublishedRecord(
@@ -328,7 +330,7 @@ class Extension:
         self.invoker.cell_ended()
         run = self.cell_tools.end_run(result)
         before = {tool.name: tool.info for tool in self.registry.tools}
-        notes = self.registry.follow(self.shell.user_ns)
+        notes = [*self.registry.follow(self.shell.user_ns), *self._markdown_skills.follow()]
         followed = [tool for tool in self.registry.tools if tool.info != before.get(tool.name)]
         self._show_card({*run.added, *(tool.name for tool in followed)})
         self._tell_orphans()
@@ -350,7 +352,10 @@ class Extension:
     def _show_card(self, names: Iterable[str]) -> None:
         """Show one card of these tools, if there are any, as a part of the cell's output."""
         wanted = set(names)
-        tools = [tool for tool in self.registry.tools if tool.name in wanted]
+        # Not of skills: their magic has said all.
+        tools = [
+            tool for tool in self.registry.tools if tool.name in wanted and tool.info.text is None
+        ]
         if tools:
             display(build_card(tools, self.registry.list_hosts), raw=True)
 

@@ -126,6 +126,13 @@ def explain_shared_name(notebook: str, tool: str, listed_as: str) -> MissingTool
     return MissingTool(notebook, tool, reason, step, listed_as)
 
 
+def explain_shared_uri(notebook: str, resource: str, uri: str) -> MissingTool:
+    """Explain that resources of several notebooks have the same URI."""
+    reason = "Another notebook also has a resource or skill with this URI."
+    step = "Change the URI or the skill's name in one of them, or close the other notebook."
+    return MissingTool(notebook, resource, reason, step, uri)
+
+
 def explain_taken_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
     """Explain that clients know another tool by this name, which includes its notebook's name."""
     reason = f"Clients know another tool, of another notebook, as {tool!r}."

@@ -94,6 +94,10 @@ class ToolInfo(Message, frozen=True):
     """Of a resource: its URI, or a URI template (RFC 6570)."""
     mime_type: str | None = None
     """Of a resource: its MIME type, if it is always the same."""
+    text: str | None = None
+    """Of a resource that is a fixed text: the text."""
+    front_matter: dict[str, Any] | None = None
+    """Of a skill's ``SKILL.md``: the values of its front matter."""
 
 
 class Keep(Message, frozen=True):

@@ -215,7 +215,7 @@ def test_a_shell_completes_verbs(home):
         check=False,
         timeout=60,
     )
-    assert done.stdout.split() == ["stdio", "serve", "settings"]
+    assert done.stdout.split() == ["stdio", "serve", "skill", "settings"]
 
 
 # -- list and call, as processes -------------------------------------------------------------------

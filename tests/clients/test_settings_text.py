@@ -1,7 +1,6 @@
 """A server is added to and removed from settings, and everything else stays as it is."""
 
 import json
-import sys
 import tomllib
 
 import pytest

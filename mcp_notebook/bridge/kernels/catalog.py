@@ -19,7 +19,8 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 9. The tools of a kernel that is away and will return are not listed. They keep their names, and a
    call to one of them is an error that says why.
 10. All of this holds for prompts and for resources as well, each kind for itself: a prompt never
-    changes the name of a tool, because clients list and use them apart.
+    changes the name of a tool, because clients list and use them apart. Clients know a resource by
+    its URI, which has rules of its own (`served_uris`).
 
 Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
 whole request for one invalid name, and several clients pass names on unchanged. Most clients add a
@@ -44,6 +45,7 @@ from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
+from mcp_notebook.bridge.kernels.served_uris import serve_uris
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
@@ -58,6 +60,7 @@ from mcp_notebook.text.missing_tools import (
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
+    explain_shared_uri,
     explain_taken_name,
 )
 from mcp_notebook.text.wording import list_close_words
@@ -90,11 +93,20 @@ class CatalogEntry:
     """The kernel's description of it; ``tool.name`` is its name in the kernel."""
     long_name: str
     """A name that always works, even while the tool is served under its own name."""
+    uri: str = ""
+    """Of a resource: the URI or template that it is served under."""
 
     @property
     def full_name(self) -> str:
         """The name in permissions and logs, whatever name the tool is served under."""
         return f"{self.notebook}.{self.tool.name}"
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether clients see another name than its own; of a resource, another URI."""
+        if self.tool.kind == "resource":
+            return self.uri != self.tool.uri
+        return self.name != self.tool.name
 
 
 @dataclass(frozen=True)
@@ -255,14 +267,13 @@ class Catalog:
         missing += [
             self._explain_name(entry)
             for entry in self.all_entries
-            if entry.name != entry.tool.name
-            or (entry.tool.kind == "tool" and entry.name in _RESERVED)
+            if entry.is_renamed or (entry.tool.kind == "tool" and entry.name in _RESERVED)
         ]
         return tuple(missing)
 
     def find_listed_names(self) -> dict[str, list[messages.ListedName]]:
         """Return the tools that are not listed under their own name, by kernel id."""
-        entries = [entry for entry in self.all_entries if entry.name != entry.tool.name]
+        entries = [entry for entry in self.all_entries if entry.is_renamed]
         if not entries:  # almost always
             return {}
         reasons = {
@@ -274,7 +285,7 @@ class Catalog:
             names.setdefault(entry.kernel_id, []).append(
                 messages.ListedName(
                     tool=entry.tool.name,
-                    name=entry.name,
+                    name=entry.uri or entry.name,
                     reason=missing.reason,
                     next_step=missing.next_step,
                 )
@@ -283,6 +294,8 @@ class Catalog:
 
     def _explain_name(self, entry: CatalogEntry) -> MissingTool:
         name, view = entry.tool.name, self._views[entry.tool.kind]
+        if entry.tool.kind == "resource":
+            return explain_shared_uri(entry.notebook, name, entry.uri)
         if entry.tool.kind == "tool" and (name in self._reserved or entry.name in _RESERVED):
             return explain_reserved_name(entry.notebook, name, entry.long_name)
         if name in view.ambiguous:
@@ -352,6 +365,8 @@ class Catalog:
         for kind, before in self._views.items():
             reserved = self._reserved if kind == "tool" else frozenset()
             now = _join(_select_kind(kernels, kind), reserved, before.listed_long)
+            if kind == "resource":
+                now = replace(now, entries=_add_uris(now.entries))
             if now.entries == before.entries:
                 now = replace(now, entries=before.entries)  # the same object: nothing to announce
             has_changed = has_changed or _list_listed(now) != _list_listed(before)
@@ -383,9 +398,15 @@ class Catalog:
                 self._former[kind].remember(name, entry.kernel_id, explanation)
 
 
+def _add_uris(entries: Sequence[CatalogEntry]) -> tuple[CatalogEntry, ...]:
+    """Return resources with the URIs that they are served under."""
+    uris = serve_uris([(entry.notebook, entry.tool.uri or "") for entry in entries])
+    return tuple(replace(entry, uri=uri) for entry, uri in zip(entries, uris, strict=True))
+
+
 def _list_listed(view: _View) -> list[tuple[str, messages.ToolInfo]]:
     """Return what clients see in the list."""
-    return [(entry.name, entry.tool) for entry in view.entries]
+    return [(entry.uri or entry.name, entry.tool) for entry in view.entries]
 
 
 class _NewNames:

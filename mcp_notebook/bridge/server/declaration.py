@@ -8,7 +8,12 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION, VIEW_EXTENSION
+from mcp_notebook.bridge.server.lists.skills import SKILL_SETTINGS
+from mcp_notebook.bridge.server.protocol.client_profile import (
+    SKILLS_EXTENSION,
+    TASKS_EXTENSION,
+    VIEW_EXTENSION,
+)
 
 SERVER_INFO = {"name": "mcp-notebook", "title": "Jupyter notebooks", "version": __version__}
 """The server's ``serverInfo``."""
@@ -37,5 +42,9 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
     capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": lists}
     capabilities |= {"tools": lists, "completions": {}}
     if protocol_version in MODERN_PROTOCOL_VERSIONS:
-        capabilities["extensions"] = {TASKS_EXTENSION: {}, VIEW_EXTENSION: {}}
+        capabilities["extensions"] = {
+            SKILLS_EXTENSION: SKILL_SETTINGS,
+            TASKS_EXTENSION: {},
+            VIEW_EXTENSION: {},
+        }
     return capabilities

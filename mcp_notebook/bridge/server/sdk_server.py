@@ -113,6 +113,7 @@ def build(server: Parts) -> Server[Any]:
         "logging/setLevel", types.SetLevelRequestParams, handlers.set_log_level
     )
     TaskRequests(server.tasks, server.default_caller).add_to(built)
+    server.resources.skills.add_to(built)
     return built
 
 

@@ -217,9 +217,7 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
     values["related"] = tuple(values.get("related", "").replace(",", " ").split())
     values["allow"] = split_hosts(values.get("allow", ()))
     for name in ("tags", "requires"):
-        # Commas only: a tag may have several words.
-        words = [word.strip() for each in values.get(name, ()) for word in each.split(",")]
-        values[name] = tuple(word for word in words if word)
+        values[name] = split_words(values.get(name))
     if kind != "prompt":
         return ToolOptions(**values)
     values["complete"] = dict(map(_read_completion, values.get("complete", ())))
@@ -235,6 +233,22 @@ def _read_completion(words: str) -> tuple[str, str]:
             f"`--complete column=df.columns`, not {words!r}."
         )
     return parameter, source
+
+
+def build_skill_parser() -> ArgumentParser:
+    """Return a parser of the line of ``%%mcp_skill``, which raises UsageError."""
+    parser: ArgumentParser = MagicArgumentParser()
+    parser.add_argument("functions", nargs="*")
+    for word in ("--description", "--tag"):
+        parser.add_argument(word, **_OPTIONS[word])
+    return parser
+
+
+def split_words(items: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the words of a repeated option, each of which may be several words with commas."""
+    # Commas only: a tag may have several words.
+    words = [word.strip() for item in items or () for word in item.split(",")]
+    return tuple(word for word in words if word)
 
 
 def read_view_line(line: str) -> tuple[str, tuple[str, ...]]:

@@ -29,10 +29,14 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.lists.declared_resources import DeclaredResources, FoundResource
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
+from mcp_notebook.bridge.server.lists.pages import divide
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.lists.skills import Skills
 from mcp_notebook.bridge.server.protocol.client_request import (
     ClientRequest,
     find_caller,
@@ -162,10 +166,14 @@ class ResourceRequests:
         self._links = links
         self._notices = notices
         self._tools = tools
+        self.declared = DeclaredResources(tools)
+        """The resources that authors declare."""
         self._owners = ResourceOwners()
         self._default_caller = default_caller
         self._ready = ready
         self._page_size = page_size or PAGE_SIZE
+        self.skills = Skills(self.declared.list_entries, default_caller, self._page_size, ready)
+        """Answers requests for skills."""
         self._observers = tuple(observers)
         self._key = secrets.token_bytes(32)
         self._kept: tuple[Resource, float] | None = None
@@ -182,35 +190,66 @@ class ResourceRequests:
     ) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
         cursor = None if params is None else params.cursor
-        place, number = (0, 0) if cursor is None else self._read_cursor(cursor)
+        place = None if cursor is None else self._read_cursor(cursor)
         if self._ready is not None:
             await self._ready()
         caller = find_caller(ctx, self._default_caller)
-        resources = await self._list_after(caller, place, number)
+        declared: Sequence[dict[str, Any]] = ()
+        if place is None:  # the declared ones come first
+            forms = self.declared.list_forms(caller, ctx.protocol_version)
+            declared, next_cursor = divide(forms, self._page_size, cursor)
+            if next_cursor is not None:
+                return types.ListResourcesResult.model_validate(
+                    {"resources": declared, "nextCursor": next_cursor}
+                )
+        resources = await self._list_after(caller, *(place or (0, 0)))
         page = resources[: self._page_size]
         next_cursor = None
         if len(resources) > len(page):
             last_place, last = page[-1]
             next_cursor = self._make_cursor(last_place, last.number)
         return types.ListResourcesResult(
-            resources=[_make_resource(info, ctx.protocol_version) for _, info in page],
+            resources=[
+                *map(types.Resource.model_validate, declared),
+                *(_make_resource(info, ctx.protocol_version) for _, info in page),
+            ],
             next_cursor=next_cursor,
         )
 
     async def list_templates(
-        self, _ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``, which is always empty."""
-        if params is not None and params.cursor is not None:
-            raise _make_cursor_error()
-        return types.ListResourceTemplatesResult(resource_templates=[])
+        """Answer ``resources/templates/list``."""
+        if self._ready is not None:
+            await self._ready()
+        caller = find_caller(ctx, self._default_caller)
+        forms = self.declared.list_template_forms(caller, ctx.protocol_version)
+        cursor = None if params is None else params.cursor
+        page, next_cursor = divide(forms, self._page_size, cursor)
+        return types.ListResourceTemplatesResult.model_validate(
+            {"resourceTemplates": page, "nextCursor": next_cursor}
+        )
+
+    async def find_declared(self, ctx: ServerRequestContext[Any], uri: str) -> FoundResource | None:
+        """Return the declared resource of a URI, to be read by a call; None if `read` reads it.
+
+        Raises:
+            ProtocolError: Resources of several notebooks have the URI.
+        """
+        if self._ready is not None:
+            await self._ready()
+        caller = find_caller(ctx, self._default_caller)
+        try:
+            found = self.declared.find(caller, uri)
+        except UnknownResource as error:
+            raise _make_unknown_error(error, ctx.protocol_version) from None
+        return None if found is None or found.entry.tool.text is not None else found
 
     async def read(
         self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Answer ``resources/read``."""
         uri = str(params.uri)
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if uri in BY_URI:
             return types.ReadResourceResult(contents=[_make_page_contents(BY_URI[uri])])
         read: types.TextResourceContents | types.BlobResourceContents
@@ -218,17 +257,20 @@ class ResourceRequests:
             if self._ready is not None:
                 await self._ready()
             request = read_request(ctx, self._default_caller)
+            found = self.declared.find(request.caller, uri)
+            if found is not None and found.entry.tool.text is not None:
+                return types.ReadResourceResult(contents=[_make_text_contents(found.entry)])
             tool = pages.find_tool(uri) if request.profile.shows_views else None
             if resource_uris.is_view_uri(uri):
                 read = make_contents(await self._read_view(request, uri))
             elif tool is None:
+                if resource_uris.find_kernel_id(uri) is None:
+                    raise self.declared.explain_unknown(request.caller, uri[:MAX_URI])
                 read = await self._read(request.caller, uri, MAX_READ, make_contents)
             else:
                 read = await self._read_own_page(request.caller, uri, tool)
         except UnknownResource as error:
-            code = INVALID_PARAMS if modern else LEGACY_NOT_FOUND
-            data = {"uri": replace_surrogates(error.uri)}
-            raise ProtocolError(code, replace_surrogates(str(error)), data) from None
+            raise _make_unknown_error(error, ctx.protocol_version) from None
         except CallError as error:
             data = {"uri": replace_surrogates(uri[:MAX_URI])}
             raise ProtocolError(INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
@@ -391,15 +433,28 @@ class ResourceRequests:
         position = f"{place}.{number}"
         return f"{position}.{self._sign(position)}"
 
-    def _read_cursor(self, cursor: str) -> tuple[int, int]:
+    def _read_cursor(self, cursor: str) -> tuple[int, int] | None:
+        """Return the position after which a page begins; None if the cursor is not signed."""
         position, _, signature = cursor.rpartition(".")
         if not hmac.compare_digest(self._sign(position).encode(), _encode(signature)):
-            raise _make_cursor_error()
+            return None
         place, _, number = position.partition(".")
         return int(place), int(number)
 
     def _sign(self, position: str) -> str:
         return hmac.new(self._key, _encode(position), hashlib.sha256).hexdigest()[:32]
+
+
+def _make_unknown_error(error: UnknownResource, version: str) -> ProtocolError:
+    code = INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else LEGACY_NOT_FOUND
+    data = {"uri": replace_surrogates(error.uri)}
+    return ProtocolError(code, replace_surrogates(str(error)), data)
+
+
+def _make_text_contents(entry: CatalogEntry) -> types.TextResourceContents:
+    return types.TextResourceContents(
+        uri=entry.uri, text=entry.tool.text or "", mime_type=entry.tool.mime_type
+    )
 
 
 def _make_page_contents(page: ViewPage) -> types.TextResourceContents:
@@ -487,13 +542,6 @@ def _get_place(link: Link) -> int:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _make_cursor_error() -> ProtocolError:
-    return ProtocolError(
-        INVALID_PARAMS,
-        "Unknown cursor: it is not from this server. Request the list again without a cursor.",
-    )
 
 
 def _make_resource(info: messages.ResourceInfo, version: str) -> types.Resource:

@@ -29,6 +29,8 @@ TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 """MCP's extension for calls that outlive their clients."""
 VIEW_EXTENSION = "io.modelcontextprotocol/ui"
 """MCP Apps: https://github.com/modelcontextprotocol/ext-apps, specification of 2026-01-26."""
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+"""Skills (SEP-2640): https://github.com/modelcontextprotocol/ext-skills."""
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least severe on."""
 MAX_NAME = 200

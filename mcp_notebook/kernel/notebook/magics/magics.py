@@ -1,4 +1,4 @@
-"""The magics: ``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_view`` and ``%mcp``.
+"""The magics: ``%%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_skill``, ``%%mcp_view`` and ``%mcp``.
 
 Runs on the kernel's main thread, inside the user's cells. A user's mistake is a UsageError: IPython
 shows one sentence instead of a traceback.
@@ -27,10 +27,17 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_package,
     find_replaced_names,
 )
-from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line, read_view_line
+from mcp_notebook.kernel.notebook.magic_line import (
+    build_parser,
+    build_skill_parser,
+    read_line,
+    read_view_line,
+    split_words,
+)
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
 from mcp_notebook.kernel.tools.package_tools import check_collisions
+from mcp_notebook.kernel.tools.skills import make_skill_tool, read_skill
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
 from mcp_notebook.wire import messages
@@ -43,6 +50,7 @@ _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not fo
 """IPython's message on an unknown magic."""
 _VARIABLE = re.compile(r"[${}]")
 """The characters that IPython expands."""
+_SKILL_PARSER = build_skill_parser()
 _DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
@@ -50,7 +58,7 @@ _FRAMES_TO_USER = 4
 
 @magics_class
 class McpMagics(Magics):
-    """``%%mcp_tool``, ``%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_view`` and ``%mcp``.
+    """``%%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_skill``, ``%%mcp_view`` and ``%mcp``.
 
     Args:
         shell: The notebook's IPython.
@@ -181,6 +189,37 @@ class McpMagics(Magics):
         loads = f"; it may load from {', '.join(view.hosts)}" if view.hosts else ""
         print_output(f"View `{name}`: {users}{loads}.")
 
+    @no_var_expand
+    @cell_magic
+    def mcp_skill(self, line: str, cell: str) -> None:
+        """Tell assistants in Markdown how to work with this notebook.
+
+        ::
+
+            %%mcp_skill weekly-report [--description TEXT] [--tag WORD]
+            Use this for the report of a week. First call `rain_by_day`, then ...
+
+        Assistants choose a skill by its description, and read the rest when they need it. Without
+        ``--description``, it is the first paragraph. The cell may instead begin with YAML front
+        matter between lines of ``---``, with ``name``, ``description`` and more.
+
+        ``%%mcp_skill weekly-report/references/limits.md`` adds a further file, to which the skill
+        can refer as ``references/limits.md``.
+
+        A Markdown cell of the notebook that begins with front matter with a name and a description
+        is a skill as well, as it was saved when the last cell ran.
+        """
+        try:
+            parsed = read_line(_SKILL_PARSER, line, None, self._expand)
+            file = read_skill(" ".join(parsed.names), cell, parsed.options.description)
+            self._cell_tools.add(make_skill_tool(file, split_words(parsed.options.tags)))
+        except DefinitionError as error:
+            raise UsageError(make_printable(str(error))) from None
+        if file.front_matter is None:
+            print_output(f"File `{file.path}` of the skill `{file.skill}`.")
+        else:
+            print_output(f"Skill `{file.skill}`: {file.front_matter['description']}")
+
     @no_var_expand  # text by a client, a file or a tool must not be expanded; see `run_verb`
     @line_magic
     def mcp(self, line: str) -> None:
@@ -219,7 +258,7 @@ def suggest_correction(error: BaseException | None) -> str | None:
 def _find_meant(percent: str, name: str) -> str | None:
     """Return the magic that was probably meant by ``%mcp_status`` or ``%%mcp_tools``."""
     if percent == "%%":
-        meant = suggest(name, ("mcp", "mcp_tool", "mcp_prompt", "mcp_view"))
+        meant = suggest(name, ("mcp", "mcp_tool", "mcp_prompt", "mcp_view", "mcp_skill"))
         return meant and f"%%{'mcp_tool' if meant == 'mcp' else meant}"
     verb = name.removeprefix("mcp").strip("_")
     if name.startswith("mcp") and verb in VERBS:

@@ -1,0 +1,136 @@
+"""The resources that authors declare: their lists, and which one a client means by a URI.
+
+Runs on the bridge's event loop; pure. `resources` answers the requests; it adds what kernels keep
+of shortened results. To read a resource is a call of its function, unless it is a fixed text.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
+from mcp_notebook.bridge.server.protocol.tool_form import has_feature
+from mcp_notebook.errors import UnknownResource
+
+if TYPE_CHECKING:
+    from mcp.shared.uri_template import UriTemplate
+
+
+@dataclass(frozen=True)
+class FoundResource:
+    """The resource that a client means by a URI."""
+
+    entry: CatalogEntry
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """The values of the template's variables in the URI."""
+
+
+class DeclaredResources:
+    """The declared resources, as callers see them.
+
+    Args:
+        tools: The declarations.
+    """
+
+    def __init__(self, tools: PermittedTools) -> None:
+        self._tools = tools
+
+    def list_entries(self, caller: Caller) -> Sequence[CatalogEntry]:
+        """Return the resources and templates that a caller may read, in the catalogue's order."""
+        return self._tools.list_entries(caller, "resource")
+
+    def list_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
+        """Return the resources with a fixed URI, in MCP's form."""
+        entries = self.list_entries(caller)
+        return [_make_form(entry, version) for entry in entries if not is_template(entry.uri)]
+
+    def list_template_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
+        """Return the templates, in MCP's form."""
+        entries = self.list_entries(caller)
+        return [_make_form(entry, version) for entry in entries if is_template(entry.uri)]
+
+    def find(self, caller: Caller, uri: str) -> FoundResource | None:
+        """Return the resource that a caller means by a URI; None if it may read none of it.
+
+        Raises:
+            UnknownResource: Resources of several notebooks have the URI.
+        """
+        entries = self.list_entries(caller)
+        for served in (_list_served, _list_long):
+            for entry, own_uri in served(entries):
+                if not is_template(own_uri) and own_uri == uri:
+                    return FoundResource(entry)
+        for served in (_list_served, _list_long):
+            for entry, own_uri in served(entries):
+                if is_template(own_uri) and (values := match(own_uri, uri)) is not None:
+                    return FoundResource(entry, values)
+        shared = [entry for entry in entries if _fits(entry.tool.uri or "", uri)]
+        if shared:
+            uris = " or ".join(repr(entry.uri) for entry in shared)
+            raise UnknownResource(
+                uri,
+                f"Several open notebooks have a resource {uri!r}, so it was not read. Read "
+                f"{uris} instead.",
+            )
+        return None
+
+    def explain_unknown(self, caller: Caller, uri: str) -> UnknownResource:
+        """Return the error for a URI that fits no resource."""
+        uris = [entry.uri for entry in self.list_entries(caller)]
+        if not uris:
+            return UnknownResource(uri)
+        shown = ", ".join(uris[:20]) + (", ..." if len(uris) > 20 else "")  # noqa: PLR2004
+        return UnknownResource(
+            uri, f"No resource has the address {uri!r}. The notebooks' resources: {shown}."
+        )
+
+
+def match(template: str, uri: str) -> dict[str, Any] | None:
+    """Return the values of a template's variables in a URI; None if it does not fit."""
+    try:
+        values = _parse(template).match(uri)
+    except ValueError:  # a kernel of another version may allow what the SDK does not
+        return None
+    return None if values is None else dict(values)
+
+
+def _list_served(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, str]]:
+    yield from ((entry, entry.uri) for entry in entries)
+
+
+def _list_long(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, str]]:
+    for entry in entries:
+        yield entry, make_long_uri(entry.notebook, entry.tool.uri or "")
+
+
+def _fits(own_uri: str, uri: str) -> bool:
+    return match(own_uri, uri) is not None if is_template(own_uri) else own_uri == uri
+
+
+@lru_cache(maxsize=1_000)
+def _parse(template: str) -> "UriTemplate":
+    from mcp.shared.uri_template import UriTemplate  # noqa: PLC0415 - see `postponed_sdk`
+
+    return UriTemplate.parse(template)
+
+
+def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:
+    info = entry.tool
+    has_title = has_feature(version, "title")
+    matter = info.front_matter or {}
+    is_file = info.text is not None  # of a skill: its name is that of the skill, or of the file
+    fields = {
+        "uriTemplate" if is_template(entry.uri) else "uri": entry.uri,
+        "name": matter.get("name") or (info.name.rpartition("/")[2] if is_file else info.name),
+        "title": info.title if has_title else None,
+        "description": info.description or (None if has_title else info.title),
+        "mimeType": info.mime_type,
+        "size": None if info.text is None else len(info.text.encode()),
+        "icons": info.icons if has_feature(version, "icons") else None,
+        "_meta": info.meta if has_feature(version, "_meta") else None,
+    }
+    return {name: value for name, value in fields.items() if value}
