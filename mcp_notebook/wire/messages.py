@@ -5,7 +5,7 @@ Runs on both sides; pure. The package's docstring is their specification.
 
 from typing import Any, Literal, TypeAlias, get_args
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from mcp_notebook.text.missing_tools import DroppedTool
 
@@ -343,6 +343,10 @@ class Consent(Message, frozen=True, tag="consent"):
     decision: ConsentDecision
 
 
+CallActivity: TypeAlias = Literal["waiting", "running"]
+"""What a call does whose tool reports nothing."""
+
+
 class Progress(Message, frozen=True, tag="progress"):
     """How far a call is."""
 
@@ -351,6 +355,15 @@ class Progress(Message, frozen=True, tag="progress"):
     """How much is done; None if unknown, when there is only a message."""
     total: float | None = None
     message: str | None = None
+    state: CallActivity | None = None
+    """What the message says of a call whose tool reports nothing; None: it is the tool's."""
+
+    def follow(self, last: "Progress | None") -> "Progress":
+        """Return what is shown after `last`: while a call runs silently, its tool's last words."""
+        if self.state != "running":
+            return self
+        message = None if last is None or last.state is not None else last.message
+        return structs.replace(self, message=message, state=None)
 
 
 class Log(Message, frozen=True, tag="log"):
@@ -555,6 +568,8 @@ class TaskInfo(Message, frozen=True):
     """Changes with each change of the task."""
     message: str | None = None
     """A few words on its progress, or on how it ended."""
+    latest: Progress | None = None
+    """Its newest progress."""
     ends: float | None = None
     """When it will be forgotten; None while it runs."""
     questions: dict[str, TaskQuestion] = field(default_factory=dict)

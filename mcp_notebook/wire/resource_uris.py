@@ -14,6 +14,9 @@ PAGES = "page"
 VIEW = "view"
 """The last part of the URI that a live view reads, before its query."""
 
+PROGRESS = f"{SCHEME}://calls/progress"
+"""The URI at which a view asks its bridge, not a kernel, how far its call is."""
+
 
 def make_prefix(kernel_id: str) -> str:
     """Return the prefix of the URIs of a kernel's resources."""

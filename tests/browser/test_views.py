@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -57,6 +58,18 @@ def temperatures():
     import plotly.express as px
     return px.scatter(measured, x="wind", y="temp_max", color="weather", render_mode="svg")
 """
+SLOW = """%%mcp_tool --read-only --run thread
+import threading
+from mcp_notebook import Context
+
+gates = [threading.Event() for _ in range(4)]
+
+def slow_rain(ctx: Context, name: str = "the stations") -> pd.DataFrame:
+    "Rain, step by step."
+    for gate in ctx.track(gates, message=f"Reading {name}"):
+        gate.wait(60)
+    return weather
+"""
 PLOTS = """%%mcp_tool --read-only --ui
 def plotly_plot():
     "A plotly figure."
@@ -101,6 +114,11 @@ class Counter(anywidget.AnyWidget):
 def counter():
     "A widget."
     return Counter()
+"""
+WIDE = """%%mcp_tool --read-only
+def wide() -> pd.DataFrame:
+    "500 columns."
+    return pd.DataFrame({f"column {number}": [number] for number in range(500)})
 """
 OWN_VIEW = """%%mcp_view station
 <style>body { background: var(--color-background-primary, white) }</style>
@@ -168,7 +186,7 @@ class Server:
                 f"{prefix}clientCapabilities": capabilities,
             }
 
-    def post(self, method, params):
+    def post(self, method, params, number=1):
         """Send a request, and return the response."""
         headers = dict(self.headers)
         if self.envelope:
@@ -176,12 +194,12 @@ class Server:
             headers["Mcp-Method"] = method
             if name := params.get("name") or params.get("uri"):
                 headers["Mcp-Name"] = name
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return httpx2.post(self.url, json=message, headers=headers, timeout=SOON / 1000)
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        return httpx2.post(self.url, json=message, headers=headers, timeout=3 * SOON / 1000)
 
-    def ask(self, method, params):
+    def ask(self, method, params, number=1):
         """Send a request, and return its result."""
-        text = self.post(method, params).text
+        text = self.post(method, params, number).text
         lines = [line for line in text.splitlines() if line.startswith("data: {")]
         answer = json.loads(lines[-1].removeprefix("data: ") if lines else text)
         if "error" in answer:
@@ -202,7 +220,9 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(home):
-    with tool_kernel(home, TOOLS, GUIDE, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather") as kernel:
+    with tool_kernel(
+        home, TOOLS, GUIDE, SLOW, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather"
+    ) as kernel:
         yield kernel
 
 
@@ -231,12 +251,26 @@ def open_view(chromium, url, script):
     """Return what calls a tool, and shows its result as a host does."""
     contexts = []
 
-    def open_view(tool, era, *, capabilities=RESOURCES, width=720, theme="light"):
-        server = Server(url, era)
+    def open_view(  # noqa: PLR0913 - what a host can be
+        tool,
+        era,
+        *,
+        capabilities=RESOURCES,
+        width=720,
+        theme="light",
+        server=None,
+        call=None,
+        keep_meta=True,
+    ):
+        """Show the result of a call, or a call that runs: its request's id and its arguments."""
+        server = server or Server(url, era)
         form = until(lambda: server.find_tool(tool))
         page_uri = form["_meta"]["ui"]["resourceUri"]
         html = server.ask("resources/read", {"uri": page_uri})["contents"][0]["text"]
-        result = server.ask("tools/call", {"name": tool, "arguments": {}})
+        result, (number, arguments) = None, call or (None, {})
+        if call is None:
+            result = server.ask("tools/call", {"name": tool, "arguments": {}})
+            result = result if keep_meta else {"content": result["content"]}
         context = chromium.new_context(
             viewport={"width": width, "height": 700},
             color_scheme=theme,
@@ -257,14 +291,14 @@ def open_view(chromium, url, script):
             "view => openView(view)",
             {
                 "html": html,
-                "input": {},
+                "input": arguments,
                 "result": result,
                 "capabilities": capabilities,
                 "context": {
                     "theme": theme,
                     "displayMode": "inline",
                     "availableDisplayModes": ["inline", "fullscreen"],
-                    "toolInfo": {"tool": form},
+                    "toolInfo": {"tool": form, "id": number},
                 },
             },
         )
@@ -326,7 +360,10 @@ def test_what_a_person_picks_goes_to_the_assistant_the_clipboard_and_into_files(
     view.get_by_role("button", name="CSV").click()
     page.wait_for_function("() => seen.downloads.length")
     (download,) = page.evaluate("seen.downloads")
-    assert download["contents"][0]["mimeType"] == "text/csv"
+    (file,) = download["contents"]
+    assert file["resource"]["mimeType"] == "text/csv"
+    assert file["resource"]["uri"].endswith("/table.csv")
+    assert len(file["resource"]["text"].splitlines()) == 5_001
     view.get_by_role("button", name="Refresh").click()
     page.wait_for_function("() => seen.asked.some(each => each.method === 'tools/call')")
     expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
@@ -401,6 +438,126 @@ def test_the_table_can_be_used_by_keyboard(open_view):
     view.locator("th .sort").first.focus()
     page.keyboard.press("Enter")
     expect(view.locator("th[aria-sort=ascending]")).to_have_count(1, timeout=SOON)
+
+
+def test_the_focus_stays_where_it_was_and_a_screen_reader_hears_what_has_changed(open_view):
+    page = open_view("rain", ERAS[1])
+    view = page.frame_locator("iframe")
+    news = view.locator("#news")
+    expect(news).to_have_text("Page 1 of 100.", timeout=SOON)
+    sort = view.get_by_role("columnheader").filter(has_text="rain").get_by_title("Sort")
+    for order in ("Sorted by rain, ascending.", "Sorted by rain, descending."):
+        sort.focus()
+        page.keyboard.press("Enter")
+        expect(news).to_have_text(f"{order} Page 1 of 100.", timeout=SOON)
+        expect(sort).to_be_focused()
+    view.get_by_role("button", name="Next page").focus()
+    page.keyboard.press("Enter")
+    expect(news).to_have_text("Page 2 of 100.", timeout=SOON)
+    expect(view.get_by_role("button", name="Next page")).to_be_focused()
+    view.get_by_role("button", name="Last page").focus()
+    page.keyboard.press("Enter")
+    expect(news).to_have_text("Page 100 of 100.", timeout=SOON)
+    expect(view.get_by_role("button", name="Previous page")).to_be_focused()
+    filters = view.get_by_role("button", name="Filter and summary of city")
+    filters.focus()
+    page.keyboard.press("Enter")
+    view.get_by_label("Value").fill("seat")
+    page.keyboard.press("Enter")
+    expect(news).to_contain_text("rows match. Page 1 of", timeout=SOON)
+    expect(filters).to_be_focused()
+    view.locator(".chips button").focus()
+    page.keyboard.press("Enter")
+    expect(news).to_contain_text("5,000 rows match.", timeout=SOON)
+    expect(view.get_by_label("Search all columns")).to_be_focused()
+    view.get_by_role("button", name="Filter and summary of day").focus()
+    page.keyboard.press("Enter")
+    view.get_by_role("button", name="Hide column").click()
+    expect(view.get_by_role("columnheader")).to_have_count(3, timeout=SOON)
+    expect(view.get_by_role("button", name="Filter and summary of rain")).to_be_focused()
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_view_shows_how_far_its_call_is_until_the_result_comes(open_view, kernel, url, era):
+    server = Server(url, era)
+    kernel.ok("[gate.clear() for gate in gates]")
+    with ThreadPoolExecutor() as pool:
+        names, calls = ["the stations", "the stations", "the buoys"], {}
+        for number, name in enumerate(names, 101):
+            asked = {"name": "slow_rain", "arguments": {"name": name}}
+            calls[number] = pool.submit(server.ask, "tools/call", asked, number)
+        first, second, third = calls
+        try:
+            buoys = open_view("slow_rain", era, server=server, call=(None, {"name": "the buoys"}))
+            far = buoys.frame_locator("iframe").locator("#far")
+            expect(far).to_have_text("Reading the buoys · 0 of 4", timeout=SOON)
+            buoys.close()  # what it waits for holds up the other pages of this test
+            either = {"name": "the stations"}
+            page = open_view("slow_rain", era, server=server, call=(None, either))
+            said = page.frame_locator("iframe").locator("#far")
+            expect(said).to_have_text(
+                "2 calls with the same arguments are running.", timeout=2 * SOON
+            )
+            page.close()
+            page = open_view("slow_rain", era, server=server, call=(second, either), theme="dark")
+            view = page.frame_locator("iframe")
+            bar = view.get_by_role("progressbar")
+            expect(bar).to_have_attribute("max", "4", timeout=SOON)
+            kernel.ok("gates[0].set()")
+            expect(view.locator("#far")).to_have_text("Reading the stations · 1 of 4", timeout=SOON)
+            expect(bar).to_have_attribute("value", "1")
+            expect(view.locator("#clock")).to_contain_text(":")
+            page.screenshot(path=SCREENSHOTS / f"view_progress_{era}.png")
+            options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+            found = Axe().run(page.frames[1], None, options).response["violations"]
+            assert [flaw["id"] for flaw in found] == []
+        finally:
+            kernel.ok("[gate.set() for gate in gates]")
+        page.evaluate("result => bridge.sendToolResult(result)", calls[second].result())
+        expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
+        expect(view.locator("#running")).to_be_hidden()
+        assert {each.result()["isError"] for each in (calls[first], calls[third])} == {False}
+
+
+def test_nothing_is_asked_about_a_call_that_has_its_result(open_view):
+    page = open_view("rain", ERAS[1])
+    expect(page.frame_locator("iframe").locator("#place")).to_contain_text("5,000", timeout=SOON)
+    assert not [each for each in page.evaluate("seen.asked") if "progress" in str(each)]
+
+
+def test_a_table_that_is_shown_in_part_has_a_view_where_the_host_drops_its_meta(open_view):
+    page = open_view("rain", ERAS[1], keep_meta=False)
+    view = page.frame_locator("iframe")
+    expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
+    expect(view.get_by_role("button", name="CSV")).to_be_visible()
+
+
+def test_a_view_without_its_tools_name_gets_it_from_the_result(open_view):
+    page = open_view("rain", ERAS[1])
+    view = page.frame_locator("iframe")
+    expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
+    page.evaluate("bridge.setHostContext({ toolInfo: undefined })")
+    view.get_by_role("button", name="Refresh").click()
+    page.wait_for_function("() => seen.asked.some(each => each.method === 'tools/call')")
+    (call,) = [each for each in page.evaluate("seen.asked") if each["method"] == "tools/call"]
+    assert call["params"]["name"] == "rain"
+
+
+def test_a_person_chooses_among_500_columns_and_is_told_how_many_fit(open_view, kernel):
+    kernel.ok(WIDE)
+    page = open_view("wide", ERAS[1])
+    view = page.frame_locator("iframe")
+    expect(view.get_by_role("columnheader")).to_have_count(60, timeout=SOON)
+    view.get_by_role("button", name="Columns (60 of 500)").click()
+    view.get_by_label("Find a column").fill("column 49")
+    view.get_by_label("column 499").check()
+    expect(view.locator("dialog [role=status]")).to_have_text("61 chosen: at most 60 fit")
+    expect(view.get_by_role("button", name="Show these")).to_be_disabled()
+    page.screenshot(path=SCREENSHOTS / "view_columns.png")
+    view.get_by_role("button", name="None").click()
+    view.get_by_label("column 498").check()
+    view.get_by_role("button", name="Show these").click()
+    expect(view.get_by_role("columnheader")).to_have_text(["column 498int64⋮"], timeout=SOON)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

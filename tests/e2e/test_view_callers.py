@@ -3,6 +3,7 @@
 import json
 from urllib.parse import quote
 
+import anyio
 import pytest
 from clients import SHOWS_VIEWS, TOKEN, http_bridge, over_http, text_of, tool_kernel, until_listed
 from listing import is_unknown
@@ -50,6 +51,18 @@ RUNNERS = [
     "    return pd.DataFrame({'rain': [1, 2]})"
     for name, options in WAYS.items()
 ]
+SLOW = """%%mcp_tool --read-only --run thread --task
+import threading
+from mcp_notebook import Context
+
+gate = threading.Event()
+
+def slow(ctx: Context, name: str = "a") -> pd.DataFrame:
+    "Rain, step by step."
+    for _ in ctx.track(range(2), message=f"Reading {name}"):
+        gate.wait(60)
+    return pd.DataFrame({"rain": [1, 2]})
+"""
 FORKED = """%%mcp_tool --read-only --run fork
 def forked() -> pd.DataFrame:
     "Rain."
@@ -59,7 +72,7 @@ def forked() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def kernel(module_home):
-    with tool_kernel(module_home, TOOLS, SECRET, *RUNNERS, FORKED, name="weather") as kernel:
+    with tool_kernel(module_home, TOOLS, SECRET, *RUNNERS, SLOW, FORKED, name="weather") as kernel:
         yield kernel
 
 
@@ -208,3 +221,60 @@ async def test_a_client_that_shows_no_views_cannot_mark_its_calls_as_a_persons(
         await until_listed(client, "rain")
         await client.call_tool("rain", {}, meta={VIEW: True})
     assert "(view)" not in kernel.ok("%mcp log rain -n 1").text
+
+
+async def progress_of(client, **known):
+    """Ask how far a call is, as its view does."""
+    uri = f"notebook://calls/progress?{quote(json.dumps(known))}"
+    (read,) = (await client.read_resource(uri)).contents
+    return json.loads(read.text)
+
+
+async def test_a_view_is_told_how_far_its_own_call_is_and_of_nobody_elses(module_home, kernel, url):
+    visitor = add_token(module_home, "visitor")
+    async with host(url) as client, anyio.create_task_group() as calls:
+        try:
+            await until_listed(client, "slow")
+            kernel.ok("gate.clear()")
+            calls.start_soon(client.call_tool, "slow", {"name": "a"})
+            calls.start_soon(client.call_tool, "slow", {"name": "b"})
+            known = {"tool": "slow", "arguments": {"name": "a"}}
+            answer = await progress_of(client, **known)
+            while answer["total"] is None:
+                answer = await progress_of(client, call=answer["call"], seen=answer["seen"])
+            assert (answer["progress"], answer["total"], answer["message"]) == (0, 2, "Reading a")
+            assert (await progress_of(client, arguments={"name": "a"}))["call"] == answer["call"]
+            asked = {"uri": f"notebook://calls/progress?{quote(json.dumps(known))}"}
+            by_tool = await client.call_tool(READ_RESOURCE, asked)
+            assert json.loads(by_tool.content[0].text)["call"] == answer["call"]
+            async with over_http(url, "auto") as other:
+                with pytest.raises(MCPError, match="cannot be read"):
+                    await progress_of(other, **known)
+            async with host(url, visitor) as guest:
+                assert await progress_of(guest, call=answer["call"]) == {"running": 0}
+            kernel.ok("gate.set()")
+            while answer["running"]:
+                answer = await progress_of(client, call=answer["call"], seen=answer["seen"])
+            with pytest.raises(MCPError, match="cannot be read"):
+                await progress_of(client, seen="x")
+        finally:
+            kernel.ok("gate.set()")
+
+
+async def test_a_view_is_told_how_far_the_task_is_that_its_call_has_become(kernel, url):
+    tasks = TasksExtension()
+    async with over_http(url, "auto", extensions=[*SHOWS_VIEWS, tasks]) as client:
+        await until_listed(client, "slow")
+        kernel.ok("gate.clear()")
+        async with anyio.create_task_group() as calls:
+            try:
+                calls.start_soon(client.call_tool, "slow", {"name": "task"})
+                answer = await progress_of(client, arguments={"name": "task"})
+                while not (tasks.created and answer["total"]):
+                    answer = await progress_of(client, call=answer["call"], seen=answer["seen"])
+                assert (answer["progress"], answer["total"]) == (0, 2)
+                kernel.ok("gate.set()")
+                while answer["running"]:
+                    answer = await progress_of(client, call=answer["call"], seen=answer["seen"])
+            finally:
+                kernel.ok("gate.set()")

@@ -28,6 +28,8 @@ class Listener:
     """Receives the newest progress; None if the client does not want any."""
     may_become_task: bool = False
     """Whether the call may become a task, whose progress anybody with its id may request."""
+    is_shown: bool = False
+    """Whether a live view may show the progress of the call."""
     log: Callable[[messages.Log], Awaitable[None]] | None = None
     """Receives log messages; None if the client does not want any."""
     log_level: str | None = None
@@ -36,7 +38,7 @@ class Listener:
     @property
     def wants_progress(self) -> bool:
         """Whether the kernel should send progress."""
-        return self.progress is not None or self.may_become_task
+        return self.progress is not None or self.may_become_task or self.is_shown
 
 
 NO_LISTENER = Listener()
@@ -73,6 +75,12 @@ class RunningCall:
         """The oldest and the newest progress that the listener has not received."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._logs_left_out = 0
+        self.last_progress: messages.Progress | None = None
+        """The newest progress; None if there was none."""
+        self.reports = 0
+        """How often there was progress."""
+        self._watchers: set[asyncio.Event] = set()
+        """Set when there is progress, when the call becomes a task, and when it ends."""
         self._news = asyncio.Event()
         self.questions: dict[int, messages.Ask] = {}
         """The open questions by number, oldest first."""
@@ -134,6 +142,21 @@ class RunningCall:
                 return None
             else:
                 await self._news.wait()
+
+    async def wait_for_report(self, seen: int) -> None:
+        """Wait until `reports` differs from `seen`, or the call has ended or become a task."""
+        watcher = asyncio.Event()
+        self._watchers.add(watcher)
+        try:
+            while self.reports == seen and self.task is None and not self._result.done():
+                watcher.clear()
+                await watcher.wait()
+        finally:
+            self._watchers.remove(watcher)
+
+    def _tell_watchers(self) -> None:
+        for watcher in self._watchers:
+            watcher.set()
 
     def _next_log(self) -> messages.Log:
         """Return the next log message for the client, or a notice about dropped ones."""
@@ -200,8 +223,12 @@ class RunningCall:
                 self.end(content_blocks.unpack_result(message, attachments))
             case messages.TaskState():
                 self.task = message.task
+                self._tell_watchers()
             case messages.Progress():
                 self._progress[1:] = [message]
+                self.last_progress = message.follow(self.last_progress)
+                self.reports += 1
+                self._tell_watchers()
             case messages.Log():
                 self._logs_left_out += len(self._logs) == MAX_LOGS
                 self._logs.append(message)
@@ -221,6 +248,7 @@ class RunningCall:
         else:
             self._result.set_result(outcome)
         self._news.set()
+        self._tell_watchers()
         if self.on_end is not None:
             self.on_end(outcome)
 

@@ -37,6 +37,7 @@ from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
 from mcp_notebook.bridge.server.lists import meta_tools
+from mcp_notebook.bridge.server.lists.call_progress import CallProgress
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
@@ -110,6 +111,7 @@ class NotebookServer:
         """Completes arguments of prompts and of templates."""
         self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
         self.sessions = ClientSessions()
+        progress = CallProgress(links)
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
@@ -117,6 +119,7 @@ class NotebookServer:
             default_caller=default_caller,
             ready=ready,
             page_size=page_size,
+            progress=progress,
             observers=observers,
         )
         """Answers requests for resources."""
@@ -146,6 +149,7 @@ class NotebookServer:
             changes=self.changes,
             tasks=self.tasks,
             resources=self.resources,
+            progress=progress,
             sessions=self.sessions,
         )
         """Answers calls of tools."""

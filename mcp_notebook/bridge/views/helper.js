@@ -10,18 +10,20 @@ window.notebook = (() => {
     latest = { ...read(result), arguments: input };
     for (const listener of listeners) listener(latest);
   };
-  const { ask, ready } = connectHost("mcp-notebook", {}, {
+  const on = {
     input(given) { input = given; },
     result: show,
     cancelled() {
       show({ isError: true, content: [{ type: "text", text: "The call was cancelled." }] });
     },
-  });
+  };
+  const { ask, ready } = connectHost("mcp-notebook", {}, on);
   return {
     onresult(listener) {
       listeners.push(listener);
       if (latest) listener(latest);
     },
+    onprogress(listener) { on.progress = listener; },
     async call(tool, args = {}) {
       if (!(await ready).serverTools) throw new Error("This client does not let views call tools.");
       const result = read(await ask("tools/call", { name: served[tool] ?? tool, arguments: args,

@@ -34,7 +34,9 @@ class ViewPage:
     @cached_property
     def html(self) -> str:
         """The page."""
-        return _read_file(self.file).replace("/* host.js */", _read_file("host.js"))
+        page = _read_file(self.file).replace("/* host.js */", _read_file("host.js"))
+        # A quarter of it is indentation and comments.
+        return re.sub(r"\n\s*(?://[^\n]*)?(?=\n)|(?<=\n) +", "", page)
 
     @property
     def meta(self) -> dict[str, Any]:

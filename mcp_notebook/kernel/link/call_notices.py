@@ -127,15 +127,24 @@ class ProgressNotices:
         if not is_running or silence >= HEARTBEAT:
             newest = self._newest
             self._last_sent = Update()  # the next report replaces this message
-            self._send_progress(newest.done, newest.total, describe(call))
+            state: messages.CallActivity = "running" if is_running else "waiting"
+            self._send_progress(newest.done, newest.total, describe(call), state)
             silence = 0.0
         wait = min(HEARTBEAT - silence, NOTICE_EVERY)
         self._loop.call_later(wait, self._send_state, describe)
 
-    def _send_progress(self, done: float | None, total: float | None, message: str | None) -> None:
+    def _send_progress(
+        self,
+        done: float | None,
+        total: float | None,
+        message: str | None,
+        state: messages.CallActivity | None = None,
+    ) -> None:
         if not self._closed:
             self._sent_at = self._loop.time()
-            self.last = messages.Progress(id=self._id, progress=done, total=total, message=message)
+            self.last = messages.Progress(
+                id=self._id, progress=done, total=total, message=message, state=state
+            )
             self._send(self.last)
 
 

@@ -43,6 +43,7 @@ class Task:
         self._created = self._updated = time.time()
         self.message: str | None = None
         """Its progress, or how it ended, in a few words."""
+        self._latest: messages.Progress | None = None
         self.questions: dict[str, messages.Ask] = {}
         """The open questions by their keys."""
         self._keys: dict[str, int] = {}
@@ -65,6 +66,7 @@ class Task:
             tool=self.call.tool,
             status=self.status,
             message=self.message,
+            latest=self._latest,
             created=self._created,
             updated=self._updated,
             ends=self.ends,
@@ -80,6 +82,7 @@ class Task:
 
     def take_progress(self, progress: messages.Progress) -> None:
         """Note the call's progress."""
+        self._latest = progress.follow(self._latest)
         text = _describe_progress(progress)
         if text != self.message:
             self.message = text

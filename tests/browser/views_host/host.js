@@ -43,6 +43,6 @@ window.openView = async ({ html, input, result, capabilities, context }) => {
   );
   await ready;
   await bridge.sendToolInput({ arguments: input });
-  await bridge.sendToolResult(result);
   window.bridge = bridge;
+  if (result) await bridge.sendToolResult(result);
 };

@@ -17,11 +17,13 @@ from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import CallParams, ToolCall
 from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
+from mcp_notebook.bridge.server.lists.call_progress import CallProgress
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
@@ -79,6 +81,7 @@ class ToolCalls:
         changes: Notifies the client of changes that its call made, before the result.
         tasks: Lets calls become tasks, and finds the results of tasks.
         resources: Reads resources for the bridge's own tool.
+        progress: Shows live views how far their calls are.
         sessions: Reports the requests that clients cancel.
     """
 
@@ -90,6 +93,7 @@ class ToolCalls:
         changes: ChangeNotices,
         tasks: Tasks,
         resources: ResourceRequests,
+        progress: CallProgress,
         sessions: ClientSessions,
     ) -> None:
         self._starter = starter
@@ -97,6 +101,7 @@ class ToolCalls:
         self._changes = changes
         self._tasks = tasks
         self._resources = resources
+        self._progress = progress
         self._sessions = sessions
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have closed recently, latest first; called in a thread."""
@@ -207,13 +212,14 @@ class ToolCalls:
             timer = self._tasks.watch(request, call, params.name)
         try:
             follow = self._follow_kept if call.is_kept else self._questions.follow
-            result = await follow(request, params, call, listener)
+            with self._progress.show(request, params.name, arguments, call):
+                result = await follow(request, params, call, listener)
         finally:
             if timer is not None:
                 timer.cancel()
         if params.kind != "tool" and call.refuses_arguments and isinstance(result, Result):
             raise ProtocolError(INVALID_PARAMS, describe_failure(result))
-        return result
+        return _name_tool(result, new) if isinstance(result, Result) else result
 
     async def _follow_kept(
         self, request: ClientRequest, params: CallParams, call: RunningCall, listener: Listener
@@ -269,9 +275,22 @@ class ToolCalls:
         return Listener(
             progress=make_progress_sender(request) if wants_progress else None,
             may_become_task=request.profile.can_follow_tasks,
+            is_shown=request.profile.shows_views,
             log=None if level is None else make_log_sender(request),
             log_level=level,
         )
+
+
+def _name_tool(result: Result, call: ToolCall) -> Result:
+    """Tell the live view of a result which tool made it: not all clients do."""
+    view, entry = result.meta.get(meta_keys.VIEW), call.found
+    if not isinstance(view, dict) or entry is None or call.params.name != entry.name:
+        return result
+    reads = bool((entry.tool.annotations or {}).get("readOnlyHint"))
+    tool = {"name": entry.name, "annotations": {"readOnlyHint": reads}}
+    if entry.tool.title is not None:
+        tool["title"] = entry.tool.title
+    return replace(result, meta={**result.meta, meta_keys.VIEW: {**view, "tool": tool}})
 
 
 def make_progress_sender(

@@ -32,6 +32,7 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.lists.call_progress import CallProgress
 from mcp_notebook.bridge.server.lists.declared_resources import DeclaredResources, FoundResource
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.pages import divide
@@ -149,6 +150,7 @@ class ResourceRequests:
         default_caller: The caller if the transport does not name one.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
+        progress: Tells live views how far their calls are.
         observers: Notified of the queries of live views.
     """
 
@@ -161,6 +163,7 @@ class ResourceRequests:
         default_caller: Caller,
         ready: Callable[[], Awaitable[None]] | None = None,
         page_size: int | None = None,
+        progress: CallProgress,
         observers: Sequence[CallObserver] = (),
     ) -> None:
         self._links = links
@@ -174,6 +177,7 @@ class ResourceRequests:
         self._page_size = page_size or PAGE_SIZE
         self.skills = Skills(self.declared.list_entries, default_caller, self._page_size, ready)
         """Answers requests for skills."""
+        self._progress = progress
         self._observers = tuple(observers)
         self._key = secrets.token_bytes(32)
         self._kept: tuple[Resource, float] | None = None
@@ -261,7 +265,9 @@ class ResourceRequests:
             if found is not None and found.entry.tool.text is not None:
                 return types.ReadResourceResult(contents=[_make_text_contents(found.entry)])
             tool = pages.find_tool(uri) if request.profile.shows_views else None
-            if resource_uris.is_view_uri(uri):
+            if _asks_for_progress(request, uri):
+                read = make_contents(await self._read_progress(request, uri))
+            elif resource_uris.is_view_uri(uri):
                 read = make_contents(await self._read_view(request, uri))
             elif tool is None:
                 if resource_uris.find_kernel_id(uri) is None:
@@ -293,6 +299,9 @@ class ResourceRequests:
         if kept is not None:
             self._kept = kept, anyio.current_time()
             return await anyio.to_thread.run_sync(make_page, kept, page)
+        if _asks_for_progress(request, page.uri):
+            answer = await self._read_progress(request, page.uri)
+            return Result([Text(str(answer.data))])
         if resource_uris.is_view_uri(page.uri):
             answer = await self._read_view(request, page.uri)
             return Result([Text(str(answer.data))])
@@ -402,6 +411,15 @@ class ResourceRequests:
             for observer in self._observers:
                 observer.note_view(read)
 
+    async def _read_progress(self, request: ClientRequest, uri: str) -> Resource:
+        """Wait for news of the call that a live view waits for."""
+        lack = self._reads.explain_lack(request.caller)
+        if lack is not None:
+            raise CallError(lack)
+        with self._reads.hold(request.caller):
+            answer = await self._progress.answer(request, resource_uris.split_query(uri)[1])
+        return Resource(uri, answer, "application/json")
+
     async def _list_after(
         self, caller: Caller, place: int, number: int
     ) -> Sequence[tuple[int, messages.ResourceInfo]]:
@@ -455,6 +473,11 @@ def _make_text_contents(entry: CatalogEntry) -> types.TextResourceContents:
     return types.TextResourceContents(
         uri=entry.uri, text=entry.tool.text or "", mime_type=entry.tool.mime_type
     )
+
+
+def _asks_for_progress(request: ClientRequest, uri: str) -> bool:
+    address, _ = resource_uris.split_query(uri[:MAX_QUERY_URI])
+    return request.profile.shows_views and address == resource_uris.PROGRESS
 
 
 def _make_page_contents(page: ViewPage) -> types.TextResourceContents:
