@@ -18,12 +18,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import mcp_types as types
-from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
+import msgspec
 
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
@@ -32,13 +30,16 @@ from mcp_notebook.bridge.server.protocol.result_forms import replace_surrogates
 from mcp_notebook.errors import KernelGone, ResourceFailed
 from mcp_notebook.wire import messages, task_ids
 
+if TYPE_CHECKING:
+    import mcp_types as types
+
 WAIT = 10.0
 """Seconds that a view waits for news before it is answered without any."""
 MAX_TASKS = 100
 """Tasks whose progress views can see; the oldest are forgotten."""
 
 
-class _Query(BaseModel):
+class _Query(msgspec.Struct, frozen=True):
     """What a view knows of its call."""
 
     call: str | None = None
@@ -134,8 +135,8 @@ class CallProgress:
             ResourceFailed: The text is not such a question.
         """
         try:
-            query = _Query.model_validate_json(text)
-        except ValidationError:
+            query = msgspec.json.decode(text, type=_Query)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):  # a lone surrogate
             raise ResourceFailed("The question for a call's progress cannot be read.") from None
         answer: dict[str, Any] = {"running": 0}
         with anyio.move_on_after(WAIT):
@@ -149,7 +150,7 @@ class CallProgress:
                 # Whatever is known, should there be no news in time.
                 answer = _describe(call, call.call.last_progress, call.call.reports)
                 answer = await self._follow(call, query.seen)
-        return to_json(answer).decode()
+        return msgspec.json.encode(answer).decode()
 
     def _find(self, request: ClientRequest, query: _Query) -> list[_OpenCall]:
         """Return the caller's calls that may be the view's."""
