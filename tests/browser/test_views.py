@@ -553,6 +553,7 @@ def test_a_person_chooses_among_500_columns_and_is_told_how_many_fit(open_view, 
     view.get_by_label("column 499").check()
     expect(view.locator("dialog [role=status]")).to_have_text("61 chosen: at most 60 fit")
     expect(view.get_by_role("button", name="Show these")).to_be_disabled()
+    page.wait_for_function("() => parseFloat(document.querySelector('iframe').style.height) > 400")
     page.screenshot(path=SCREENSHOTS / "view_columns.png")
     view.get_by_role("button", name="None").click()
     view.get_by_label("column 498").check()
@@ -566,6 +567,7 @@ def test_a_view_is_readable_at_every_width_and_in_both_themes(open_view, theme, 
     page = open_view("rain", ERAS[1], theme=theme, width=width)
     view = page.frame_locator("iframe")
     expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
+    page.wait_for_function("() => parseFloat(document.querySelector('iframe').style.height) > 400")
     frame = page.frames[1]
     assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.screenshot(path=SCREENSHOTS / f"view_table_{theme}_{width}.png")

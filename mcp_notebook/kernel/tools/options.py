@@ -137,7 +137,8 @@ class ToolOptions:
     an HTML file beside the notebook (``"view.html"``), a ``%%mcp_view`` cell (``"map"``), or a
     function that returns HTML, which is called in a thread each time that a client opens the page.
     Its scripts use ``notebook.onresult(result => ...)`` (``result.data`` is the structured content,
-    ``result.text`` the text), ``await notebook.call("tool", {x: 1})`` and
+    ``result.text`` the text), ``await notebook.call("tool", {x: 1})``,
+    ``notebook.onprogress(news => ...)`` while the call runs (`null` at its end) and
     ``notebook.send("text for the model")``."""
     allow: Sequence[str] = ()
     """Hosts that the tool's own page (`ui`) may load scripts, pictures and data from, besides those
