@@ -122,6 +122,13 @@ def options_page() -> str:
             for option in list_options("prompt")
             if option.name == "complete"
         ),
+        "## Resources",
+        "`%%mcp_resource` and `@mcp_resource` take the same, and `mime_type`.",
+        *(
+            f"`{option.name}` (`{option.line[0]}`, `{option.keyword}`): {option.text}"
+            for option in list_options("resource")
+            if option.name == "mime_type"
+        ),
     )
 
 

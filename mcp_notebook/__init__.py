@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from mcp_notebook.content import Audio, Image, Message, Resource, ResourceLink, Result, Text
     from mcp_notebook.errors import CannotElicit, ToolError
     from mcp_notebook.kernel.extension import load_ipython_extension, unload_ipython_extension
-    from mcp_notebook.kernel.notebook.decorators import mcp_prompt, mcp_tool, mcp_tools
-    from mcp_notebook.kernel.notebook.registry import Tool, registry
+    from mcp_notebook.kernel.notebook.decorators import (
+        mcp_prompt,
+        mcp_resource,
+        mcp_tool,
+        mcp_tools,
+    )
+    from mcp_notebook.kernel.notebook.registry import Tool, registry, resource_changed
     from mcp_notebook.kernel.notebook.shared_path import SharedPath
     from mcp_notebook.kernel.schemas.parameters.markers import Header, Hidden
     from mcp_notebook.kernel.schemas.public_url import PublicUrl
@@ -48,9 +53,11 @@ __all__ = [
     "__version__",
     "load_ipython_extension",
     "mcp_prompt",
+    "mcp_resource",
     "mcp_tool",
     "mcp_tools",
     "registry",
+    "resource_changed",
     "unload_ipython_extension",
 ]
 
@@ -59,13 +66,13 @@ _HOMES = {
     "errors": ("CannotElicit", "ToolError"),
     "kernel.tools.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.notebook.decorators": ("mcp_prompt", "mcp_tool", "mcp_tools"),
+    "kernel.notebook.decorators": ("mcp_prompt", "mcp_resource", "mcp_tool", "mcp_tools"),
     "kernel.tools.icons": ("Icon",),
     "kernel.schemas.tables.columns": ("Columns",),
     "kernel.schemas.parameters.markers": ("Header", "Hidden"),
     "kernel.schemas.public_url": ("PublicUrl",),
     "kernel.schemas.secrets": ("Secret",),
-    "kernel.notebook.registry": ("Tool", "registry"),
+    "kernel.notebook.registry": ("Tool", "registry", "resource_changed"),
     "kernel.notebook.shared_path": ("SharedPath",),
 }
 

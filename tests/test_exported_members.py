@@ -29,9 +29,11 @@ PUBLIC = {
     "__version__",
     "load_ipython_extension",
     "mcp_prompt",
+    "mcp_resource",
     "mcp_tool",
     "mcp_tools",
     "registry",
+    "resource_changed",
     "unload_ipython_extension",
 }
 

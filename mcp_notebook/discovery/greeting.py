@@ -58,7 +58,7 @@ async def greet(record: Record) -> Greeting:
 
 
 async def _say_hello(record: Record, connection: FrameProtocol) -> messages.Welcome:
-    connection.send(messages.Hello(version=__version__, token=record.token))
+    connection.send(messages.Hello(version=__version__, token=record.token, hears_changes=True))
     match await connection.read():
         case (messages.Welcome() as welcome, _):
             if welcome.protocol != messages.PROTOCOL_VERSION:

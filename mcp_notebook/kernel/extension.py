@@ -10,7 +10,7 @@ import inspect
 import logging
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -50,6 +50,11 @@ from mcp_notebook.kernel.notebook.panel.side_panel_state import (
 )
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.recording.recording import Recording
+from mcp_notebook.kernel.notebook.resource_changes import (
+    ResourceChanges,
+    list_names,
+    list_words,
+)
 from mcp_notebook.kernel.notebook.tool_problems import describe_orphans
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.custom_types import CustomTypes
@@ -57,6 +62,7 @@ from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.completion import complete_argument
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.own_views import OwnViews
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -116,6 +122,8 @@ class Extension:
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
         recording = previous.recording if previous else None
+        self._resource_changes = ResourceChanges(shell.user_ns)
+        self.invoker.on_ended = self._call_ended
         self._markdown_skills = MarkdownSkills(self.registry, lambda: self.notebook_file.path)
         self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
@@ -341,6 +349,30 @@ class Extension:
             print_note(sentence)
         self.invoker.cache.keep(self.registry.tools)
         self._endpoint.note_change()
+        info = getattr(result, "info", None)
+        self._tell_resource_changes(list_words(str(getattr(info, "raw_cell", ""))))
+
+    def _call_ended(self, tool: DeclaredTool) -> None:
+        """Tell bridges which resources a call may have changed."""
+        if not (tool.info.annotations or {}).get("readOnlyHint"):
+            self._tell_resource_changes(list_names(tool.function, self.shell.user_ns))
+
+    def _tell_resource_changes(self, words: Collection[str]) -> None:
+        """Tell bridges which resources code with these identifiers may have changed."""
+        resources = [
+            tool
+            for tool in self.registry.tools
+            if tool.info.kind == "resource" and tool.info.text is None
+        ]
+        if resources:
+            names, variables = self._resource_changes.find_changed(resources, words)
+            if names or variables:
+                changed = messages.ResourcesChanged(resources=names, variables=variables)
+                self._endpoint.announce_resource_changes(changed)
+
+    def tell_resource_changed(self, uri: str) -> None:
+        """Tell bridges that the author reports a change of a resource."""
+        self._endpoint.announce_resource_changes(messages.ResourcesChanged(uris=[uri]))
 
     def _tell_orphans(self) -> None:
         """Say which tools have lost their cells, once, unless a side panel says it."""

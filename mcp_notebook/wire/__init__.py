@@ -27,8 +27,8 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              `Returned` (exactly one per `Call` and `FollowTask`,
                              always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
-                             (exactly one per `ReadResource`), `Completed` (exactly one per
-                             `Complete`), `Consent`, `CallStopped`
+                             (exactly one per `ReadResource`), `ResourcesChanged`, `Completed`
+                             (exactly one per `Complete`), `Consent`, `CallStopped`
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
@@ -111,6 +111,11 @@ resource is the only attachment of its message, and text is sent as UTF-8. A bri
 for resources only if the kernel's `Welcome` has ``resources`` set: an older kernel would treat the
 request as an error and hang up. Kernels never mention resources unasked, so they need not know
 whether the bridge understands them.
+
+*Declared resources.* A resource that an author declares is among ``other_kinds`` of the tools. A
+bridge reads it by a `Call`, whose result holds documents with empty URIs, or takes its ``text``. If
+the bridge's `Hello` has ``hears_changes`` set, the kernel tells it with `ResourcesChanged` which of
+them may have changed, after cells and calls that could have.
 
 *Ends.* A stream that ends without `Goodbye` means that the kernel's process is dead. A cancelled
 call still gets its `Returned`. Calls outlive their connection, so a bridge that shuts down cancels

@@ -120,6 +120,8 @@ class Hello(Message, frozen=True, tag="hello"):
     protocol: int = PROTOCOL_VERSION
     token: str | None = None
     """The record's token; needed on TCP only."""
+    hears_changes: bool = False
+    """The bridge understands `ResourcesChanged`."""
 
 
 class ClientCount(ClientInfo, frozen=True):
@@ -458,6 +460,17 @@ class Completed(Message, frozen=True, tag="completed"):
     """The best ones, at most 100."""
     total: int = 0
     """How many there are."""
+
+
+class ResourcesChanged(Message, frozen=True, tag="resources_changed"):
+    """Declared resources may have other contents than before."""
+
+    resources: list[str] = field(default_factory=list)
+    """Their names."""
+    variables: list[str] = field(default_factory=list)
+    """Variables that may have other values: those of templates whose arguments name one."""
+    uris: list[str] = field(default_factory=list)
+    """URIs, as the notebook knows them, of resources that the author has reported."""
 
 
 class CallStopped(Message, frozen=True, tag="call_stopped"):
@@ -821,6 +834,7 @@ AnyMessage: TypeAlias = (
     | Resources
     | Contents
     | Completed
+    | ResourcesChanged
     | CallStopped
     | Goodbye
     | AboutTasks

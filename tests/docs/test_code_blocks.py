@@ -32,6 +32,7 @@ NOT_RUN = {
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook demo": "needs JupyterLab; tests/browser/test_demo.py has it",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
+    r"mcp-notebook skill export.*": "writes files; tests/cli/test_skill.py does",
     r"mcp-notebook (un)?install (?!.*--print).*": "changes a file; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
     r"mcp-notebook call --stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
@@ -111,6 +112,7 @@ TOOLS = {
     "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
     "guides/prompts.md": "plot_rain, rainy_year, odd_days, explain_column, one_day",
     "guides/recipes.md": ("plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"),
+    "guides/resources-and-skills.md": "plot_rain, data_orders, frame, weekly-report/SKILL.md",
     "guides/results.md": "plot_rain, report, wettest_day",
     "guides/watching-calls.md": "plot_rain",
     "operate/observability.md": "plot_rain, price",
@@ -185,6 +187,10 @@ EXAMPLES = {
         ("predict_temp_max precipitation=0 temp_min=100 wind=2", "temp_min"),
         ("monthly_mean column=precipitation year=2014", "10,5.532258"),
         ("train epochs=10", "The root mean square error is"),
+    ],
+    "guides/resources-and-skills.md": [
+        ("data_orders", "EU,3"),
+        ("frame name=orders rows=1", '"revenue": 3'),
     ],
     "guides/results.md": [
         ("wettest_day year=2012", "19 November 2012"),

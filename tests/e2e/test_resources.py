@@ -108,7 +108,7 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, conne
         capability = client.server_capabilities.resources
         assert capability is not None
         assert capability.list_changed
-        assert not capability.subscribe
+        assert capability.subscribe
         text = await link_of(client, kind="text")
         binary = await link_of(client, kind="bytes", number=2)
         broken = await link_of(client, kind="broken", number=3)

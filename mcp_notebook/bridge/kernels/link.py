@@ -56,7 +56,9 @@ _OfCall: TypeAlias = (
     | messages.TaskState
 )
 _OF_CALLS = get_args(_OfCall)
-_FromKernel: TypeAlias = _OfCall | Reply | messages.Tools | messages.Goodbye
+_FromKernel: TypeAlias = (
+    _OfCall | Reply | messages.Tools | messages.ResourcesChanged | messages.Goodbye
+)
 _FROM_KERNELS = get_args(_FromKernel)
 """The messages that kernels send after their welcome."""
 
@@ -67,11 +69,18 @@ class Link:
     Args:
         record: Where the kernel listens.
         on_tools: Called with the kernel's tools whenever they change.
+        on_resources: Called when declared resources may have changed.
     """
 
-    def __init__(self, record: Record, on_tools: OnTools) -> None:
+    def __init__(
+        self,
+        record: Record,
+        on_tools: OnTools,
+        on_resources: Callable[[messages.ResourcesChanged], None] = lambda _message: None,
+    ) -> None:
         self.record = record
         self._on_tools = on_tools
+        self._on_resources = on_resources
         self._calls: dict[int, RunningCall] = {}
         self._welcome = messages.Welcome(version="", tools=[])
         self._told = messages.Clients(clients=[])
@@ -321,6 +330,8 @@ class Link:
         match message:
             case messages.Tools():
                 self._on_tools(message)
+            case messages.ResourcesChanged():
+                self._on_resources(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
             case (

@@ -39,11 +39,17 @@ OnChange: TypeAlias = Callable[[], None]
 """Called whenever the list of tools that clients see has changed."""
 OnResources: TypeAlias = Callable[[str], None]
 """Called with a kernel's id when its resources appear or disappear with its link."""
+OnResourceChanges: TypeAlias = Callable[[str, messages.ResourcesChanged], None]
+"""Called with a kernel's id and its message."""
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns the error for its calls. `END_LIMIT` bounds it."""
 
 
 def _ignore(_kernel_id: str) -> None:
+    """Do nothing."""
+
+
+def _ignore_changes(_kernel_id: str, _message: messages.ResourcesChanged) -> None:
     """Do nothing."""
 
 
@@ -77,6 +83,8 @@ class Links:
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
         self.clients: Sequence[messages.ClientCount] = ()  # sent to every linked kernel
+        self.on_resource_changes: OnResourceChanges = _ignore_changes
+        """Called when a kernel's declared resources may have changed."""
         self._tasks: anyio.abc.TaskGroup
 
     @property
@@ -243,7 +251,11 @@ class Links:
 
     async def _connect(self, record: Record) -> Link:
         # Reads `link.record` late: the notebook may have been renamed.
-        link = Link(record, lambda message: self._set_tools(link.record, message))
+        link = Link(
+            record,
+            lambda message: self._set_tools(link.record, message),
+            lambda message: self.on_resource_changes(record.id, message),
+        )
         await link.connect()
         self._last_place += 1
         link.place = self._last_place

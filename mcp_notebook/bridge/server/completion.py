@@ -80,7 +80,7 @@ class Completion:
             return self._tools.find(caller, reference.name, "prompt")
         templates = self._tools.list_entries(caller, "resource")
         for entry in templates:
-            if entry.tool.uri == reference.uri:
+            if entry.uri == reference.uri:
                 return entry
-        names = tuple(entry.tool.uri or entry.name for entry in templates)
+        names = tuple(entry.uri for entry in templates)
         raise UnknownTool(reference.uri, names, "resource")

@@ -32,14 +32,14 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
     """Return the capabilities that the server declares, in MCP's form.
 
     This differs from the SDK's own declaration. It declares ``listChanged`` to clients of the
-    handshake era, which the SDK's HTTP transport does not; and it does not declare subscriptions to
-    single resources, because their content never changes.
+    handshake era, which the SDK's HTTP transport does not.
 
     Args:
         protocol_version: The client's; None: a version of the handshake era.
     """
     lists = {"listChanged": True}
-    capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": lists}
+    resources = {"listChanged": True, "subscribe": True}
+    capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": resources}
     capabilities |= {"tools": lists, "completions": {}}
     if protocol_version in MODERN_PROTOCOL_VERSIONS:
         capabilities["extensions"] = {

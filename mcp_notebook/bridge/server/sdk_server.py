@@ -27,7 +27,9 @@ from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.notification_streams import LIST_NAMES, OpenStreams
+from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
+from mcp_notebook.bridge.server.lists.skill_requests import SkillRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
@@ -35,6 +37,7 @@ from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, P
 from mcp_notebook.bridge.server.protocol.result_forms import (
     make_call_result,
     make_prompt_result,
+    make_resource_result,
     restore_null,
 )
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
@@ -65,6 +68,7 @@ class Parts(Protocol):
     calls: ToolCalls
     resources: ResourceRequests
     completion: Completion
+    subscriptions: ResourceSubscriptions
     tasks: Tasks
     open_streams: OpenStreams
 
@@ -90,7 +94,9 @@ def build(server: Parts) -> Server[Any]:
         on_call_tool=cast("Any", handlers.call_tool),  # the SDK has no type for a task
         on_list_resources=server.resources.list,
         on_list_resource_templates=server.resources.list_templates,
-        on_read_resource=server.resources.read,
+        on_read_resource=handlers.read_resource,
+        on_subscribe_resource=server.subscriptions.subscribe,
+        on_unsubscribe_resource=server.subscriptions.unsubscribe,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
         on_completion=server.completion.complete,
@@ -113,7 +119,13 @@ def build(server: Parts) -> Server[Any]:
         "logging/setLevel", types.SetLevelRequestParams, handlers.set_log_level
     )
     TaskRequests(server.tasks, server.default_caller).add_to(built)
-    server.resources.skills.add_to(built)
+    resources = server.resources
+    SkillRequests(
+        resources.declared.list_entries,
+        server.default_caller,
+        resources.page_size,
+        resources.ready,
+    ).add_to(built)
     return built
 
 
@@ -209,6 +221,24 @@ class _Handlers:
             params.name, params.arguments, params.input_responses, params.request_state
         )
         return await self._server.calls.answer(request, call, make_call_result)
+
+    async def read_resource(
+        self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        found = await self._server.resources.find_declared(ctx, params.uri)
+        if found is None:
+            return await self._server.resources.read(ctx, params)
+        request = read_request(ctx, self._server.default_caller)
+        call = CallParams(
+            found.entry.long_name,
+            found.arguments,
+            params.input_responses,
+            params.request_state,
+            "resource",
+        )
+        make_result = partial(make_resource_result, params.uri)
+        answer = await self._server.calls.answer(request, call, make_result)
+        return cast("types.ReadResourceResult | types.InputRequiredResult", answer)  # never a task
 
     async def set_log_level(
         self, ctx: ServerRequestContext[Any], params: types.SetLevelRequestParams

@@ -41,6 +41,7 @@ from mcp_notebook.bridge.server.lists.call_progress import CallProgress
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
 from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter
@@ -123,6 +124,12 @@ class NotebookServer:
             observers=observers,
         )
         """Answers requests for resources."""
+        self.subscriptions = ResourceSubscriptions(
+            self.changes, self.resources.declared, default_caller, links.replicas.find_entry_id
+        )
+        """Tells clients of changes of single resources."""
+        self.changes.on_subscription = self.subscriptions.note_declaration
+        links.on_resource_changes = self.subscriptions.note_kernel_change
         results = ResultAdapter(
             self.tools, self.resources.note_result, with_meta_tools=with_meta_tools
         )
@@ -189,12 +196,14 @@ class NotebookServer:
     def note_change(self) -> None:
         """Note that the list of tools has changed; clients are notified soon."""
         self.changes.note_change()
+        self.subscriptions.note_declarations()
 
     async def announce_changes(self) -> None:
         """Notify clients of new lists and kernels of clients, once for each burst; runs forever."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.changes.run)
             tasks.start_soon(self.resource_notices.run)
+            tasks.start_soon(self.subscriptions.run)
             tasks.start_soon(self.clients.run)
 
     def close(self) -> None:

@@ -31,6 +31,7 @@ from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
@@ -85,6 +86,9 @@ class Invoker:
         """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
         """Is notified of calls; set it before the first one arrives."""
+        self.on_ended: Callable[[DeclaredTool], object] = lambda _tool: None
+        """Called when the code of a call has ended, before its client has the answer; on any
+        thread."""
         self._shell = shell
         self._loop = loop
         self._registry = registry
@@ -250,6 +254,9 @@ class Invoker:
         if call.ticket is not None and is_reusable:
             self.cache.store(call.ticket, result)
         self._follow_variables(call)
+        if call.declared is not None and call.began is not None:
+            with suppress(Exception):  # it reads the user's variables
+                self.on_ended(call.declared)
         if meta_keys.VIEW in result.meta and call.declared is not None:
             self._registry.note_view(call.declared)
         if not result.is_error:

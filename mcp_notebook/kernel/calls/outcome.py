@@ -17,6 +17,7 @@ from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tracebacks import ErrorText
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded
 from mcp_notebook.kernel.schemas.secrets import scrub
 
 
@@ -58,6 +59,8 @@ class CallConverter:
             for data, metadata in self._converter.format_figures(unseen, value):
                 capture.show(data, metadata, None)
         try:
+            if call.declared is not None and call.declared.info.kind == "resource":
+                return self._convert_resource(call, call.declared.info.mime_type, value)
             # The outputs are read last, because an object's display method may print or display.
             result = self._converter.make_result(
                 value,
@@ -70,6 +73,14 @@ class CallConverter:
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:
             close_figures(figures)
+
+    def _convert_resource(self, call: ActiveCall, mime_type: str | None, value: Any) -> Result:
+        try:
+            return self._converter.make_contents(value, lambda: call.capture.outputs, mime_type)
+        except CallError as error:
+            return error_result(str(error))
+        except DeadlineExceeded:
+            return error_result("The value of the resource took too long to be written.")
 
     def convert_error(self, call: ActiveCall, error: BaseException) -> Result:
         """Return the result of a call whose code raised; raises nothing itself."""

@@ -191,6 +191,8 @@ class Conversation:
         self._consent = ConsentQuestions(prompts, self.send)
         self._stops = CallStops(calls, self.send)
         self._tasks = TaskCalls(tasks, calls.cancel, self.send, self._open)
+        self.hears_changes = False
+        """Whether the bridge understands `messages.ResourcesChanged`."""
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not report them."""
         self.on_clients: Callable[[], None] = lambda: None

@@ -164,6 +164,12 @@ class Endpoint:
             with contextlib.suppress(RuntimeError):  # the loop is closed: there are no bridges
                 self._changes.announce(self._loop)
 
+    def announce_resource_changes(self, message: messages.ResourcesChanged) -> None:
+        """Tell all bridges that declared resources may have changed; on any thread."""
+        if self._loop is not None and self._conversations:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: there are no bridges
+                self._loop.call_soon_threadsafe(self._send_resource_changes, message)
+
     def note_change(self) -> None:
         """Update the notebook's side panels soon; from any thread."""
         if self._watchers is not None:
@@ -270,6 +276,7 @@ class Endpoint:
             self._last_refusal = refusal.message
             conversation.close(refusal)
             return
+        conversation.hears_changes = hello.hears_changes
         self._last_refusal = None
         conversation.send(self._build_welcome())
         await conversation.listen()
@@ -320,6 +327,11 @@ class Endpoint:
             for conversation in tuple(self._conversations)
             for number, progress in conversation.progress.items()
         }
+
+    def _send_resource_changes(self, message: messages.ResourcesChanged) -> None:
+        for conversation in tuple(self._conversations):
+            if conversation.hears_changes:
+                conversation.send(message)
 
     def _send_tools(self) -> None:
         message = self._tools()

@@ -3,10 +3,11 @@
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
 `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `MarkdownSkills`
-(`markdown_skills`), `SidePanel` (`side_panel_state`), `Recording` (`recording`), `describe_orphans`
-(`tool_problems`), `public_address` and `EXTENSION` (`loaded_extension`) for the extension; for
-authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and
-`registry` (`registry`), and `SharedPath` (`shared_path`).
+(`markdown_skills`), `ResourceChanges` (`resource_changes`), `SidePanel` (`side_panel_state`),
+`Recording` (`recording`), `describe_orphans` (`tool_problems`), `public_address` and `EXTENSION`
+(`loaded_extension`) for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool`
+and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`), and `SharedPath`
+(`shared_path`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and

@@ -108,8 +108,23 @@ def run_cell(
     return tuple(names)
 
 
+def ends_with_function(shell: InteractiveShell, head: str, body: str) -> bool:
+    """Return whether the last statement of a cell below ``%%mcp_resource`` defines a function.
+
+    Raises:
+        CellSyntaxError: The cell is not valid Python.
+    """
+    __tracebackhide__ = True
+    statements = _Cell(shell, head, body, "resource").parse().body
+    return bool(statements) and isinstance(statements[-1], ast.FunctionDef | ast.AsyncFunctionDef)
+
+
 def make_cell_function(
-    shell: InteractiveShell, signature: Signature, head: str, body: str
+    shell: InteractiveShell,
+    signature: Signature,
+    head: str,
+    body: str,
+    kind: messages.Kind = "tool",
 ) -> Callable[..., Any]:
     """Compile a whole cell to a function; only its annotations and defaults are evaluated.
 
@@ -118,6 +133,7 @@ def make_cell_function(
         signature: The function's name, parameters and return annotation.
         head: What follows the magic's name on its line, including the signature.
         body: The cell below.
+        kind: What the function becomes.
 
     Raises:
         DefinitionError: The name is not an identifier, the signature uses a name that is not
@@ -129,15 +145,16 @@ def make_cell_function(
     other = _CELL_MAGIC.match(body)
     if other is not None:
         raise DefinitionError(
-            f"`{other[1]}` cannot follow `%%mcp_tool`, which takes the whole cell: remove it, or "
+            f"`{other[1]}` cannot follow `%%mcp_{kind}`, which takes the whole cell: remove it, or "
             "use a line magic such as `%time`."
         )
-    cell = _Cell(shell, head, textwrap.dedent(body))
+    cell = _Cell(shell, head, textwrap.dedent(body), kind)
     definition = cell.parse_signature(signature)
     module = cell.parse()
     first = module.body[0] if module.body else None
     doc = _find_comment(body)
-    if first is not None and _is_string(first):
+    is_value = kind == "resource" and len(module.body) == 1
+    if first is not None and _is_string(first) and not is_value:
         doc = ast.literal_eval(first.value)
         del module.body[0]
     if not module.body:

@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import (
+    ends_with_function,
     make_cell_function,
     make_prompt_function,
     run_cell,
 )
-from mcp_notebook.kernel.notebook.magic_line import Line, build_options
+from mcp_notebook.kernel.notebook.magic_line import Line, Signature, build_options
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import find_decorated, make_tools_by_name
@@ -28,8 +29,9 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_mark,
     read_own_mark,
 )
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.package_tools import make_package_tools
+from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_note
 
@@ -72,6 +74,42 @@ def declare_cell(
         )
         for name in names
     ]
+
+
+def declare_resource(
+    shell: InteractiveShell, uri: str, line: Line, schemas: SchemaCache | None
+) -> DeclaredTool:
+    """Build the resource of the cell below ``%%mcp_resource``.
+
+    If the cell ends with a function, the cell runs and that function is the resource. Otherwise the
+    cell is the body of a function, whose parameters are the URI's variables.
+
+    Args:
+        shell: The notebook's IPython.
+        uri: The URI or template.
+        line: The magic's line, and the cell.
+        schemas: Schemas of earlier starts.
+
+    Raises:
+        DefinitionError: The URI, the line or the cell is invalid.
+    """
+    __tracebackhide__ = True
+    variables = read_variables(uri)
+    options = build_options(line.options, "resource")
+    assert isinstance(options, ResourceOptions)
+    options = replace(options, uri=uri)
+    if ends_with_function(shell, line.head, line.body):
+        name = run_cell(shell, line.head, line.body, "resource")[-1]
+        function = shell.user_ns[name]
+        return make_tool(function, options, variable=name, schemas=schemas)
+    parameters = [
+        f"{variable}: str | None = None" if is_optional else f"{variable}: str"
+        for variable, is_optional in variables.items()
+    ]
+    name = options.name or make_resource_name(uri)
+    signature = Signature(name="resource", rest=f"({', '.join(parameters)})", column=0)
+    function = make_cell_function(shell, signature, line.head, line.body, "resource")
+    return make_tool(function, replace(options, name=name), schemas=schemas)
 
 
 def declare_names(

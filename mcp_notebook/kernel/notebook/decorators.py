@@ -1,4 +1,4 @@
-"""``@mcp_tool``, ``@mcp_tools`` and ``@mcp_prompt``: declare tools and prompts anywhere.
+"""``@mcp_tool``, ``@mcp_tools``, ``@mcp_prompt`` and ``@mcp_resource``: declare anywhere.
 
 Runs on the thread that defines the function. Without a loaded extension, the decorators only mark
 the function or class. ``%load_ext`` then declares the marked ones in the notebook, and
@@ -22,11 +22,15 @@ from mcp_notebook.kernel.tools.attribute_tools import (
 from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
 from mcp_notebook.kernel.tools.options import (
     PROMPT_OPTIONS,
+    RESOURCE_OPTIONS,
     PromptKeywords,
     PromptOptions,
+    ResourceKeywords,
+    ResourceOptions,
     ToolKeywords,
     ToolOptions,
 )
+from mcp_notebook.kernel.tools.resource_templates import read_variables
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import suggest
 
@@ -105,6 +109,45 @@ def mcp_prompt(
 
 
 document_keywords(mcp_prompt, "prompt")
+
+
+def mcp_resource(uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[_F], _F]:
+    """Make a function a resource that MCP clients can read; the function does not change.
+
+    It returns text, bytes, a table, data, a plot, or the path of a file::
+
+        @mcp_resource("data://orders", mime_type="text/csv")
+        def orders_table():
+            return orders
+
+        @mcp_resource("frame://{name}")
+        def frame(name: str):
+            return {"orders": orders, "customers": customers}[name]
+
+    Args:
+        uri: The URI, or a template of which the variables are the function's parameters: ``{name}``
+            for a value without slashes, ``{+path}`` for one with slashes, and at the end
+            ``{?first,second}`` for optional ones.
+        options: The resource's options; ``mcp_resource?`` in a notebook explains each of them.
+
+    Raises:
+        DefinitionError: The function cannot be a resource, or the URI or an option is invalid.
+    """
+    if not isinstance(uri, str):
+        raise DefinitionError(
+            '`@mcp_resource` needs a URI: write `@mcp_resource("data://orders")`.'
+        )
+    check_keywords(options, "`@mcp_resource`", [*RESOURCE_OPTIONS])
+    read_variables(uri)
+    resource_options = ResourceOptions(uri=uri, **options)
+
+    def decorate(function: _F) -> _F:
+        return _declare(function, resource_options)
+
+    return decorate
+
+
+document_keywords(mcp_resource, "resource")
 
 
 def _declare(function: _F, options: ToolOptions) -> _F:

@@ -26,6 +26,10 @@ class LoadedExtension(Protocol):
     cell_tools: "CellTools"
     invoker: "Invoker"
     custom_types: "CustomTypes"
+
+    def tell_resource_changed(self, uri: str) -> None:
+        """Tell bridges that the author reports a change of a resource."""
+
     folders: "SharedFolders"
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
+from mcp_notebook.kernel.tools.options import OPTION_NAMES, OPTION_TYPES, ToolOptions
 from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
 
@@ -96,6 +96,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--max-result-chars": {"type": _read_whole_number},
     "--errors": {},
     "--logs": {},
+    "--mime-type": {},
     "--prefix": {},
     "--package": {},
 }
@@ -191,7 +192,9 @@ def build_parser(kind: messages.Kind = "tool") -> ArgumentParser:
 
 def _is_option_of(word: str, kind: messages.Kind) -> bool:
     field = str(_OPTIONS[word].get("dest", word.removeprefix("--").replace("-", "_")))
-    return field in PROMPT_OPTIONS if kind == "prompt" else word != "--complete"
+    if word in ("--prefix", "--package"):
+        return kind == "tool"
+    return field in OPTION_NAMES[kind]
 
 
 def list_option_words(kind: messages.Kind = "tool") -> dict[str, bool]:
@@ -218,10 +221,9 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
     values["allow"] = split_hosts(values.get("allow", ()))
     for name in ("tags", "requires"):
         values[name] = split_words(values.get(name))
-    if kind != "prompt":
-        return ToolOptions(**values)
-    values["complete"] = dict(map(_read_completion, values.get("complete", ())))
-    return PromptOptions(**values)
+    if kind != "tool":
+        values["complete"] = dict(map(_read_completion, values.get("complete", ())))
+    return OPTION_TYPES[kind](**values)
 
 
 def _read_completion(words: str) -> tuple[str, str]:
@@ -233,6 +235,36 @@ def _read_completion(words: str) -> tuple[str, str]:
             f"`--complete column=df.columns`, not {words!r}."
         )
     return parameter, source
+
+
+def read_resource_line(
+    parser: ArgumentParser, line: str, cell: str, expand: Callable[[str], str]
+) -> tuple[str, Line]:
+    """Return the URI on the line of ``%%mcp_resource``, and the line's other parts.
+
+    Args:
+        parser: From `build_parser`.
+        line: The text after the magic's name.
+        cell: The lines below.
+        expand: Expands the notebook's variables in options, but not in the URI.
+
+    Raises:
+        DefinitionError: As `read_line`, or the line does not begin with a URI.
+    """
+    uri, rest = (*line.split(None, 1), "", "")[:2]
+    if not uri or uri.startswith("-"):
+        raise DefinitionError(
+            "Begin the line with the resource's URI: `%%mcp_resource data://orders`, or with a "
+            "variable, `%%mcp_resource frame://{name}`."
+        )
+    parsed = read_line(parser, rest, None, expand, "resource")
+    if parsed.names:
+        words = " ".join(parsed.names)
+        raise DefinitionError(
+            f"`%%mcp_resource` takes one URI and options, not {words!r}: remove it, or quote "
+            "values that contain spaces."
+        )
+    return uri, structs.replace(parsed, head=line, body=cell)
 
 
 def build_skill_parser() -> ArgumentParser:
@@ -379,9 +411,9 @@ def _join_values(words: Sequence[str], kind: messages.Kind) -> list[str]:
             meant = suggest(option, takes_value)
             hint = f"Did you mean `{meant}`?" if meant else f"`%mcp_{kind}?` lists all options."
             if option in _OPTIONS:
-                other = "tool" if kind == "prompt" else "prompt"
+                owner = next(each for each in OPTION_NAMES if _is_option_of(option, each))
                 raise DefinitionError(
-                    f"`{option}` is an option of {other}s, not of {kind}s: remove it."
+                    f"`{option}` is an option of {owner}s, not of {kind}s: remove it."
                 )
             if keyword in {item.name for item in fields(ToolOptions)}:
                 hint = f"It can only be set in Python: `@mcp_{kind}({keyword}=...)`."

@@ -190,6 +190,21 @@ registry = NotebookTools()
 """The tools of this notebook."""
 
 
+def resource_changed(uri: str) -> None:
+    """Tell clients that subscribe to a resource that its content has changed.
+
+    Changes by cells and by calls are noticed without it, if they name a variable that the
+    resource's function names. Report changes that happen elsewhere: in a thread, or in a file.
+
+    Args:
+        uri: The resource's URI as this notebook declares it, with values in place of variables.
+
+    Raises:
+        DefinitionError: The extension is not loaded here.
+    """
+    _get_extension().tell_resource_changed(uri)
+
+
 def _get_extension() -> LoadedExtension:
     extension = find_extension()
     if extension is None:

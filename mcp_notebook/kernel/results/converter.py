@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import InvalidResult
+from mcp_notebook.content import ContentBlock, Result, Text
+from mcp_notebook.errors import InvalidResult, ResourceFailed
 from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
@@ -38,6 +38,7 @@ from mcp_notebook.kernel.results.iterators import (
 from mcp_notebook.kernel.results.outputs import RENDERED, Outputs, RenderedDisplay, render_outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
+from mcp_notebook.kernel.results.resource_contents import MAX_CONTENT, make_contents
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.structured import NO_DATA, Structured, make_structured
 from mcp_notebook.kernel.results.tracebacks import CodeName, ErrorStyle
@@ -95,7 +96,8 @@ class Converter:
         folders: SharedFolders | None = None,
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
-        files = Files(folders or SharedFolders.from_settings(settings))
+        self._folders = folders or SharedFolders.from_settings(settings)
+        files = Files(self._folders)
         self._context = RenderContext(format, files, custom_types or CustomTypes(), RULES)
         self._seconds = seconds
         self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())
@@ -209,6 +211,37 @@ class Converter:
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
             )
+
+    def make_contents(
+        self, value: Any, outputs: Outputs, mime_type: str | None, *, max_chars: int | None = None
+    ) -> Result:
+        """Make the result of reading a resource: whole, not as a client's model would read it.
+
+        Args:
+            value: What the function returned.
+            outputs: What it displayed; used if it returned nothing.
+            mime_type: The declared MIME type; None: what suits the value.
+            max_chars: As for `make_result`; by default what the bridge sends at most.
+
+        Raises:
+            KeyboardInterrupt: As `make_result`.
+            CallError: The value has no such content.
+        """
+        most = max_chars or MAX_CONTENT
+
+        def render() -> Sequence[ContentBlock]:
+            shown = () if value is not None else outputs() if callable(outputs) else outputs
+            if value is None and not shown:
+                return ()
+            result = self.make_result(value, shown, max_chars=most)
+            if result.is_error:
+                texts = [block.text for block in result.content if isinstance(block, Text)]
+                raise ResourceFailed("\n".join(texts))
+            return result.content
+
+        with deadline(self._seconds):
+            contents = make_contents(value, mime_type, self._folders.read_bytes, render)
+        return Result(list(contents))
 
     def make_failure(
         self,

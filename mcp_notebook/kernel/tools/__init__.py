@@ -12,6 +12,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
+- `resource_templates`: the URIs of resources
 - `skills`: skills, which are resources with fixed texts
 - `completion`: completes arguments for clients
 - `own_views`: `OwnViews`, the authors' own pages of live views

@@ -1,4 +1,4 @@
-"""A declared tool, or prompt: a function, its schemas, and the metadata that clients get.
+"""A declared tool, prompt or resource: a function, its schemas, and the metadata that clients get.
 
 Runs in the user's kernel, at definition, on the thread that declares the tool. `make_tool` builds a
 tool from any callable. The mark of ``@mcp_tool`` on a function is read and written here.
@@ -34,13 +34,15 @@ from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
 from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
 from mcp_notebook.kernel.tools.options import (
-    PromptOptions,
+    OPTION_TYPES,
+    ResourceOptions,
     ToolOptions,
     check_name,
     check_options,
     note_long_name,
 )
 from mcp_notebook.kernel.tools.own_views import is_own
+from mcp_notebook.kernel.tools.resource_templates import check_parameters
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
@@ -55,8 +57,8 @@ RESULT_VIEW = "result"
 OWN_VIEW = "own"
 """The tool's own page."""
 MARK = "__mcp_tool__"
-"""Attribute of a function that ``@mcp_tool`` or ``@mcp_prompt`` marked: its `ToolOptions`."""
-_OPTIONS = (ToolOptions, PromptOptions)
+"""Attribute of a function that ``@mcp_tool``, say, marked: its `ToolOptions`."""
+_OPTIONS = tuple(OPTION_TYPES.values())
 CELL = "__mcp_cell__"
 """Attribute of a function or class decorated before the extension was loaded: its cell's id."""
 
@@ -88,7 +90,7 @@ class ToolOrigin(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeclaredTool:
-    """A function that clients can call: as a tool, or to get a prompt."""
+    """A function that clients can call: as a tool, to get a prompt, or to read a resource."""
 
     info: messages.ToolInfo
     """What clients get; its `name` identifies the tool in this kernel."""
@@ -204,6 +206,8 @@ def make_tool(
         schema=options.output_schema if options.kind == "tool" else False,
         validates=options.validate_output,
     )
+    if isinstance(options, ResourceOptions):
+        check_parameters(name, options.uri, schema.input_schema)
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
     place, view = _find_place(function, options), _find_view(function, options)
@@ -230,6 +234,8 @@ def _make_info(
     return messages.ToolInfo(
         name=name,
         kind=options.kind,
+        uri=options.uri if isinstance(options, ResourceOptions) else None,
+        mime_type=options.mime_type if isinstance(options, ResourceOptions) else None,
         revision=secrets.token_hex(8) if options.confirm else None,
         task=("required" if options.task == "only" else "optional") if options.task else None,
         keep=options.keep,

@@ -12,7 +12,7 @@ from dataclasses import fields
 
 from msgspec import Struct
 
-from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
+from mcp_notebook.kernel.tools.options import OPTION_NAMES, PromptOptions, ToolOptions
 from mcp_notebook.wire import messages
 
 
@@ -36,14 +36,29 @@ class OptionRow(Struct, frozen=True, kw_only=True):
     """Whether few tools need it; rare options are in a second group."""
 
 
+_MIME_TYPE = OptionRow(
+    name="mime_type",
+    kind="text",
+    default="what suits the value",
+    line=("--mime-type text/csv",),
+    keyword='mime_type="text/csv"',
+    text=(
+        "The MIME type of the content, if it is always the same. A table is written as `text/csv` "
+        "(the default), `application/json`, `text/markdown` or Parquet, as it says; data as "
+        "`application/json`."
+    ),
+    is_rare=False,
+)
+
+
 def list_options(kind: messages.Kind = "tool") -> tuple[OptionRow, ...]:
     """Return a row for each field of `ToolOptions`, in its order.
 
     Args:
-        kind: "prompt" for the rows of `PROMPT_OPTIONS`.
+        kind: "prompt" or "resource" for the rows of their options.
     """
     texts = _read_texts()
-    return tuple(
+    rows = tuple(
         OptionRow(
             name=item.name,
             kind=form.kind,
@@ -53,9 +68,10 @@ def list_options(kind: messages.Kind = "tool") -> tuple[OptionRow, ...]:
             text=texts.get(item.name, ""),
             is_rare=item.name in _RARE,
         )
-        for item in fields(PromptOptions if kind == "prompt" else ToolOptions)
-        if (form := _FORMS[item.name]) and (kind == "tool" or item.name in PROMPT_OPTIONS)
+        for item in fields(ToolOptions if kind == "tool" else PromptOptions)
+        if (form := _FORMS[item.name]) and item.name in OPTION_NAMES[kind]
     )
+    return (*rows, _MIME_TYPE) if kind == "resource" else rows
 
 
 def explain_safety(*, on_line: bool) -> str:

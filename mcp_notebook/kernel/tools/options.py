@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, get_args
 
@@ -237,6 +237,33 @@ PROMPT_OPTIONS = (
 """The fields of `PromptOptions` that a prompt's author can set."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ResourceOptions(PromptOptions):
+    """The options of a resource: those of `RESOURCE_OPTIONS`; the others keep their defaults."""
+
+    kind: ClassVar[messages.Kind] = "resource"
+
+    uri: str = ""
+    """The URI, or a template whose variables are the function's parameters; written apart from the
+    options."""
+    mime_type: str | None = None
+    """The MIME type of what the function returns, if it is always the same. Tables are written as
+    ``text/csv``, ``application/json``, ``text/markdown`` or Parquet, as it says."""
+
+
+RESOURCE_OPTIONS = (*PROMPT_OPTIONS, "mime_type")
+"""The fields of `ResourceOptions` that are options of a resource."""
+OPTION_NAMES: Mapping[messages.Kind, Sequence[str]] = {
+    "tool": tuple(item.name for item in fields(ToolOptions)),
+    "prompt": PROMPT_OPTIONS,
+    "resource": RESOURCE_OPTIONS,
+}
+"""The options of each kind of declaration."""
+OPTION_TYPES: Mapping[messages.Kind, type[ToolOptions]] = {
+    each.kind: each for each in (ToolOptions, PromptOptions, ResourceOptions)
+}
+
+
 class PromptKeywords(TypedDict, total=False):
     """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
 
@@ -256,6 +283,12 @@ class PromptKeywords(TypedDict, total=False):
     max_result_chars: int | None
     errors: ErrorDetail | None
     logs: LogLevel | None
+
+
+class ResourceKeywords(PromptKeywords, total=False):
+    """`RESOURCE_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+
+    mime_type: str | None
 
 
 class ToolKeywords(TypedDict, total=False):

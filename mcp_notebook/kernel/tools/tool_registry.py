@@ -209,6 +209,8 @@ class ToolRegistry:
             together = {**now, **{tool.name: tool for tool in tools}}
             if any(tool.info.icons for tool in tools):
                 _check_icons(together.values())
+            if any(tool.info.uri for tool in tools):
+                _check_uris(together.values())
             return together
 
         with Shield(), self._lock:
@@ -238,6 +240,7 @@ class ToolRegistry:
                 return now
             tools = [new if tool is old else tool for tool in now.values()]
             _check_icons(tools)
+            _check_uris(tools)
             if old in self.unsettled:
                 self.unsettled |= {new}
             return {tool.name: tool for tool in tools}
@@ -405,6 +408,18 @@ class ToolRegistry:
             )
         if is_change:
             self._on_change()
+
+
+def _check_uris(tools: Iterable[DeclaredTool]) -> None:
+    names: dict[str, str] = {}
+    for tool in tools:
+        uri = tool.info.uri
+        if uri is not None and names.setdefault(uri, tool.name) != tool.name:
+            raise DefinitionError(
+                f"`{names[uri]}` and `{tool.name}` both have the URI {uri!r}: change one of them, "
+                f"or remove the first: `from mcp_notebook import registry; registry.remove("
+                f'"{names[uri]}")`.'
+            )
 
 
 def _check_icons(tools: Iterable[DeclaredTool]) -> None:

@@ -26,7 +26,7 @@ from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
 from mcp_notebook.bridge.server.lists.call_progress import CallProgress
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
-from mcp_notebook.bridge.server.lists.resources import ResourceRequests
+from mcp_notebook.bridge.server.lists.resources import ResourceRequests, make_page
 from mcp_notebook.bridge.server.protocol.accommodations import (
     ResultAdapter,
     find_accommodation,
@@ -44,7 +44,7 @@ from mcp_notebook.bridge.server.protocol.result_forms import (
 )
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
-from mcp_notebook.content import Result, Text
+from mcp_notebook.content import Resource, Result, Text
 from mcp_notebook.errors import (
     AmbiguousTool,
     CallError,
@@ -165,7 +165,9 @@ class ToolCalls:
                 params = replace(params, arguments=stand_in)
             result = await self._run(request, params)
             await self._changes.notify_caller(request.connection)  # perhaps made by this call
-            return self._results.adapt(request, result) if isinstance(result, Result) else result
+            if params.kind == "resource" or not isinstance(result, Result):
+                return result
+            return self._results.adapt(request, result)
         except ProtocolError:
             raise
         except UnknownState as error:
@@ -201,7 +203,7 @@ class ToolCalls:
         if call is None:
             outcome = await self._starter.start(new)
             if isinstance(outcome, RequestedPage):
-                return await self._resources.read_page(request, outcome)
+                return await self._read_page(request, outcome)
             if isinstance(outcome, RequestedResult):
                 outcome = await self._tasks.find_result(request, outcome.handle)
             if not isinstance(outcome, RunningCall):
@@ -220,6 +222,24 @@ class ToolCalls:
         if params.kind != "tool" and call.refuses_arguments and isinstance(result, Result):
             raise ProtocolError(INVALID_PARAMS, describe_failure(result))
         return _name_tool(result, new) if isinstance(result, Result) else result
+
+    async def _read_page(
+        self, request: ClientRequest, page: RequestedPage
+    ) -> Result | types.InputRequiredResult:
+        """Return a part of a resource; the function of a declared one is called."""
+        found = self._resources.declared.find(request.caller, page.uri)
+        if found is None:
+            return await self._resources.read_page(request, page)
+        if found.entry.tool.text is not None:
+            document = Resource(page.uri, found.entry.tool.text, found.entry.tool.mime_type or "")
+            return await anyio.to_thread.run_sync(make_page, document, page)
+        params = CallParams(found.entry.long_name, found.arguments, kind="resource")
+        result = await self._run(replace(request, arguments=None, text=None), params)
+        documents = () if not isinstance(result, Result) else result.content
+        if not documents or not isinstance(documents[0], Resource):
+            return result  # it failed
+        document = replace(documents[0], uri=page.uri)
+        return await anyio.to_thread.run_sync(make_page, document, page)
 
     async def _follow_kept(
         self, request: ClientRequest, params: CallParams, call: RunningCall, listener: Listener

@@ -73,6 +73,8 @@ class ChangeNotices:
         self._last_change = 0
         self._last_published = 0
         self._change = anyio.Event()
+        self.on_subscription: Callable[[Caller, str], object] = lambda _caller, _uri: None
+        """Called when a stream subscribes to a resource."""
         self._published = ListsWatcher(OWNER, list_entries)
         """Knows what was last published."""
 
@@ -102,7 +104,17 @@ class ChangeNotices:
         """Serve a subscription."""
         caller = find_caller(ctx, self._default_caller)
         watcher = self._make_watcher(caller)
+        for uri in params.notifications.resource_subscriptions or ():
+            self.on_subscription(caller, uri)
         return await self._subscriptions.listen(ctx, params, watcher)
+
+    def list_subscriptions(self) -> list[tuple[Caller, str]]:
+        """Return the resources that streams are subscribed to, each with its caller."""
+        return self._subscriptions.list_subscriptions()
+
+    async def publish_update(self, uri: str, is_for: Callable[[Caller], bool]) -> None:
+        """Notify the streams that are subscribed to a resource that it has changed."""
+        await self._subscriptions.publish_update(uri, is_for)
 
     def _make_watcher(self, caller: Caller) -> ListsWatcher:
         watcher = ListsWatcher(caller, self._list_entries)

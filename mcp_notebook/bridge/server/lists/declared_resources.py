@@ -27,6 +27,8 @@ class FoundResource:
     entry: CatalogEntry
     arguments: dict[str, Any] = field(default_factory=dict)
     """The values of the template's variables in the URI."""
+    own_uri: str = ""
+    """The URI as the notebook knows it: without the notebook's name."""
 
 
 class DeclaredResources:
@@ -60,14 +62,14 @@ class DeclaredResources:
             UnknownResource: Resources of several notebooks have the URI.
         """
         entries = self.list_entries(caller)
-        for served in (_list_served, _list_long):
-            for entry, own_uri in served(entries):
-                if not is_template(own_uri) and own_uri == uri:
-                    return FoundResource(entry)
-        for served in (_list_served, _list_long):
-            for entry, own_uri in served(entries):
-                if is_template(own_uri) and (values := match(own_uri, uri)) is not None:
-                    return FoundResource(entry, values)
+        for list_uris in (_list_served, _list_long):
+            for entry, served in list_uris(entries):
+                if not is_template(served) and served == uri:
+                    return _make_found(entry, {}, served, uri)
+        for list_uris in (_list_served, _list_long):
+            for entry, served in list_uris(entries):
+                if is_template(served) and (values := match(served, uri)) is not None:
+                    return _make_found(entry, values, served, uri)
         shared = [entry for entry in entries if _fits(entry.tool.uri or "", uri)]
         if shared:
             uris = " or ".join(repr(entry.uri) for entry in shared)
@@ -96,6 +98,15 @@ def match(template: str, uri: str) -> dict[str, Any] | None:
     except ValueError:  # a kernel of another version may allow what the SDK does not
         return None
     return None if values is None else dict(values)
+
+
+def _make_found(
+    entry: CatalogEntry, values: dict[str, Any], served: str, uri: str
+) -> FoundResource:
+    own_uri = uri
+    if served != entry.tool.uri:
+        own_uri = uri.replace(f"{entry.notebook}/", "", 1)
+    return FoundResource(entry, values, own_uri)
 
 
 def _list_served(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, str]]:

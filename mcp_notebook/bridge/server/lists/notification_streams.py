@@ -9,7 +9,7 @@ send.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio.lowlevel
@@ -126,7 +126,7 @@ class Subscriptions:
         """Serve a stream until its client or `close` closes it."""
         from mcp.server.subscriptions import ListenHandler  # noqa: PLC0415 - see `postponed_sdk`
 
-        stream = _Stream(watcher)
+        stream = _Stream(watcher, params.notifications.resource_subscriptions or ())
         handler = ListenHandler(stream)
         self._streams[handler] = stream
         try:
@@ -153,6 +153,26 @@ class Subscriptions:
                 await stream.publish(_make_event(changed))
         await anyio.lowlevel.checkpoint()
 
+    def list_subscriptions(self) -> list[tuple[Caller, str]]:
+        """Return the resources that streams are subscribed to, each with the stream's caller."""
+        return [
+            (stream.watcher.caller, uri) for stream in self._streams.values() for uri in stream.uris
+        ]
+
+    async def publish_update(self, uri: str, is_for: Callable[[Caller], bool]) -> None:
+        """Notify subscribers that a resource has changed.
+
+        Args:
+            uri: Its URI, as they have subscribed to it.
+            is_for: Whose streams get the notification.
+        """
+        from mcp.server.subscriptions import ResourceUpdated  # noqa: PLC0415 - see `postponed_sdk`
+
+        for stream in tuple(self._streams.values()):
+            if uri in stream.uris and is_for(stream.watcher.caller):
+                await stream.publish(ResourceUpdated(uri=uri))
+        await anyio.lowlevel.checkpoint()
+
     def close(self) -> None:
         """End all streams gracefully."""
         for handler in tuple(self._streams):
@@ -162,8 +182,10 @@ class Subscriptions:
 class _Stream:
     """The SDK's subscription bus, for one stream: passes events on to it."""
 
-    def __init__(self, watcher: ListsWatcher) -> None:
+    def __init__(self, watcher: ListsWatcher, uris: Iterable[str] = ()) -> None:
         self.watcher = watcher
+        self.uris = frozenset(uris)
+        """The resources that it is subscribed to."""
         self._deliver: Callable[[ServerEvent], None] | None = None
 
     async def publish(self, event: ServerEvent) -> None:

@@ -37,7 +37,6 @@ from mcp_notebook.bridge.server.lists.declared_resources import DeclaredResource
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.pages import divide
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.lists.skills import Skills
 from mcp_notebook.bridge.server.protocol.client_request import (
     ClientRequest,
     find_caller,
@@ -48,7 +47,11 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
     INVALID_PARAMS,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.protocol.result_forms import make_contents, replace_surrogates
+from mcp_notebook.bridge.server.protocol.result_forms import (
+    MAX_READ,
+    make_contents,
+    replace_surrogates,
+)
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
 from mcp_notebook.bridge.views import pages
@@ -70,9 +73,6 @@ WHOLE = "whole"
 MAX_QUERY_URI = 50_000
 """Characters of a URI with the query of a live view; a kernel refuses shorter ones in its own
 words, since each character of a query may be written as twelve."""
-MAX_READ = 16 * 2**20
-"""Maximum bytes of one resource's content. Over stdio, the time that the SDK's client needs grows
-with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
 PAGE_CHARS = 20_000
 """Maximum characters on a page of a text resource."""
 PAGE_LIMIT = 15.0
@@ -173,10 +173,10 @@ class ResourceRequests:
         """The resources that authors declare."""
         self._owners = ResourceOwners()
         self._default_caller = default_caller
-        self._ready = ready
-        self._page_size = page_size or PAGE_SIZE
-        self.skills = Skills(self.declared.list_entries, default_caller, self._page_size, ready)
-        """Answers requests for skills."""
+        self.ready = ready
+        """Waits until the first notebooks can be expected, if they need time to start."""
+        self.page_size = page_size or PAGE_SIZE
+        """Resources on a page."""
         self._progress = progress
         self._observers = tuple(observers)
         self._key = secrets.token_bytes(32)
@@ -195,19 +195,19 @@ class ResourceRequests:
         """Answer ``resources/list``."""
         cursor = None if params is None else params.cursor
         place = None if cursor is None else self._read_cursor(cursor)
-        if self._ready is not None:
-            await self._ready()
+        if self.ready is not None:
+            await self.ready()
         caller = find_caller(ctx, self._default_caller)
         declared: Sequence[dict[str, Any]] = ()
         if place is None:  # the declared ones come first
             forms = self.declared.list_forms(caller, ctx.protocol_version)
-            declared, next_cursor = divide(forms, self._page_size, cursor)
+            declared, next_cursor = divide(forms, self.page_size, cursor)
             if next_cursor is not None:
                 return types.ListResourcesResult.model_validate(
                     {"resources": declared, "nextCursor": next_cursor}
                 )
         resources = await self._list_after(caller, *(place or (0, 0)))
-        page = resources[: self._page_size]
+        page = resources[: self.page_size]
         next_cursor = None
         if len(resources) > len(page):
             last_place, last = page[-1]
@@ -224,12 +224,12 @@ class ResourceRequests:
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answer ``resources/templates/list``."""
-        if self._ready is not None:
-            await self._ready()
+        if self.ready is not None:
+            await self.ready()
         caller = find_caller(ctx, self._default_caller)
         forms = self.declared.list_template_forms(caller, ctx.protocol_version)
         cursor = None if params is None else params.cursor
-        page, next_cursor = divide(forms, self._page_size, cursor)
+        page, next_cursor = divide(forms, self.page_size, cursor)
         return types.ListResourceTemplatesResult.model_validate(
             {"resourceTemplates": page, "nextCursor": next_cursor}
         )
@@ -240,8 +240,8 @@ class ResourceRequests:
         Raises:
             ProtocolError: Resources of several notebooks have the URI.
         """
-        if self._ready is not None:
-            await self._ready()
+        if self.ready is not None:
+            await self.ready()
         caller = find_caller(ctx, self._default_caller)
         try:
             found = self.declared.find(caller, uri)
@@ -258,8 +258,8 @@ class ResourceRequests:
             return types.ReadResourceResult(contents=[_make_page_contents(BY_URI[uri])])
         read: types.TextResourceContents | types.BlobResourceContents
         try:
-            if self._ready is not None:
-                await self._ready()
+            if self.ready is not None:
+                await self.ready()
             request = read_request(ctx, self._default_caller)
             found = self.declared.find(request.caller, uri)
             if found is not None and found.entry.tool.text is not None:
@@ -432,10 +432,10 @@ class ResourceRequests:
         async def ask(link: Link) -> None:
             after = number if link.place == place else 0
             resources: list[messages.ResourceInfo] = []
-            while len(resources) <= self._page_size:
-                batch = await link.requests.list_resources(after, self._page_size + 1)
+            while len(resources) <= self.page_size:
+                batch = await link.requests.list_resources(after, self.page_size + 1)
                 resources += [info for info in batch if self._owners.may_see(caller, info.uri)]
-                if len(batch) <= self._page_size:
+                if len(batch) <= self.page_size:
                     break
                 after = batch[-1].number
             answers[link.place] = resources

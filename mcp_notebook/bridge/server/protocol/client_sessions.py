@@ -57,8 +57,10 @@ class ClientSession:
         """The SDK's connection, once there is one."""
         self.open_connection: Callable[[], Awaitable[None]] | None = None
         """Has the SDK open its connection."""
-        self.send_notification: Callable[[str], Awaitable[None]] | None = None
-        """Sends the client a notification without parameters; None: the SDK does."""
+        self.send_notification: Callable[[str, dict[str, Any] | None], Awaitable[None]] | None = (
+            None
+        )
+        """Sends the client a notification; None: the SDK does."""
         self._params: InitializeRequestParams | None = None
         """The parameters that `_profile` was made from, if the SDK has read them."""
         self._profile: ClientProfile | None = None
@@ -101,12 +103,12 @@ class ClientSession:
         """Note that the client has left."""
         self._on_end.close()
 
-    async def notify(self, method: str) -> None:
-        """Send the client a notification that belongs to no request and has no parameters."""
+    async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send the client a notification that belongs to no request."""
         if self.send_notification is not None:
-            await self.send_notification(method)
+            await self.send_notification(method, params)
         elif self.connection is not None:
-            await self.connection.notify(method, None)
+            await self.connection.notify(method, params)
 
 
 class ClientSessions:

@@ -5,9 +5,9 @@ Runs on the bridge's event loop. A transport takes the arguments out of the text
 server finds them (`find_arguments`). Only the kernel parses them. No other message may be large.
 
 Answers are parsed and serialized on the loop: the limits of results keep them small. The largest
-with the default settings is the content of a resource (`resources.MAX_READ`): 0.05 to 0.15 s of CPU
-time, in one or two steps between which the loop does other work. Authors who raise the limits make
-other clients wait: for an answer of 40 MB, 0.3 s if it is pictures or text, and 2.5 s in three
+with the default settings is the content of a resource (`result_forms.MAX_READ`): 0.05 to 0.15 s of
+CPU time, in one or two steps between which the loop does other work. Authors who raise the limits
+make other clients wait: for an answer of 40 MB, 0.3 s if it is pictures or text, and 2.5 s in three
 steps, the longest 1.1 s, if it is structured content. A thread would not help, because parsers hold
 the GIL.
 """

@@ -22,6 +22,9 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import resource_uris
 
+MAX_READ = 16 * 2**20
+"""Maximum bytes of one resource's content. Over stdio, the time that the SDK's client needs grows
+with the square of the size: 6 s for 8 MB, minutes for 60 MB."""
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 MISSING: Any = object()
 """Stands for no structured content, as None is a value."""
@@ -90,6 +93,39 @@ def make_prompt_result(
         for role, form in zip(roles, forms, strict=True)
     ]
     return types.GetPromptResult.model_validate({"messages": messages})
+
+
+def make_resource_result(
+    uri: str,
+    result: Result,
+    protocol_version: str,  # noqa: ARG001 - as `make_call_result`
+    *,
+    takes_structured: bool = True,  # noqa: ARG001 - resources have no structured content
+) -> types.ReadResourceResult:
+    """Return a call's result as the contents of a resource.
+
+    Args:
+        uri: The URI that the client reads.
+        result: The result.
+        protocol_version: The client's.
+        takes_structured: Ignored.
+
+    Raises:
+        ProtocolError: The call failed, or the contents are too large.
+    """
+    data = {"uri": replace_surrogates(uri)}
+    if result.is_error:
+        raise ProtocolError(INTERNAL_ERROR, describe_failure(result), data)
+    documents = [block for block in result.content if isinstance(block, Resource)]
+    size = sum(len(document.data) for document in documents)
+    if size > MAX_READ:
+        what = (
+            f"The resource {data['uri']!r} has {size:,} bytes, and at most {MAX_READ:,} are "
+            "sent. Its author can return less, or a file by a tool."
+        )
+        raise ProtocolError(INTERNAL_ERROR, what, data)
+    contents = [make_contents(replace(document, uri=data["uri"])) for document in documents]
+    return types.ReadResourceResult(contents=contents)
 
 
 def describe_failure(result: Result) -> str:

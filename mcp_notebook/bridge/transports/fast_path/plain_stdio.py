@@ -263,8 +263,11 @@ class PlainStdio:
         self._session.send_notification = self._notify
         return self._session.profile
 
-    async def _notify(self, method: str) -> None:
-        await self._send_line(to_json({"jsonrpc": "2.0", "method": method}))
+    async def _notify(self, method: str, params: dict[str, Any] | None) -> None:
+        message = {"jsonrpc": "2.0", "method": method} | (
+            {} if params is None else {"params": params}
+        )
+        await self._send_line(to_json(message))
 
     async def _serve(self, plain: PlainRequest, request: ClientRequest) -> None:
         task = asyncio.current_task()

@@ -114,7 +114,7 @@ def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
 
 def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     meta = tool.info.meta or {}
-    details = []
+    details = [] if tool.info.uri is None else [tool.info.uri]
     if package := find_package(tool):
         details.append(f"from the package {package}")
     if output := _describe_output(tool):

@@ -1,4 +1,4 @@
-"""The magics: ``%%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_skill``, ``%%mcp_view`` and ``%mcp``.
+"""The magics: ``%%mcp_tool`` and others that declare, ``%%mcp_view``, and ``%mcp``.
 
 Runs on the kernel's main thread, inside the user's cells. A user's mistake is a UsageError: IPython
 shows one sentence instead of a traceback.
@@ -25,12 +25,14 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
     declare_package,
+    declare_resource,
     find_replaced_names,
 )
 from mcp_notebook.kernel.notebook.magic_line import (
     build_parser,
     build_skill_parser,
     read_line,
+    read_resource_line,
     read_view_line,
     split_words,
 )
@@ -51,14 +53,15 @@ _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not fo
 _VARIABLE = re.compile(r"[${}]")
 """The characters that IPython expands."""
 _SKILL_PARSER = build_skill_parser()
-_DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt")
+_DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt", "mcp_resource")
+_CELL_MAGICS = ("mcp", "mcp_tool", "mcp_prompt", "mcp_resource", "mcp_skill", "mcp_view")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
 
 
 @magics_class
 class McpMagics(Magics):
-    """``%%mcp_tool``, ``%%mcp_prompt``, ``%%mcp_skill``, ``%%mcp_view`` and ``%mcp``.
+    """``%%mcp_tool`` and others that declare, ``%%mcp_view``, and ``%mcp``.
 
     Args:
         shell: The notebook's IPython.
@@ -128,6 +131,36 @@ class McpMagics(Magics):
         self._declare("prompt", build_parser("prompt"), line, cell)
 
     extend_help(mcp_prompt, partial(describe_line_options, "prompt"))
+
+    @no_var_expand
+    @cell_magic
+    def mcp_resource(self, line: str, cell: str) -> None:
+        """Make data a resource that MCP clients can read by its URI.
+
+        ::
+
+            %%mcp_resource data://orders [options]
+            %%mcp_resource frame://{name} [options]
+
+        The cell is run each time that a client reads the resource; the value of its last expression
+        is the content: text, bytes, a table, data, a plot, or the path of a file. ``{name}`` is a
+        variable, which the cell sees as text; ``{+path}`` may contain slashes, and
+        ``{?first,second}`` at the end are optional.
+
+        If the cell ends with a function, the cell is run now, and the function for each client. Its
+        parameters are the variables of the URI.
+        """
+        __tracebackhide__ = True
+        try:
+            parser = build_parser("resource")
+            uri, parsed = read_resource_line(parser, line, cell, self._expand)
+            tool = declare_resource(self.shell, uri, parsed, self._registry.schemas)
+            self._registry.remove(*find_replaced_names([tool], self._registry.tools))
+            self._cell_tools.add(tool)
+        except DefinitionError as error:
+            raise UsageError(make_printable(str(error))) from None
+
+    extend_help(mcp_resource, partial(describe_line_options, "resource"))
 
     def _declare(
         self, kind: messages.Kind, parser: ArgumentParser, line: str, cell: str | None
@@ -258,7 +291,7 @@ def suggest_correction(error: BaseException | None) -> str | None:
 def _find_meant(percent: str, name: str) -> str | None:
     """Return the magic that was probably meant by ``%mcp_status`` or ``%%mcp_tools``."""
     if percent == "%%":
-        meant = suggest(name, ("mcp", "mcp_tool", "mcp_prompt", "mcp_view", "mcp_skill"))
+        meant = suggest(name, _CELL_MAGICS)
         return meant and f"%%{'mcp_tool' if meant == 'mcp' else meant}"
     verb = name.removeprefix("mcp").strip("_")
     if name.startswith("mcp") and verb in VERBS:

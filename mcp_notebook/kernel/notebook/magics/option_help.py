@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_notebook.kernel.tools.options import PROMPT_OPTIONS, PromptOptions, ToolOptions
+from mcp_notebook.kernel.tools.options import OPTION_NAMES, OPTION_TYPES
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def describe_line_options(kind: messages.Kind = "tool") -> str:
     """Return the help on the options of ``%%mcp_tool``, each with an example.
 
     Args:
-        kind: "prompt" for those of ``%%mcp_prompt``.
+        kind: "prompt" for those of ``%%mcp_prompt``, and so on.
     """
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
@@ -50,7 +50,7 @@ def describe_keywords(kind: messages.Kind = "tool") -> str:
     """Return the help on the keywords of ``@mcp_tool``, each with its type and default.
 
     Args:
-        kind: "prompt" for those of ``@mcp_prompt``.
+        kind: "prompt" for those of ``@mcp_prompt``, and so on.
     """
     from mcp_notebook.kernel.tools import option_table  # noqa: PLC0415 - see above
 
@@ -84,8 +84,8 @@ def extend_help(function: Callable[..., Any], describe: Callable[[], str]) -> No
 def document_keywords(function: Callable[..., Any], kind: messages.Kind = "tool") -> None:
     """Give a function with ``**options`` a signature and help with all options of a kind."""
     first, *_ = inspect.signature(function).parameters.values()
-    keywords = inspect.signature(PromptOptions if kind == "prompt" else ToolOptions).parameters
-    names = keywords if kind == "tool" else PROMPT_OPTIONS
+    keywords = inspect.signature(OPTION_TYPES[kind]).parameters
+    names = OPTION_NAMES[kind]
     vars(function)["__signature__"] = inspect.Signature([first, *(keywords[n] for n in names)])
     extend_help(function, partial(describe_keywords, kind))
 

@@ -11,6 +11,7 @@ Face, used by `results` only:
   one.
 - `table_text.GAP` and `frame.MAX_COLUMNS`: what `table_html` needs to read these blocks.
 - `table_text.find_frame`, `describe_table`, `frame` and `narwhals_frame`: what `views` reads.
+- `exports.write_csv` and `write_parquet`: what a resource that is a table contains.
 
 Threads: everything runs on the thread of the call, except `exports` and the frames that it reads,
 which run on a thread of the resource store when a client reads the file.

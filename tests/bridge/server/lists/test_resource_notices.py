@@ -156,7 +156,7 @@ async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
             server.mcp, mode=era, message_handler=send.send, client_info=KNOWN
         ) as client:
             assert client.server_capabilities.resources.list_changed
-            assert not client.server_capabilities.resources.subscribe
+            assert client.server_capabilities.resources.subscribe
             with anyio.fail_after(LIMIT):
                 if era == "legacy":
                     server.resource_notices.note_result(OWNER, CUT)
