@@ -140,7 +140,7 @@ async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
     sales.ok(
         "tool = get_ipython()._mcp_notebook.registry.get('top')\n"
         "from msgspec.structs import force_setattr\n"
-        "force_setattr(tool.info, 'output_schema', {'anyOf': [{}]})\n"
+        "force_setattr(tool.info, 'output_schema', {'type': 'object', 'properties': 1})\n"
     )
     _, below = await listed()
     assert "sales: top (not listed): MCP 2025-06-18, 2025-11-25 does not accept it: " in below
