@@ -22,6 +22,8 @@ CONFIG = {
         "open_browser": False,
         "port": 0,
         "terminals_enabled": False,
+        # JupyterLab would ask Node.js, at each page, whether it has to be built.
+        "tornado_settings": {"page_config_data": {"buildAvailable": False, "buildCheck": False}},
     },
     "IdentityProvider": {"token": TOKEN},
     "LabApp": {

@@ -63,6 +63,19 @@ def train(epochs: int, ctx: Context) -> str:
 """
 )
 
+STANDS_STILL = """button => new Promise(done => {
+    let since = performance.now();
+    const timer = setInterval(() => {
+        if (button.ariaDisabled) {
+            since = performance.now();
+        } else if (performance.now() - since > 250) {
+            clearInterval(timer);
+            done();
+        }
+    }, 20);
+})"""
+"""The panel looks every 100 ms whether a question has moved."""
+
 
 class SidePanel:
     """The panel of one page.
@@ -88,6 +101,15 @@ class SidePanel:
     def button(self, name: str) -> Locator:
         """Return a button."""
         return self.place.get_by_role("button", name=name, exact=True)
+
+    def wait_until_settled(self, name: str) -> None:
+        """Wait until a button of a question takes a click: the question has not just moved."""
+        self.button(name).first.evaluate(STANDS_STILL)
+
+    def answer(self, name: str) -> None:
+        """Answer the first question by one of its buttons."""
+        self.wait_until_settled(name)
+        self.button(name).first.click()
 
     def expect_text(self, text: str, *, section: str | None = None) -> None:
         """Wait until it says something."""

@@ -71,11 +71,11 @@ def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
         panel.expect_text('customer = "Ada"', section="Questions")
         notebook.photograph(f"side_panel_question_{app}", panel.place)
         assert find_violations(panel.section("Questions")) == []
-        panel.button("Allow").click()
+        panel.answer("Allow")
         assert deleting.result(60) == "deleted those of Ada"
         expect(panel.section("Questions")).to_have_count(0, timeout=SOON)
         denied = assistant.start_call("delete_orders", customer="Bob")
-        panel.button("Deny").click()
+        panel.answer("Deny")
         assert "did not allow it" in denied.result(60)
     notebook.wait_until_idle()
     expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("%mcp allow")
@@ -264,7 +264,7 @@ def fail(text: str, ctx: Context) -> str:
     notebook.photograph("side_panel_hostile", panel.place)
     panel.button("Stop fail").click()
     failing.result(60)
-    panel.button("Deny").click()
+    panel.answer("Deny")
     assert notebook.page.evaluate("() => window.pwned") is None
 
 
@@ -392,11 +392,11 @@ def test_the_second_click_of_a_double_click_answers_no_other_question(
             }).observe(panel, {childList: true, subtree: true});
         }"""
     )
-    panel.button("Allow").first.click()
+    panel.answer("Allow")
     assert calls[0].result(60) == "deleted those of Ada"
     notebook.page.wait_for_function("() => window.clicked")
     panel.expect_text('customer = "Bob"', section="Questions")
-    panel.button("Deny").click()
+    panel.answer("Deny")
     assert "did not allow it" in calls[1].result(60)
 
 

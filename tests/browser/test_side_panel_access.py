@@ -49,6 +49,7 @@ def test_everything_is_done_by_the_keyboard(server, open_notebook, find_assistan
     )
     panel.button("Connect an assistant").focus()
     go_to("Allow")
+    panel.wait_until_settled("Allow")
     page.keyboard.press("Enter")
     assert deleting.result(60) == "deleted those of Ada"
     panel.button("Connect an assistant").focus()
@@ -106,7 +107,7 @@ def test_it_is_read_with_high_contrast_with_the_users_colors_and_enlarged(
     for button in ("Allow", "Stop train", "Deny"):
         panel.button(button).scroll_into_view_if_needed()
         expect(panel.button(button)).to_be_in_viewport()
-    panel.button("Deny").click()
+    panel.answer("Deny")
     deleting.result(60)
     panel.button("Stop train").click()
     training.result(60)
