@@ -19,6 +19,7 @@ from mcp_notebook.text.missing_tools import (
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
+    explain_shared_uri,
     explain_taken_name,
 )
 
@@ -40,6 +41,7 @@ ALL = [
     explain_renamed("sales", "top", "best", NOON),
     explain_departed_kernel("sales", "The kernel was restarted.", NOON),
     explain_lost_link("sales", NOON),
+    explain_shared_uri("sales", "weather://today", "weather://sales/today"),
 ]
 
 

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls import stopping
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
@@ -147,9 +148,9 @@ def test_a_call_that_has_ended_is_not_answered_again(queue, stopper):
     call, caller = add(queue)
     call.begin(lambda: None)
     stopper.stop(call, UNWANTED)
-    call.answer(CallState.CANCELLED, "its own")
+    call.answer(CallState.CANCELLED, Result([Text("its own")]))
     stopper.answer_early(call)
-    assert caller.results == ["its own"]
+    assert caller.text == "its own"
     assert not call.is_stopping
 
 

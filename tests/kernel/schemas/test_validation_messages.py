@@ -308,8 +308,8 @@ def test_arguments_must_be_an_object():
         (bytes, 5, "value: got 5 (integer); allowed: bytes as base64 text."),
         (list[uuid.UUID], ["a"], "value[0]: got 'a' (string); Input should be a valid UUID"),
         (float, 10**400, "(integer); Input should be a valid number."),
-        (HttpUrl, "", "allowed: string of 1 to 2083 characters."),
-        (AnyUrl, "", "allowed: string of at least 1 character."),
+        (HttpUrl, "", "allowed: web address as text of 1 to 2083 characters."),
+        (AnyUrl, "", "allowed: web address as text of at least 1 character."),
         (
             Annotated[bytes, Field(max_length=2)],
             "YWJj",

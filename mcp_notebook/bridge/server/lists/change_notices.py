@@ -18,6 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.server.lists.notification_streams import (
+    LIST_NAMES,
     ListName,
     ListsWatcher,
     Subscriptions,
@@ -75,11 +76,20 @@ class ChangeNotices:
         self._change = anyio.Event()
         self.on_subscription: Callable[[Caller, str], object] = lambda _caller, _uri: None
         """Called when a stream subscribes to a resource."""
-        self._published = ListsWatcher(OWNER, list_entries)
-        """Knows what was last published."""
+        self._seen = self._list_all()
+        self._unpublished: set[ListName] = set()
+
+    def _list_all(self) -> dict[messages.Kind, object]:
+        return {kind: self._list_entries(OWNER, kind) for kind in messages.KINDS}
 
     def note_change(self) -> None:
         """Note that a list has changed; clients are notified soon."""
+        before, self._seen = self._seen, self._list_all()
+        changed = [LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]]
+        self._unpublished.update(changed)
+        self._subscriptions.note_changes(changed)
+        for listener in self._listeners.values():
+            listener.watcher.note_changes(changed)
         self._last_change += 1
         self._change.set()
 
@@ -117,11 +127,8 @@ class ChangeNotices:
         await self._subscriptions.publish_update(uri, is_for)
 
     def _make_watcher(self, caller: Caller) -> ListsWatcher:
-        watcher = ListsWatcher(caller, self._list_entries)
-        if caller.permissions.is_everything:
-            # It may have listed them before a change that has not been published.
-            watcher.seen = self._published.seen
-        return watcher
+        # The client may have read a list before a change that has not been published.
+        return ListsWatcher(caller, self._list_entries, self._unpublished)
 
     def close(self) -> None:
         """End the subscriptions gracefully."""
@@ -170,7 +177,7 @@ class ChangeNotices:
     async def _publish(self) -> None:
         if self._last_published != self._last_change:
             self._last_published = self._last_change
-            self._published.take_changes()
+            self._unpublished.clear()
             await self._subscriptions.publish_changes()
 
     async def _notify(self, connection: Any) -> None:

@@ -88,27 +88,42 @@ class OpenStreams:
 class ListsWatcher:
     """Knows which of the lists that one caller sees have changed.
 
+    A caller who sees everything is told of each change: it may have read a list that has changed
+    back since. Others are told of what differs from the last time.
+
     Args:
         caller: The caller.
         list_entries: Returns the tools, prompts or resources that a caller sees: the same object
             until they change.
+        unpublished: The lists whose changes have not been published yet.
     """
 
     def __init__(
-        self, caller: Caller, list_entries: Callable[[Caller, messages.Kind], object]
+        self,
+        caller: Caller,
+        list_entries: Callable[[Caller, messages.Kind], object],
+        unpublished: Iterable[ListName] = (),
     ) -> None:
         self.caller = caller
         self._list_entries = list_entries
-        self.seen = self._list_all()
-        """The lists of which the caller knows."""
+        self._changed = set(unpublished)
+        """The changed lists of a caller who sees everything."""
+        self._seen = {} if caller.permissions.is_everything else self._list_all()
 
     def _list_all(self) -> dict[messages.Kind, object]:
         return {kind: self._list_entries(self.caller, kind) for kind in messages.KINDS}
 
+    def note_changes(self, changed: Iterable[ListName]) -> None:
+        """Note that these lists have changed."""
+        self._changed.update(changed)
+
     def take_changes(self) -> list[ListName]:
         """Return the lists that have changed since the last time."""
-        before, self.seen = self.seen, self._list_all()
-        return [LIST_NAMES[kind] for kind in self.seen if self.seen[kind] is not before[kind]]
+        if self.caller.permissions.is_everything:
+            changed, self._changed = self._changed, set()
+            return [name for name in LIST_NAMES.values() if name in changed]
+        before, self._seen = self._seen, self._list_all()
+        return [LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]]
 
 
 class Subscriptions:
@@ -133,6 +148,11 @@ class Subscriptions:
             return await handler(ctx, params)
         finally:
             del self._streams[handler]
+
+    def note_changes(self, changed: Iterable[ListName]) -> None:
+        """Note that these lists have changed; `publish_changes` notifies the callers."""
+        for stream in self._streams.values():
+            stream.watcher.note_changes(changed)
 
     async def publish_changes(self) -> None:
         """Notify the callers who see a difference in one of their lists."""

@@ -52,19 +52,26 @@ class Listener:
 
 
 def test_only_the_lists_that_a_caller_sees_differently_are_news():
-    lists = {("owner", "tool"): [1], ("ann", "tool"): [1], ("ann", "prompt"): []}
-    owner, ann = (
-        ListsWatcher(each, lambda who, kind: lists.get((who.name, kind))) for each in (OWNER, ANN)
-    )
-    assert (owner.take_changes(), ann.take_changes()) == ([], [])
-    lists["ann", "tool"] = [1, 2]
-    assert (owner.take_changes(), ann.take_changes(), ann.take_changes()) == ([], ["tools"], [])
-    lists["ann", "prompt"] = [3]
+    lists = {"tool": [1], "prompt": []}
+    ann = ListsWatcher(ANN, lambda _who, kind: lists.get(kind))
+    assert ann.take_changes() == []
+    lists["tool"] = [1, 2]
+    ann.note_changes(["tools", "prompts"])
+    assert (ann.take_changes(), ann.take_changes()) == (["tools"], [])
+    lists["prompt"] = [3]
     assert ann.take_changes() == ["prompts"]
 
 
+def test_who_sees_everything_is_told_of_a_list_that_changed_back():
+    owner = ListsWatcher(OWNER, lambda _who, _kind: None, ["resources"])
+    assert owner.take_changes() == ["resources"]
+    owner.note_changes(["tools"])
+    owner.note_changes(["tools"])
+    assert (owner.take_changes(), owner.take_changes()) == (["tools"], [])
+
+
 async def test_each_caller_is_told_what_concerns_it():
-    lists = {"owner": [], "ann": []}
+    lists = {"ann": []}
     subscriptions, clients = Subscriptions(), {OWNER: Listener(), ANN: Listener()}
     with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:
@@ -74,10 +81,11 @@ async def test_each_caller_is_told_what_concerns_it():
                 )
                 tasks.start_soon(subscriptions.listen, client, PARAMS, watcher)
                 assert await client.told() == "SubscriptionsAcknowledged"
-            lists["owner"] = ["other"]  # a tool that Ann does not see
+            subscriptions.note_changes(["tools"])  # a tool that Ann does not see
             await subscriptions.publish_changes()
             await subscriptions.publish("resources", lambda caller: caller is ANN)
-            lists |= {"ann": ["new"], "owner": ["other", "new"]}
+            lists["ann"] = ["new"]
+            subscriptions.note_changes(["tools"])
             await subscriptions.publish_changes()
             assert await clients[ANN].told() == "ResourceListChanged"
             for caller in (OWNER, OWNER, ANN):
