@@ -26,8 +26,9 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"
 # Warnings of a cell are part of a tutorial only where its text says so; none of ours has any.
 nb_output_stderr = "remove"
-# The cells are IPython's, with magics that a plain Python lexer cannot read.
 nb_ipywidgets_js = {}
+# Cells below magics such as `%%mcp_prompt` hold Markdown, which a Python lexer cannot read.
+suppress_warnings = ["misc.highlighting_failure"]
 
 default_role = "code"  # a name between single backticks in a docstring
 add_module_names = False

@@ -826,8 +826,8 @@ CHANGES = (
     ),
     Change(
         "bridge/server/lists/notification_streams.py",
-        "        before, self.seen = self.seen, self._list_all()\n",
-        "        before, self.seen = {kind: None for kind in self.seen}, self._list_all()\n",
+        "        before, self._seen = self._seen, self._list_all()\n",
+        "        before, self._seen = {kind: None for kind in self._seen}, self._list_all()\n",
         "bridge/server/lists/test_notification_streams.py",
     ),
     Change(

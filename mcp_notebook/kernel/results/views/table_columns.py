@@ -382,7 +382,9 @@ def _code_in_arrow(series: Any) -> tuple[Any, list[Any], bool]:
     (_, buffer), start = indices.buffers(), indices.offset * 4
     codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
     codes[series.is_null().to_numpy()] = -1
-    return codes, coded.dictionary.to_pylist(), coded.type.ordered
+    # Older versions of polars do not tell Arrow that an Enum is ordered.
+    is_ordered = coded.type.ordered or str(series.dtype).startswith("Enum")
+    return codes, coded.dictionary.to_pylist(), is_ordered
 
 
 def _find_zone(name: str) -> tzinfo | None:
