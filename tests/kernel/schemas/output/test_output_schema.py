@@ -769,7 +769,7 @@ def test_of_too_many_rows_of_any_library_the_first_are_sent():
         result = result_of(list[dict[str, Any]], value)
         rows = result.structured
         assert rows == [{f"c{n}": number for n in range(10)} for number in range(len(rows))]
-        assert f"the first {len(rows)} of 10,000 items of `result`" in result.content[-1].text
+        assert f"the first {len(rows)} of 10,000 items are sent" in result.content[-1].text
 
 
 # -- rows and records where a dict is promised -----------------------------------------------------
