@@ -108,7 +108,8 @@ def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:
 def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> MissingTool:
     """Explain that a tool has had another name since this time."""
     reason = f"It was renamed at {format_time(at)}."
-    return MissingTool(notebook, tool, reason, f"Call {listed_as!r} instead.", listed_as)
+    verb = "Read" if "://" in listed_as else "Call"
+    return MissingTool(notebook, tool, reason, f"{verb} {listed_as!r} instead.", listed_as)
 
 
 def describe_switched_off(tool: str) -> str:

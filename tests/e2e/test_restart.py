@@ -23,6 +23,7 @@ from clients import (
 from file_events import appears
 from listing import list_tools
 from live import TIMEOUT, record_of
+from mcp import MCPError
 
 pytestmark = pytest.mark.anyio
 
@@ -50,6 +51,7 @@ def wait_on_main() -> str:
     while True:
         time.sleep(0.01)
 """
+RESOURCE = "%%mcp_resource data://{name}\nname"
 NAMES = ["pid", "leave", "wait", "wait_on_main"]
 
 
@@ -57,7 +59,7 @@ NAMES = ["pid", "leave", "wait", "wait_on_main"]
 def sums(home):
     """A notebook to be run without a frontend."""
     path = home / "sums.ipynb"
-    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, TOOLS)]
+    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, TOOLS, RESOURCE)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     return path
 
@@ -118,7 +120,10 @@ async def test_a_headless_kernel_that_dies_comes_back_to_the_same_client(
         result = await client.call_tool("pid", {})  # known to be restarted, not unknown
         assert result.is_error
         assert "being restarted" in text_of(result)
+        with pytest.raises(MCPError, match=r"being restarted .* Try again in a moment"):
+            await client.read_resource("data://orders")
         await until(client, changes, *NAMES)
+        assert (await client.read_resource("data://orders")).contents[0].text == "orders"
         assert int(text_of(await client.call_tool("pid", {}))) != before
         result = await client.call_tool("leave", {"status": 3})
         assert "ended with exit status 3" in text_of(result)

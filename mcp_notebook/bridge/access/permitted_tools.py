@@ -10,7 +10,7 @@ from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller, Permissions
-from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
+from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry, list_other_names
 from mcp_notebook.errors import (
     AmbiguousTool,
     CallError,
@@ -37,7 +37,7 @@ class _List:
     names: frozenset[str]
     """Their names."""
     past_names: frozenset[str]
-    """All their names, including long and full names, and those of tools removed since."""
+    """All their names, including long and full names and URIs, and those of tools removed since."""
 
     def unknown(self, name: str) -> UnknownTool:
         """Return the error for a tool that does not exist for the caller."""
@@ -100,6 +100,10 @@ class PermittedTools:
             return _hide_related(entry, tools.names)
         raise tools.unknown(name)
 
+    def list_missing_uris(self) -> list[str]:
+        """Return the URIs of resources for which `find` may explain their absence."""
+        return self._catalog.list_missing_uris()
+
     def _list(self, permissions: Permissions, kind: messages.Kind) -> _List:
         key = permissions, kind
         latest = self._lists.get(key)
@@ -122,7 +126,7 @@ def _make_list(
     entries = tuple(filter(permissions.allow, source))
     names = frozenset(entry.name for entry in entries)
     allowed = tuple(_hide_related(entry, names) for entry in entries)
-    past_names = names.union(*((entry.long_name, entry.full_name) for entry in entries))
+    past_names = names.union(*(list_other_names(entry) for entry in entries))
     if previous is not None:
         if previous.allowed == allowed:
             allowed = previous.allowed

@@ -20,7 +20,8 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
    call to one of them is an error that says why.
 10. All of this holds for prompts and for resources as well, each kind for itself: a prompt never
     changes the name of a tool, because clients list and use them apart. Clients know a resource by
-    its URI, which has rules of its own (`served_uris`).
+    its URI, which has rules of its own (`served_uris`). Its own and its long URI can be found like
+    other names of it.
 
 Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
 whole request for one invalid name, and several clients pass names on unchanged. Most clients add a
@@ -45,7 +46,7 @@ from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
-from mcp_notebook.bridge.kernels.served_uris import serve_uris
+from mcp_notebook.bridge.kernels.served_uris import make_long_uri, serve_uris
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
@@ -133,7 +134,7 @@ class _View:
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
     """The tools by listed name, including those whose kernel is disconnected."""
     by_other_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    """The tools by long name and full name."""
+    """The tools by long name and full name, resources also by own and long URI."""
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Bare names that several tools share, with the names to call instead."""
     listed_long: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -341,6 +342,16 @@ class Catalog:
         others = (other for other in names if other not in close)
         raise UnknownTool(name, (*close, *others), kind)
 
+    def list_missing_uris(self) -> list[str]:
+        """Return the URIs and templates of resources for which `find` explains their absence."""
+        view = self._views["resource"]
+        away = [
+            uri
+            for uri, entry in view.by_other_name.items()
+            if "://" in uri and self._kernels[entry.kernel_id].away is not None
+        ]
+        return away + self._former["resource"].list_uris()
+
     def _find_dropped(self, name: str) -> MissingTool | None:
         for kernel in self._kernels.values():
             for tool in kernel.missing:
@@ -404,6 +415,13 @@ def _add_uris(entries: Sequence[CatalogEntry]) -> tuple[CatalogEntry, ...]:
     return tuple(replace(entry, uri=uri) for entry, uri in zip(entries, uris, strict=True))
 
 
+def list_other_names(entry: CatalogEntry) -> list[str]:
+    """Return the names that a tool can be found by, besides its listed name."""
+    uri = entry.tool.uri
+    uris = [] if uri is None else [uri, make_long_uri(entry.notebook, uri)]
+    return [entry.long_name, entry.full_name, *uris]
+
+
 def _list_listed(view: _View) -> list[tuple[str, messages.ToolInfo]]:
     """Return what clients see in the list."""
     return [(entry.uri or entry.name, entry.tool) for entry in view.entries]
@@ -414,7 +432,9 @@ class _NewNames:
 
     def __init__(self, before: _View, now: _View) -> None:
         old = {(entry.kernel_id, entry.tool.name) for entry in before.entries}
-        self._names = {(entry.kernel_id, entry.tool.name): entry.name for entry in now.entries}
+        self._names = {
+            (entry.kernel_id, entry.tool.name): entry.uri or entry.name for entry in now.entries
+        }
         self._new: dict[tuple[str, str], list[CatalogEntry]] = {}
         """The tools added by the change, by kernel and description."""
         for entry in now.entries:
@@ -422,11 +442,11 @@ class _NewNames:
                 self._new.setdefault((entry.kernel_id, entry.tool.description), []).append(entry)
 
     def find(self, entry: CatalogEntry) -> str | None:
-        """Return the name of a tool or of its replacement, or None."""
+        """Return the name of a tool or of its replacement, of a resource the URI, or None."""
         name = self._names.get((entry.kernel_id, entry.tool.name))
         new = self._new.get((entry.kernel_id, entry.tool.description), [])
         if name is None and len(new) == 1 and new[0].tool.input_schema == entry.tool.input_schema:
-            return new[0].name
+            return new[0].uri or new[0].name
         return name
 
 
@@ -462,7 +482,8 @@ def _join(
         served = long_name if offers[name] > 1 or name in taken else name
         entry = CatalogEntry(served, kernel.id, kernel.label, tool, long_name)
         by_name[served] = by_other_name[long_name] = entry
-        by_other_name.setdefault(entry.full_name, entry)
+        for other_name in list_other_names(entry):
+            by_other_name.setdefault(other_name, entry)
         if served == long_name:
             kept[key] = long_name
         if offers[name] > 1:

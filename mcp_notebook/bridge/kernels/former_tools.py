@@ -67,6 +67,11 @@ class FormerTools:
         former = self._tools.get(name)
         return None if former is None else former.explanation
 
+    def list_uris(self) -> list[str]:
+        """Return the URIs and templates of missing resources."""
+        self._forget_old()
+        return [name for name in self._tools if "://" in name]
+
     def _forget_old(self) -> None:
         now = self._clock()
         while self._tools:

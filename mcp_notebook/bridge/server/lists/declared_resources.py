@@ -14,7 +14,7 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
-from mcp_notebook.errors import UnknownResource
+from mcp_notebook.errors import CallError, KernelGone, ToolGone, UnknownResource
 
 if TYPE_CHECKING:
     from mcp.shared.uri_template import UriTemplate
@@ -80,8 +80,18 @@ class DeclaredResources:
             )
         return None
 
-    def explain_unknown(self, caller: Caller, uri: str) -> UnknownResource:
+    def explain_unknown(self, caller: Caller, uri: str) -> CallError:
         """Return the error for a URI that fits no resource."""
+        for missing in self._tools.list_missing_uris():
+            if _fits(missing, uri):
+                try:
+                    self._tools.find(caller, missing, "resource")
+                except KernelGone as error:
+                    return error
+                except ToolGone as error:
+                    return UnknownResource(uri, str(error))
+                except CallError:  # the caller never saw it
+                    continue
         uris = [entry.uri for entry in self.list_entries(caller)]
         if not uris:
             return UnknownResource(uri)
