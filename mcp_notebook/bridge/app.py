@@ -28,6 +28,7 @@ from mcp_notebook.bridge.headless.repeated_starts import warn_of_repeated_starts
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
+from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -56,6 +57,9 @@ FIRST_LIST_LIMIT = 30.0
 """Seconds that a client's first list of tools may wait: for the links to live notebooks
 (milliseconds) or for the cells of a headless one. `tools/list` never waits otherwise, but an empty
 first list would stay empty for clients that ignore `list_changed`."""
+_FAILURE_GRACE = 1.0
+"""Seconds in which a client's first request may come when no notebook can be served: it is answered
+with the reason."""
 _IDLE_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether a background bridge still has a notebook to serve."""
 _NO_TOOLS = "none yet. Open a notebook, run `%load_ext mcp_notebook` and a `%%mcp_tool` cell."
@@ -95,7 +99,7 @@ async def run_stdio(
                 )
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
-        bridge.check_interrupted()
+        bridge.check_end()
 
 
 class Bridge:
@@ -110,6 +114,10 @@ class Bridge:
         self._can_list = anyio.Event()
         """Set when the first list can be answered, perhaps while headless kernels still start."""
         self._is_interrupted = False
+        self._failure: McpNotebookError | None = None
+        """Why there is no notebook to serve."""
+        self._is_failure_told = anyio.Event()
+        """Set when a request has been answered with it."""
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
@@ -163,7 +171,7 @@ class Bridge:
     ) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
         if notebooks:
-            tasks.start_soon(self._serve_headless, notebooks, early)
+            tasks.start_soon(self._serve_until_failure, notebooks, early)
         else:
             tasks.start_soon(self._serve_live)
 
@@ -179,6 +187,20 @@ class Bridge:
             with anyio.move_on_after(_SETTLE_LIMIT):
                 await self.links.wait_until_settled()
             self._note_ready()
+
+    async def _serve_until_failure(
+        self, notebooks: Sequence[Path], early: "EarlyKernel | None"
+    ) -> None:
+        """Serve notebooks; if that is impossible, tell the client why and stop the bridge."""
+        try:
+            with unwrap_errors():
+                await self._serve_headless(notebooks, early)
+        except McpNotebookError as error:
+            self._failure = error
+            self._note_ready()
+            with anyio.move_on_after(_FAILURE_GRACE):
+                await self._is_failure_told.wait()
+            self.stop.set()
 
     async def _serve_headless(self, notebooks: Sequence[Path], early: "EarlyKernel | None") -> None:
         """Run notebooks and keep serving them.
@@ -272,8 +294,20 @@ class Bridge:
             )
         return ", ".join(names) or _NO_TOOLS
 
-    def check_interrupted(self) -> None:
-        """Raise KeyboardInterrupt if that is what ended the bridge."""
+    @property
+    def is_ending(self) -> bool:
+        """Whether the bridge has nothing to serve, or has been told to stop."""
+        return self._failure is not None or self.stop.is_set()
+
+    def check_end(self) -> None:
+        """Raise what ended the bridge, unless its client left or a signal terminated it.
+
+        Raises:
+            McpNotebookError: No notebook could be served.
+            KeyboardInterrupt: SIGINT arrived.
+        """
+        if self._failure is not None:
+            raise self._failure
         if self._is_interrupted:
             raise KeyboardInterrupt
 
@@ -294,10 +328,18 @@ class Bridge:
     async def _wait_for_first_list(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self._can_list.wait()
+        self._check_failure()
 
     async def _wait_for_first_tools(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self.ready.wait()
+        self._check_failure()
+
+    def _check_failure(self) -> None:
+        """Raise the error for a request if no notebook can be served."""
+        if self._failure is not None:
+            self._is_failure_told.set()
+            raise ProtocolError(INTERNAL_ERROR, str(self._failure))
 
     async def _watch_signals(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED

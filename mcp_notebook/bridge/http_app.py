@@ -72,7 +72,7 @@ async def run_http(
             if background:
                 tasks.start_soon(bridge.stop_when_idle)
             publication = _publish(settings, url, notices) if background else nullcontext()
-            if not bridge.stop.is_set():
+            if not bridge.is_ending:
                 with publication:
                     bridge.print_address(url, notices)
                     async with Endpoint(bridge.server, settings).run() as endpoint:
@@ -88,7 +88,7 @@ async def run_http(
                             publish=publish,
                         )
             tasks.cancel_scope.cancel()
-        bridge.check_interrupted()
+        bridge.check_end()
 
 
 def _open_address(settings: Settings, notices: list[str]) -> tuple[str, socket.socket]:

@@ -5,7 +5,8 @@ import sys
 import ipykernel
 import IPython
 import pytest
-from bridges import INITIALIZE, bridge
+from bridges import INITIALIZE, PING, PONG, bridge
+from forked_command import list_words
 from live import TIMEOUT, kernel_env
 
 from mcp_notebook.text.missing_tools import READ_RESOURCE
@@ -71,6 +72,35 @@ def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
     with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
         assert running.wait() == 1
     assert f"The file {home / 'gone.ipynb'} does not exist." in running.said
+
+
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list"])
+def test_a_client_is_told_why_its_notebook_cannot_be_served(home, method):
+    with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
+        running.send(json.dumps(INITIALIZE).encode())
+        running.send(json.dumps(LIST | {"method": method}).encode())
+        assert running.message()["result"]
+        told = running.message()["error"]["message"]
+        assert told.startswith(f"The file {home / 'gone.ipynb'} does not exist.")
+        assert running.wait() == 1
+
+
+def test_requests_are_read_from_a_file_and_answered_into_one(home):
+    given, taken = home / "requests", home / "answers"
+    lines = [INITIALIZE, PING]
+    given.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with given.open() as stdin, taken.open("w") as stdout:
+        subprocess.run(
+            list_words("stdio"),
+            env=kernel_env(home),
+            stdin=stdin,
+            stdout=stdout,
+            timeout=TIMEOUT,
+            check=True,
+        )
+    answers = [json.loads(line) for line in taken.read_text("utf-8").splitlines()]
+    assert answers[0]["result"]["serverInfo"]
+    assert answers[1] == PONG
 
 
 @pytest.mark.slow

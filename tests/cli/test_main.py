@@ -4,12 +4,14 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
 import typer
+from bridges import INITIALIZE
 from forked_command import list_words
 from live import kernel_env, live_kernel
 from typer.testing import CliRunner
@@ -351,6 +353,56 @@ def test_a_person_who_types_stdio_is_told_who_it_is_for(home):
     assert line.startswith("This command is started by an MCP client")
     assert "Press Ctrl-C to stop it; `mcp-notebook list` shows the tools." in line
     assert printed == ""
+
+
+@contextmanager
+def _open_terminal():
+    """Yield the two ends of a new terminal: a person's, and the one that a program gets."""
+    ours, theirs = os.openpty()
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals")
+@pytest.mark.parametrize("stdin", ["terminal", "pipe"])
+def test_a_notebook_that_does_not_exist_ends_stdio_although_stdin_stays_open(home, client, stdin):
+    with _open_terminal() as (_, terminal), (home / "out").open("w+", encoding="utf-8") as out:
+        done = subprocess.run(
+            list_words("stdio", str(home / "none.ipynb")),
+            env=kernel_env(home),
+            stdin=terminal if stdin == "terminal" else client,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert out.read() == ""
+    assert done.returncode == 1
+    assert f"The file {home / 'none.ipynb'} does not exist." in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_stdio_on_a_terminal(home, number, code):
+    with (
+        _open_terminal() as (person, terminal),
+        subprocess.Popen(
+            list_words("stdio"),
+            env=kernel_env(home),
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+    ):
+        try:
+            os.write(person, json.dumps(INITIALIZE).encode() + b"\n")
+            assert json.loads(process.stdout.readline())["id"] == INITIALIZE["id"]
+            process.send_signal(number)
+            assert process.wait(60) == code
+        finally:
+            process.kill()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")

@@ -4,8 +4,8 @@ Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_htt
 `endpoint` (one per catalogue), `known_ports`, `port_owner` and `encryption` (`check_encryption`,
 `describe_reach`).
 
-Threads: everything runs on the bridge's event loop. Only stdio on a terminal or a file uses the
-SDK's threads, because an event loop cannot wait for these.
+Threads: everything runs on the bridge's event loop. Only stdio on a terminal or a file uses
+threads (`blocking_descriptors`), because an event loop cannot wait for these.
 
 Only this room uses Starlette and uvicorn; it shares the MCP SDK with `server`. `connections` and
 `http_connection` limit what anyone may send. Requests pass the gate (`access.gate`: Host, Origin,

@@ -5,7 +5,7 @@ Runs on the bridge's event loop, between a transport's streams and the SDK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.abc
@@ -13,16 +13,6 @@ from mcp_types import jsonrpc
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
-
-
-class Incoming(Protocol):
-    """A stream of messages from a client."""
-
-    async def receive(self) -> SessionMessage | Exception:
-        """Return the next message."""
-
-    async def aclose(self) -> None:
-        """Close the stream."""
 
 
 class Outgoing(Protocol):
@@ -48,10 +38,6 @@ class OpenRequests:
         while self.open_ids:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
-
-    def count_incoming(self, stream: Incoming) -> anyio.abc.ObjectReceiveStream[_Message]:
-        """Return a stream of the same messages that notes requests."""
-        return _CountedIncoming(stream, self)
 
     def count_outgoing(self, stream: Outgoing) -> anyio.abc.ObjectSendStream[SessionMessage]:
         """Return a stream that sends the same messages and notes answers."""
@@ -84,24 +70,6 @@ class OpenRequests:
         self.open_ids.discard(request_id)
         if not self.open_ids:
             self._all_answered.set()
-
-
-_Message: TypeAlias = "SessionMessage | Exception"
-
-
-class _CountedIncoming(anyio.abc.ObjectReceiveStream[_Message]):
-    def __init__(self, stream: Incoming, requests: OpenRequests) -> None:
-        self._stream = stream
-        self._requests = requests
-
-    async def receive(self) -> _Message:
-        item = await self._stream.receive()
-        if not isinstance(item, Exception):
-            self._requests.note_incoming(item.message)
-        return item
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 class _CountedOutgoing(anyio.abc.ObjectSendStream["SessionMessage"]):

@@ -40,6 +40,7 @@ from mcp_notebook.bridge.server.protocol.protocol_error import (
     ProtocolError,
 )
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.transports.blocking_descriptors import ReadingThread, WritingThread
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
@@ -77,23 +78,14 @@ async def serve_stdio(
         limits: How large a message may be.
         short_way: Whether plain requests are answered without the SDK.
     """
-    # The SDK also diverts the descriptors, but needs a thread for each line: three times the cost
-    # of a whole call. It serves terminals and files.
-    if _are_pipes():
-        streams: Any = _open_pipes(limits.max_request_bytes)
-    else:
-        from mcp.server.stdio import stdio_server  # noqa: PLC0415 - see `postponed_sdk`
-
-        streams = stdio_server()
-    async with streams as (incoming, outgoing), anyio.create_task_group() as tasks:
-        requests = OpenRequests()
-        if isinstance(incoming, _Incoming):
-            incoming.caller = server.default_caller
-            incoming.requests = requests
-            if short_way:
-                incoming.plain = PlainStdio(
-                    server, incoming.outgoing.send_line, requests, incoming.open_sdk
-                )
+    async with (
+        _open_streams(limits.max_request_bytes) as (incoming, outgoing),
+        anyio.create_task_group() as tasks,
+    ):
+        requests = incoming.requests
+        incoming.caller = server.default_caller
+        if short_way:
+            incoming.plain = PlainStdio(server, outgoing.send_line, requests, incoming.open_sdk)
 
         async def end() -> None:
             await stop.wait()
@@ -103,19 +95,14 @@ async def serve_stdio(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(end)
-        if isinstance(incoming, _Incoming):
-            tasks.start_soon(incoming.read)
-            try:
-                if await incoming.wait_for_sdk():
-                    await anyio.to_thread.run_sync(_load_sdk, abandon_on_cancel=True)
-                    incoming.repeat_missed()
-                    await _run_sdk(server, incoming, requests.count_outgoing(outgoing))
-            finally:
-                await incoming.close()
-        else:
-            await anyio.to_thread.run_sync(_load_sdk)
-            counted = requests.count_incoming(incoming), requests.count_outgoing(outgoing)
-            await _run_sdk(server, *counted)
+        tasks.start_soon(incoming.read)
+        try:
+            if await incoming.wait_for_sdk():
+                await anyio.to_thread.run_sync(_load_sdk, abandon_on_cancel=True)
+                incoming.repeat_missed()
+                await _run_sdk(server, incoming, requests.count_outgoing(outgoing))
+        finally:
+            await incoming.close()
         tasks.cancel_scope.cancel()
 
 
@@ -134,18 +121,9 @@ async def _run_sdk(
     await server.mcp.run(incoming, outgoing, server.mcp.create_initialization_options())
 
 
-def _are_pipes() -> bool:
-    """Return whether the event loop can wait for stdin and stdout without a thread."""
-    if sys.platform == "win32":
-        return False
-    modes = [os.fstat(descriptor).st_mode for descriptor in (0, 1)]
-    return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes)
-
-
 @asynccontextmanager
-async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
+async def _open_streams(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
     """Reserve stdin and stdout for the block: other code gets substitutes."""
-    loop = asyncio.get_running_loop()
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -153,12 +131,8 @@ async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoin
     os.dup2(2, 1)
     outgoing = _Outgoing()
     incoming = _Incoming(asyncio.StreamReader(limit=max_bytes), outgoing, max_bytes)
-    # Duplicates: uvloop's transports close their descriptors when the client leaves, whatever
-    # `closefd` says (True would close them twice).
-    pipe_in = os.fdopen(os.dup(wire_in), "rb", 0, closefd=False)
-    pipe_out = os.fdopen(os.dup(wire_out), "wb", 0, closefd=False)
-    reading, _ = await loop.connect_read_pipe(lambda: _LineProtocol(incoming), pipe_in)
-    writing, _ = await loop.connect_write_pipe(lambda: outgoing, pipe_out)
+    reading = await _connect_reader(wire_in, _LineProtocol(incoming))
+    writing = await _connect_writer(wire_out, outgoing)
     try:
         yield incoming, outgoing
     finally:
@@ -166,6 +140,30 @@ async def _open_pipes(max_bytes: int) -> AsyncIterator[tuple[_Incoming, _Outgoin
         writing.close()
         os.dup2(wire_in, 0)
         os.dup2(wire_out, 1)
+
+
+async def _connect_reader(descriptor: int, protocol: asyncio.Protocol) -> asyncio.ReadTransport:
+    if not _can_poll(descriptor):
+        return ReadingThread(descriptor, protocol)
+    # A duplicate: uvloop's transports close their descriptors when the client leaves, whatever
+    # `closefd` says (True would close them twice).
+    pipe = os.fdopen(os.dup(descriptor), "rb", 0, closefd=False)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
+    return transport
+
+
+async def _connect_writer(descriptor: int, protocol: _Outgoing) -> asyncio.WriteTransport:
+    if not _can_poll(descriptor):
+        return WritingThread(descriptor, protocol)
+    pipe = os.fdopen(os.dup(descriptor), "wb", 0, closefd=False)
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, pipe)
+    return transport
+
+
+def _can_poll(descriptor: int) -> bool:
+    """Return whether the event loop can wait for a descriptor."""
+    mode = os.fstat(descriptor).st_mode
+    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
 class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
