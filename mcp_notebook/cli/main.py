@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "Serve tools over HTTP.",
     "list": "List the tools of all open notebooks, or of one notebook.",
     "call": "Call a tool and print its result, or stop a call.",
+    "check": "Test and review the tools of a notebook before a model uses them.",
     "install": "Connect a client to your notebooks by adding an entry to its settings.",
     "uninstall": "Disconnect a client by removing the entry that `install` added.",
     "doctor": "Find out why a client has no tools, by connecting as the client would.",

@@ -73,8 +73,12 @@ def run_http_bridge(
 
 
 @contextmanager
-def exit_with_messages() -> Iterator[None]:
-    """Run a command in the block. If it fails, print why and exit with 1, or 130 if interrupted."""
+def exit_with_messages(status: int = 1) -> Iterator[None]:
+    """Run a command in the block. If it fails, print why and exit; with 130 if interrupted.
+
+    Args:
+        status: The exit status of a failure.
+    """
     failed = False
     format_logs()
     try:
@@ -93,7 +97,7 @@ def exit_with_messages() -> Iterator[None]:
     except* KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     if failed:
-        sys.exit(1)
+        sys.exit(status)
 
 
 def _list_messages(group: BaseExceptionGroup[Any]) -> Iterator[str]:

@@ -98,6 +98,8 @@ class ToolInfo(Message, frozen=True):
     """Of a resource that is a fixed text: the text."""
     front_matter: dict[str, Any] | None = None
     """Of a skill's ``SKILL.md``: the values of its front matter."""
+    examples: list[dict[str, Any]] = field(default_factory=list)
+    """Arguments of example calls, which the description also has as text."""
 
 
 class Keep(Message, frozen=True):

@@ -143,7 +143,7 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["a.ipynb"], "To serve this notebook, write `mcp-notebook serve a.ipynb`."),
         (["help"], "No such command 'help'. Write `mcp-notebook --help`."),
-        (["status"], "The commands are demo, stdio, serve, list, call, install, "),
+        (["status"], "The commands are demo, stdio, serve, list, call, check, "),
         (["token", "drop"], "The commands are add, list, remove, rotate."),
         (["call", "--stop", "12", "13"], "--stop takes only the number of a call."),
         (["call", "--stop", "12", "--arg", "a=1"], "--stop takes only the number"),

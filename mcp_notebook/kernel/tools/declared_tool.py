@@ -250,6 +250,7 @@ def _make_info(
         annotations=metadata.annotations,
         icons=metadata.icons,
         meta=metadata.meta,
+        examples=metadata.examples,
     )
 
 

@@ -57,6 +57,7 @@ class Metadata(Struct, frozen=True, kw_only=True):
     annotations: dict[str, Any] | None
     icons: list[dict[str, Any]] | None
     meta: dict[str, Any] | None
+    examples: list[dict[str, Any]]
 
 
 def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Metadata:
@@ -74,9 +75,12 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
         other for other in _check_words(options.related, "related", name) if other != name
     )
     description = schema.description if options.description is None else options.description
+    examples = _check_examples(options.examples, schema, name)
     sections = [
         _check_length(_check_text(description, "description", name), "description", name),
-        _describe_examples(options.examples, schema, name),
+        "\n".join(["Examples of arguments:", *(f"- {text}" for text in examples)])
+        if examples
+        else "",
     ]
     meta = {
         **_check_meta({} if options.meta is None else options.meta, name),
@@ -95,6 +99,7 @@ def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Me
         annotations=_read_hints(options, name) or None,
         icons=read_icons(options.icons, name) or None,
         meta=meta or None,
+        examples=[json.loads(text) for text in examples],
     )
 
 
@@ -176,8 +181,8 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
 # -- examples --------------------------------------------------------------------------------------
 
 
-def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
-    """Return the section on examples: calls that the tool's own validator accepts."""
+def _check_examples(examples: Any, schema: ArgumentSchema, name: str) -> list[str]:
+    """Return the examples as JSON: calls that the tool's own validator accepts."""
     calls = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(calls, str) or not isinstance(calls, Sequence):
         raise DefinitionError(
@@ -185,7 +190,7 @@ def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
             f"`examples=[{{'year': 2012}}]`, not {format_value(examples)}."
         )
     texts = [
-        _describe_example(example, number, schema, name)
+        _check_example(example, number, schema, name)
         for number, example in enumerate(calls, start=1)
     ]
     if sum(map(len, texts)) > MAX_EXAMPLES:
@@ -193,10 +198,10 @@ def _describe_examples(examples: Any, schema: ArgumentSchema, name: str) -> str:
             f"`{name}`: its examples have {sum(map(len, texts)):,} characters of JSON, and clients "
             f"read them in every list of tools: shorten them to {MAX_EXAMPLES:,}."
         )
-    return "\n".join(["Examples of arguments:", *(f"- {text}" for text in texts)]) if texts else ""
+    return texts
 
 
-def _describe_example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
+def _check_example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(

@@ -1,0 +1,133 @@
+"""What is checked: the tools of a notebook, the source of its cells, and answers to examples.
+
+Pure data, apart from parsing the cells.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mcp_notebook.wire import messages
+
+Era: TypeAlias = Literal["modern", "legacy"]
+"""A client that discovers the server (MCP 2026-07-28), or one that begins with a handshake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeCell:
+    """A code cell of the notebook."""
+
+    number: int
+    """Its number among the notebook's code cells, from 1."""
+    source: str
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """Its code, with the lines' numbers of the cell; None if it is not Python.
+
+        Magics and shell lines are read as empty lines, so ``%%mcp_tool`` leaves its functions.
+        """
+        lines = [
+            "" if line.lstrip().startswith(("%", "!")) else line
+            for line in self.source.splitlines()
+        ]
+        try:
+            return ast.parse("\n".join(lines))
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTool:
+    """A tool, a prompt or a resource, as the kernel describes it and as clients see it."""
+
+    info: messages.ToolInfo
+    entry: Mapping[str, Any]
+    """Its JSON object in the answer to ``tools/list`` of the newest version of MCP; for a prompt or
+    a resource, empty."""
+    cell: CodeCell | None = None
+    """The cell that defines its function; None if it was not found."""
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    """The definition of its function in `cell`, whose lines are those of the cell."""
+
+    @property
+    def name(self) -> str:
+        """The name that clients use."""
+        return str(self.entry.get("name", self.info.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The answer of a tool to one of its examples."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    era: Era
+    result: Mapping[str, Any]
+    """The ``CallToolResult`` as JSON, as the client got it."""
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The text that a model reads."""
+        blocks = self.result.get("content", ())
+        return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A notebook that has run, with everything that the checks look at."""
+
+    notebook: Path
+    cells: Sequence[CodeCell]
+    tools: Sequence[CheckedTool]
+    """Its tools, prompts and resources, in the order of the list (`CheckedTool.info.kind`)."""
+    answers: Sequence[Answer] = ()
+    """The answers to the tools' examples, in the order of the calls."""
+
+    def list_tools(self) -> Iterator[CheckedTool]:
+        """Yield the tools, without prompts and resources."""
+        return (tool for tool in self.tools if tool.info.kind == "tool")
+
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def find_definition(
+    cells: Sequence[CodeCell], name: str
+) -> tuple[CodeCell | None, Function | None]:
+    """Return the last cell that defines a tool's function, and the definition.
+
+    Args:
+        cells: The code cells, in the order in which they run.
+        name: The tool's name: that of the function, or one that an option gives it.
+    """
+    for cell in reversed(cells):
+        functions = [node for node in _list_functions(cell) if _has_name(node, name)]
+        if functions:
+            return cell, functions[-1]
+        named = re.search(rf"--name[ =][\"']?{re.escape(name)}\b", cell.source.partition("\n")[0])
+        if named and (functions := _list_functions(cell)):
+            return cell, functions[-1]
+    return None, None
+
+
+def _list_functions(cell: CodeCell) -> list[Function]:
+    body = [] if cell.tree is None else cell.tree.body
+    return [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _has_name(function: Function, name: str) -> bool:
+    """Return whether this is the function's name, or a decorator's ``name=``."""
+    keywords = [
+        keyword.value.value
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
+    ]
+    return name in (keywords or [function.name])
