@@ -306,7 +306,8 @@ def test_each_client_configuration_over_http_has_our_default_address_and_sends_t
 def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():
     for line in _to_run():
         assert re.match(
-            r"mcp-notebook (list|call|check|settings|token|audit|install \S+ --print)\b|jupyter trust\b",
+            r"mcp-notebook (list|call|check|settings|token|audit|install \S+ --print)\b"
+            r"|jupyter trust\b",
             line,
         ), line
     for known in NOT_RUN:
