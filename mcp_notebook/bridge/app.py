@@ -290,7 +290,8 @@ class Bridge:
         if entries and not names:
             names = [entry.name for entry in entries]
             return (
-                f"none. --tools, --tags or --read-only leaves out all of them: {', '.join(names)}."
+                "none. --tools, --exclude, --tags or --read-only leaves out all of them: "
+                f"{', '.join(names)}."
             )
         return ", ".join(names) or _NO_TOOLS
 

@@ -12,6 +12,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from mcp_notebook.text.wording import suggest
 
+META_TOOLS_OPTION = "--meta-tools"
+"""The one option whose value is optional: ``--meta-tools``, ``--meta-tools=only``."""
+
 
 def format_examples(*lines: str) -> str:
     """Return command lines as the end of a command's help."""
@@ -65,6 +68,13 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters for the help."""
         return _hide_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; the value of `META_TOOLS_OPTION` may be left out."""
+        # The library's own optional values would take the notebook that follows the option.
+        end = args.index("--") if "--" in args else len(args)
+        words = [f"{word}=yes" if word == META_TOOLS_OPTION else word for word in args[:end]]
+        return super().parse_args(ctx, words + args[end:])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from mcp_notebook.cli.help import Command, format_examples
+from mcp_notebook.cli.help import META_TOOLS_OPTION, Command, format_examples
 from mcp_notebook.cli.options import (
     TAKES_OPTIONS,
     ClientName,
@@ -120,7 +120,11 @@ def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Pat
         if parameter.param_type_name != "option" or not value:
             continue
         option = parameter.opts[-1]
-        options += [option] if value is True else [f"{option}={text}" for text in value]
+        if value is True or (option, value) == (META_TOOLS_OPTION, "yes"):
+            options.append(option)
+        else:
+            texts = [value] if isinstance(value, str) else value
+            options += [f"{option}={text}" for text in texts]
     # Old versions of typer return strings here.
     return [Path(notebook) for notebook in values["notebooks"] or ()], options
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
+from mcp_notebook.cli.help import META_TOOLS_OPTION
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.settings.settings import Settings
 
@@ -59,6 +60,14 @@ Tools = Annotated[
         "'sales.*'. Repeat the option or separate patterns by commas.",
     ),
 ]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="No tools whose name, or NOTEBOOK.TOOL, matches this pattern, even if they match "
+        "--tools. Repeat the option or separate patterns by commas.",
+    ),
+]
 Tags = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,14 +94,18 @@ RUNNING: Mapping[str, Any] = {
 """The options of all commands that run notebooks, by the names of their settings."""
 OFFERING: Mapping[str, Any] = {
     "meta_tools": Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--meta-tools",
+            META_TOOLS_OPTION,
+            metavar="[=only]",
             help="Add four tools that list, describe and call the notebooks' tools and fetch late "
-            "results, for a client that does not notice when the list of tools changes.",
+            "results, for a client that does not notice when the list of tools changes. With "
+            "`=only`, these are the only tools in the list, and one of them searches: for hundreds "
+            "of tools.",
         ),
     ],
     "tools": Tools,
+    "exclude": Exclude,
     "tags": Tags,
     "read_only": ReadOnly,
     "errors": Annotated[

@@ -131,7 +131,7 @@ def build_launch(
             )
     # -P: clients start servers in the user's folders, whose random.py must not be imported.
     words = ["-P", "-m", "mcp_notebook", "stdio", *options]
-    if not client.sees_new_tools and "--meta-tools" not in options:
+    if not client.sees_new_tools and not any(each.startswith("--meta-tools") for each in options):
         words.append("--meta-tools")
     words += [str(notebook.absolute()) for notebook in notebooks]
     is_usual = settings.home == Settings().home

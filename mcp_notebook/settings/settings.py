@@ -22,6 +22,8 @@ ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
 """What the audit log records of a call's arguments."""
 ErrorDetail: TypeAlias = Literal["full", "short", "masked"]
 """How much of a failing tool's error a client gets."""
+MetaTools: TypeAlias = bool | Literal["only"]
+"""Whether a bridge offers tools that call others, and whether only these."""
 DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 SERVER_PATH = "JPY_MCP_PATH"
@@ -87,9 +89,10 @@ class Settings(Limits):
     trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
     """Whether to run a headless notebook only if it is trusted, that is, signed by Jupyter when you
     saved it there or ran `jupyter trust FILE`."""
-    meta_tools: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
+    meta_tools: MetaTools = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
     """Whether to offer four more tools that list, describe and call the notebooks' tools and fetch
-    late results, for clients that do not notice when the list of tools changes."""
+    late results, for clients that do not notice when the list of tools changes. With "only", the
+    list has no other tools, and one of the four searches: for hundreds of tools."""
     confirm_destructive: bool = field(
         default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
     )
@@ -100,6 +103,9 @@ class Settings(Limits):
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
     """Patterns of the tools that clients see. One must match the tool's name, or <notebook>.<tool>.
     Separate several with ",". If not set, clients see all tools."""
+    exclude: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_EXCLUDE"))
+    """Patterns of tools that clients do not see, even if they match `tools`. Separate several with
+    ","."""
     tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
     """Tags of the tools that clients see. A tool must have one of them. Separate several with ",".
     If not set, clients see all tools."""

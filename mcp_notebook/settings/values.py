@@ -118,11 +118,12 @@ def _check_value(
         return _expand_home(result)
     # RuntimeError: "~user" with an unknown user
     except (_EmptyWord, ValidationError, RuntimeError) as error:
-        reason = (
-            _explain_problem(error.errors()[0]["type"], error.errors()[0]["msg"])
-            if isinstance(error, ValidationError)
-            else str(error)
-        )
+        reason = str(error)
+        if isinstance(error, ValidationError):
+            # One for each kind of value that the setting takes.
+            texts = (_explain_problem(each["type"], each["msg"]) for each in error.errors())
+            first, *others = dict.fromkeys(texts)
+            reason = ", or ".join([first, *(each.removeprefix("it must be ") for each in others)])
         text = repr(str(value)) if option.repr else "***"
         raise SettingsError(f"{source}={text} is not valid: {reason}.") from None
 

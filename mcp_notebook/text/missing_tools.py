@@ -35,7 +35,9 @@ META_TOOLS = (
     "call_notebook_tool",
     "notebook_result",
 )
-"""The names that a bridge with meta-tools reserves."""
+"""The names that a bridge with meta-tools reserves..."""
+SEARCH_TOOLS = "search_notebook_tools"
+"""...together with this one, which takes the place of the first with ``--meta-tools=only``."""
 READ_RESOURCE = "read_notebook_resource"
 """The name that every bridge reserves for its tool that reads originals of shortened results."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."

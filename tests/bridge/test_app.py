@@ -117,7 +117,8 @@ def test_if_the_options_leave_out_all_tools_the_first_lines_name_them(with_noteb
     _, kernel = with_notebook
     with bridge(kernel.home, "serve", "--port", "0", "--tools", "typo") as running:
         told = running.wait_said(r"Tools: .*\n")[0]
-    assert told == "Tools:     none. --tools, --tags or --read-only leaves out all of them: add.\n"
+    options = "--tools, --exclude, --tags or --read-only"
+    assert told == f"Tools:     none. {options} leaves out all of them: add.\n"
 
 
 # -- the address from day to day -------------------------------------------------------------------

@@ -224,6 +224,14 @@ def test_notebooks_and_options_of_stdio_become_part_of_the_command(tmp_path):
     assert f'{arguments}, "{notebook}"]' in answer.stdout
 
 
+def test_the_option_for_meta_tools_is_kept_and_takes_no_notebook_as_its_value(tmp_path):
+    notebook = tmp_path / "a.ipynb"
+    notebook.touch()
+    for option in ("--meta-tools=only", "--meta-tools"):
+        answer = show("codex", option, str(notebook))
+        assert f'"stdio", "{option}", "{notebook}"]' in answer.stdout, answer.output
+
+
 def test_a_client_may_connect_by_http_without_a_token_in_its_settings():
     answer = show("vscode", "--http", TOKEN="very-secret", PORT="9000")
     assert '"url": "http://127.0.0.1:9000/mcp"' in answer.stdout

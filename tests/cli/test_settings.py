@@ -53,6 +53,16 @@ def test_an_option_wins_over_its_variable_and_a_flag_that_is_not_given_does_not(
     assert table["meta_tools"] == ("True", "MCP_NOTEBOOK_META_TOOLS")
 
 
+def test_the_value_of_meta_tools_may_be_left_out():
+    assert read(show("--meta-tools=only"))["meta_tools"] == ("only", "--meta-tools")
+    assert read(show("--meta-tools", "--read-only"))["meta_tools"] == ("True", "--meta-tools")
+    assert read(show(META_TOOLS="only"))["meta_tools"] == ("only", "MCP_NOTEBOOK_META_TOOLS")
+    answer = show("--meta-tools=some")
+    assert str(answer.exception) == (
+        "--meta-tools='some' is not valid: it must be yes or no, or 'only'."
+    )
+
+
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_tokens_are_not_shown(arguments):
     answer = show(*arguments, TOKEN="very-secret")

@@ -285,8 +285,9 @@ async def test_wrong_tokens_open_nothing_and_lock_nobody_out(here, times):
     [
         ("stdio", ["--read-only", "--tools", "t*,r*", "--tools", "no"], ["rain"]),
         ("http", ["--tags", "report", "--tools", "d*"], ["drop"]),
+        ("stdio", ["--exclude", "w*,*.d*", "--exclude", "t?p"], ["rain"]),
     ],
-    ids=["stdio", "http"],
+    ids=["stdio", "http", "excluded"],
 )
 async def test_a_bridge_can_be_limited_for_everybody(here, transport, options, tools):
     async with connected(here.home, "auto", transport, *options) as client:
@@ -314,6 +315,19 @@ async def test_the_meta_tools_know_only_the_tools_of_their_caller(here):
                 refused = await client.call_tool(verb, {"name": "drop"})
                 assert refused.is_error
                 assert text_of(refused) == "Unknown tool: 'drop'. The tools are: top, rain."
+
+
+async def test_a_search_finds_only_the_tools_of_its_caller(here):
+    token = here.run("add", "finder", "--tools", "r*,t*")
+    with http_bridge(here.home, "--meta-tools=only") as bridge:
+        async with over_http(bridge.url, "auto", token=token) as client:
+            assert "top" not in await _names(client)
+            for query in ("drop", "report", ""):
+                found = await client.call_tool("search_notebook_tools", {"query": query})
+                assert "drop (notebook" not in text_of(found)
+            assert "There are 2 tools in these notebooks" in text_of(found)
+            called = await client.call_tool("call_notebook_tool", {"name": "rain"})
+            assert text_of(called) == "7"
 
 
 async def test_what_is_exclusive_is_seen_by_its_token_and_the_owner_only(here):

@@ -53,7 +53,10 @@ class Permissions:
     def from_settings(cls, settings: Settings) -> "Permissions":
         """Return the permissions that the settings set for all callers."""
         limits = cls(
-            tools=settings.tools, tags=frozenset(settings.tags), read_only=settings.read_only
+            tools=settings.tools,
+            hidden=settings.exclude,
+            tags=frozenset(settings.tags),
+            read_only=settings.read_only,
         )
         return EVERYTHING if limits == EVERYTHING else limits
 

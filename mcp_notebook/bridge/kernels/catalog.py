@@ -52,6 +52,7 @@ from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, 
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
     READ_RESOURCE,
+    SEARCH_TOOLS,
     DroppedTool,
     MissingTool,
     explain_away_kernel,
@@ -77,7 +78,7 @@ MIN_NOTEBOOK = 8
 """Characters of the notebook's part of a long name if the tool's part is long."""
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_RESERVED = frozenset({*META_TOOLS, READ_RESOURCE})
+_RESERVED = frozenset({*META_TOOLS, SEARCH_TOOLS, READ_RESOURCE})
 
 
 @dataclass(frozen=True)

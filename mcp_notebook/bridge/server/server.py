@@ -44,12 +44,14 @@ from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
+from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
 from mcp_notebook.bridge.server.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
+from mcp_notebook.settings.settings import MetaTools
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ class NotebookServer:
         default_caller: The caller if the transport does not name one.
         observers: Notified of the start and the end of each call.
         consent: Which calls need a person's consent.
-        with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names.
+        with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names;
+            "only": list no others.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
             number of resources.
         limits: Limits of requests and calls.
@@ -84,13 +87,13 @@ class NotebookServer:
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
         consent: ConsentPolicy = ASK_FOR_CONFIRM,
-        with_meta_tools: bool = False,
+        with_meta_tools: MetaTools = False,
         page_size: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
         tasks: TaskPolicy = NO_TASKS,
     ) -> None:
-        if with_meta_tools:
-            catalog.reserve(meta_tools.NAMES)
+        own = meta_tools.list_offered(with_meta_tools)
+        catalog.reserve(tool.name for tool in own)
         self._links = links
         self.default_caller = default_caller
         """The caller if the transport does not name one."""
@@ -102,8 +105,9 @@ class NotebookServer:
             in_all=limits.max_requests_per_minute,
         )
         """Used by transports to count requests: over HTTP before reading them."""
-        self._about = f"{ABOUT} {meta_tools.ABOUT}" if with_meta_tools else ABOUT
-        self.changes = ChangeNotices(self.tools.list_entries, default_caller)
+        self._about = f"{ABOUT} {meta_tools.describe_offered(with_meta_tools)}".rstrip()
+        list_seen = self._list_others if with_meta_tools == "only" else self.tools.list_entries
+        self.changes = ChangeNotices(list_seen, default_caller)
         """Notifies clients that the list of tools has changed."""
         self.open_streams = OpenStreams(limits, default_caller)
         self.resource_notices = ResourceNotices(self.changes)
@@ -133,8 +137,14 @@ class NotebookServer:
         results = ResultAdapter(
             self.tools, self.resources.note_result, with_meta_tools=with_meta_tools
         )
-        first = meta_tools.TOOLS if with_meta_tools else ()
-        self.lists = ToolLists(self.tools, results, first, page_size, can_list or ready)
+        self.lists = ToolLists(
+            self.tools,
+            results,
+            own,
+            page_size,
+            can_list or ready,
+            lists_others=with_meta_tools != "only",
+        )
         """Answers requests for the list of tools."""
         self.tasks = Tasks(
             links, tasks, results.adapt, ready=ready, with_meta_tools=with_meta_tools
@@ -142,7 +152,8 @@ class NotebookServer:
         """The tasks of the clients."""
         self._consent = Consent(consent, links, self.tools)
         self._room = Room(limits)
-        self._tool_gate = ToolGate(self.tools, ready, NO_TOOLS if with_meta_tools else None)
+        own_names = frozenset(tool.name for tool in (*own, meta_tools.READER))
+        self._tool_gate = ToolGate(self.tools, ready, ToolSearch(self.tools), own_names, NO_TOOLS)
         gates = (
             RateGate(limits),
             self._tool_gate,
@@ -160,6 +171,10 @@ class NotebookServer:
             sessions=self.sessions,
         )
         """Answers calls of tools."""
+
+    def _list_others(self, caller: Caller, kind: messages.Kind) -> Sequence[object]:
+        """Return the prompts or resources that a caller sees; no tools: that list never changes."""
+        return () if kind == "tool" else self.tools.list_entries(caller, kind)
 
     def _choose_gates(self, tool: messages.ToolInfo) -> Sequence[Gate]:
         """Return the gates that only calls of some tools pass, this tool's among them."""

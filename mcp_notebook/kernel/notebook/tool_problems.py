@@ -11,6 +11,7 @@ from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
     READ_RESOURCE,
+    SEARCH_TOOLS,
     explain_dropped,
     explain_reserved_name,
 )
@@ -29,7 +30,7 @@ def list_problems(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
     ]
     missing += [
         explain_reserved_name("", name, f"<notebook>_{name}")
-        for name in (*META_TOOLS, READ_RESOURCE)
+        for name in (*META_TOOLS, SEARCH_TOOLS, READ_RESOURCE)
         if registry.get(name) is not None
     ]
     yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)

@@ -22,13 +22,13 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.lists import meta_tools
+from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.json_spans import measure_value
 from mcp_notebook.bridge.server.protocol.protocol_error import refuse_capabilities
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits
-from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages
 
 OtherAnswer: TypeAlias = (
@@ -182,16 +182,18 @@ class ToolGate:
 
     tools: PermittedTools
     """The tools, as callers see them."""
-    ready: Callable[[], Awaitable[None]] | None = None
+    ready: Callable[[], Awaitable[None]] | None
     """Waits until the first tools can be expected, if they need time to appear."""
-    meta_tools_hint: str | None = None
-    """The meta tools' text for an empty list of tools; None if the bridge offers no meta tools."""
+    search: ToolSearch
+    """Searches the tools."""
+    own: frozenset[str]
+    """The names of the bridge's own tools."""
+    no_tools: str
+    """The meta-tools' text for an empty list of tools."""
 
     def is_own(self, name: str) -> bool:
         """Return whether a tool of this name is the bridge's own."""
-        return name == READ_RESOURCE or (
-            self.meta_tools_hint is not None and name in meta_tools.NAMES
-        )
+        return name in self.own
 
     async def admit(self, call: ToolCall) -> OtherAnswer | None:
         """Find the tool, or answer a call of one of the bridge's own."""
@@ -205,7 +207,8 @@ class ToolGate:
             call.arguments,
             self.tools,
             call.caller,
-            no_tools=self.meta_tools_hint or "",
+            search=self.search,
+            no_tools=self.no_tools,
         )
         if not isinstance(answer, meta_tools.RequestedCall):
             return answer

@@ -3,7 +3,9 @@
 `READER` reads the rest of shortened results. It is listed whenever a notebook offers a tool, even
 before a result was shortened: most clients list the tools once, before their first call, and hardly
 any lets its model read resources. The others are for clients that ignore ``list_changed``: they
-list, describe and call the notebooks' tools.
+list, describe and call the notebooks' tools. With ``--meta-tools=only``, clients get no other
+tools, and `SEARCH` takes the place of `LIST`: hundreds of tools then cost a model no more than
+five. It does not find prompts, which people choose, or resources, which have lists of their own.
 
 Runs on the bridge's event loop; no I/O. The arguments of these tools are checked here; the kernel
 checks those of the called tool. The server runs that call, so progress, cancellation, results and
@@ -12,6 +14,7 @@ errors are the same as in a direct call. With ``--keep``, a long call is answere
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,28 +22,46 @@ from typing import Any, TypeAlias
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.protocol.detached_arguments import split_arguments
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
-from mcp_notebook.text.missing_tools import META_TOOLS, READ_RESOURCE
+from mcp_notebook.settings.settings import MetaTools
+from mcp_notebook.text.missing_tools import META_TOOLS, READ_RESOURCE, SEARCH_TOOLS
+from mcp_notebook.text.wording import count
 from mcp_notebook.wire import messages
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema."""
 LIST, DESCRIBE, CALL, RESULT = META_TOOLS
+SEARCH = SEARCH_TOOLS
 
 ABOUT = (
     "If a tool that you need is not in your list of tools, or its arguments are rejected as "
     f"unknown, your list may be outdated: `{LIST}` shows the tools as they are now, `{DESCRIBE}` "
     f"the arguments of one, and `{CALL}` calls it."
 )
-"""Added to the server's instructions."""
+"""Added to the server's instructions..."""
+ABOUT_SEARCH = (
+    f"The notebooks' tools are not in your list of tools: find one with `{SEARCH}`, which shows "
+    f"its arguments, and call it with `{CALL}`. Search before you say that something cannot be "
+    "done."
+)
+"""...and what is added to them if there is only the search."""
 RESULT_WAIT = 45.0
 """Seconds that `RESULT` waits for a call: many clients wait for a minute at most."""
 MAX_LINES = 10_000
 """Maximum number of lines on a page; `resources` also limits its characters."""
 MAX_LINE = 200
 """Maximum length of a description's first line in the list."""
+DEFAULT_FOUND, MAX_FOUND = 5, 50
+"""Number of tools that a search returns, unless its query says so, and at most."""
+MAX_FOUND_DESCRIPTION = 600
+"""Characters of a found tool's description."""
+MAX_FOUND_SCHEMA = 1_500
+"""Characters of a found tool's schema; a larger one is left to `DESCRIBE`."""
+MAX_NOTEBOOKS = 50
+"""Notebooks that the answer to a search in vain names."""
 MAX_NAME = 80
 """Maximum length of a wrong name that a message repeats."""
 MAX_PROBLEMS = 20
@@ -64,7 +85,7 @@ def _describe(kind: str, description: str) -> Schema:
 
 
 _ANY_OBJECT = {"additionalProperties": True}
-_TOOL_NAME = _describe("string", f"The tool's name, as `{LIST}` shows it.")
+_TOOL_NAME = _describe("string", "The tool's name, as listed.")
 _LISTED_NAME = _describe("string", "The name to call it by.")
 _NOTEBOOK = _describe("string", "The notebook that it belongs to.")
 _LISTED_TOOL = {
@@ -114,7 +135,7 @@ TOOLS = (
         name=CALL,
         title="Call a notebook's tool",
         description="Call a tool of the user's live Jupyter notebooks by its name, even if it is "
-        f"not in your own list of tools. `{LIST}` shows the tools, `{DESCRIBE}` a tool's "
+        f"not in your own list of tools. `{DESCRIBE}` shows a tool's "
         "arguments. The result is that of the tool. Some long calls return a handle for "
         f"`{RESULT}` instead.",
         input_schema=_make_input_schema(
@@ -143,8 +164,23 @@ TOOLS = (
         annotations=_READS,
     ),
 )
-"""These tools, in the order in which they are listed."""
-NAMES = frozenset(tool.name for tool in TOOLS)
+"""The tools that list, describe and call others, in the order in which they are listed."""
+_SEARCH = messages.ToolInfo(
+    name=SEARCH,
+    title="Search the notebooks' tools",
+    description="Find tools of the user's Jupyter notebooks by what they do. They are not in your "
+    "own list of tools. Returns the best matches, each with its description and arguments. "
+    f"Then call one with `{CALL}`. An empty query lists tools and notebooks.",
+    input_schema=_make_input_schema(
+        ["query"],
+        query=_describe("string", "What the tool should do, in a few words: 'overdue invoices'."),
+        limit={"default": DEFAULT_FOUND, "minimum": 1, "maximum": MAX_FOUND, "type": "integer"},
+    ),
+    annotations=_READS,
+)
+ONLY_TOOLS = (_SEARCH, *TOOLS[1:])
+"""The tools that search, describe and call others, if no others are listed."""
+NAMES = frozenset(tool.name for tool in (_SEARCH, *TOOLS))
 READER = messages.ToolInfo(
     name=READ_RESOURCE,
     title="Read the rest of a result",
@@ -165,7 +201,7 @@ READER = messages.ToolInfo(
     annotations=_READS,
 )
 """The tool that reads resources, for models that cannot."""
-INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in (*TOOLS, READER)}
+INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in (_SEARCH, *TOOLS, READER)}
 
 
 @dataclass(frozen=True)
@@ -194,12 +230,27 @@ class RequestedPage:
     first_character: int
 
 
-async def answer(
+def list_offered(meta_tools: MetaTools) -> tuple[messages.ToolInfo, ...]:
+    """Return the tools of these that a bridge lists with a setting, before those of notebooks."""
+    if meta_tools == "only":
+        return ONLY_TOOLS
+    return TOOLS if meta_tools else ()
+
+
+def describe_offered(meta_tools: MetaTools) -> str:
+    """Return what the server's instructions say of them."""
+    if meta_tools == "only":
+        return ABOUT_SEARCH
+    return ABOUT if meta_tools else ""
+
+
+async def answer(  # noqa: PLR0913 - what the answers need
     name: str,
     arguments: dict[str, Any] | bytes,
     tools: PermittedTools,
     caller: Caller,
     *,
+    search: ToolSearch,
     no_tools: str,
 ) -> Result | RequestedCall | RequestedResult | RequestedPage:
     """Answer a call to one of these tools, or return what it requests.
@@ -209,6 +260,7 @@ async def answer(
         arguments: From the client's request; if large, as JSON.
         tools: The present tools.
         caller: Who asks.
+        search: Searches them.
         no_tools: The text in place of an empty list.
 
     Raises:
@@ -224,6 +276,10 @@ async def answer(
         return RequestedPage(**values)
     if name == LIST:
         return _list_tools(tools.list_entries(caller), no_tools)
+    if name == SEARCH:
+        entries = tools.list_entries(caller)
+        found = search.rank(caller, values["query"])
+        return _show_found(found, entries, values, no_tools)
     if name == RESULT:
         return RequestedResult(values["handle"])
     entry = tools.find(caller, values["name"])
@@ -249,6 +305,44 @@ def _list_tools(entries: Sequence[CatalogEntry], no_tools: str) -> Result:
     return Result([Text("\n".join(lines) or no_tools)], structured={"tools": listed})
 
 
+def _show_found(
+    found: Sequence[CatalogEntry],
+    entries: Sequence[CatalogEntry],
+    values: dict[str, Any],
+    no_tools: str,
+) -> Result:
+    """Return the tools that a search has found, as one text: structure would only repeat it."""
+    if not entries:
+        return Result([Text(no_tools)])
+    shown = found[: values["limit"]]
+    parts = [_show_one(entry) for entry in shown]
+    if not found:
+        parts = [f"No tool fits {_shorten_name(values['query'])}. Try other words for it."]
+    if not found or not values["query"].strip():
+        notebooks = Counter(entry.notebook for entry in entries)
+        named = ", ".join(f"{name} ({n})" for name, n in [*notebooks.items()][:MAX_NOTEBOOKS])
+        more = ", ..." if len(notebooks) > MAX_NOTEBOOKS else ""
+        tools = count(len(entries), "tool", "tools")
+        parts.append(f"There are {tools} in these notebooks: {named}{more}.")
+    elif len(found) > len(shown):
+        parts.append(f"{len(found) - len(shown)} more tools fit less well.")
+    return Result([Text("\n\n".join(parts))])
+
+
+def _show_one(entry: CatalogEntry) -> str:
+    tool = entry.tool
+    description = _shorten(tool.description.strip(), MAX_FOUND_DESCRIPTION)
+    schema = json.dumps(tool.input_schema, ensure_ascii=False, separators=(",", ":"))
+    if not tool.input_schema.get("properties"):
+        arguments = "It takes no arguments."
+    elif len(schema) > MAX_FOUND_SCHEMA:
+        arguments = f"Arguments: `{DESCRIBE}` shows them."
+    else:
+        arguments = f"Arguments: {schema}"
+    lines = [f"{entry.name} (notebook {entry.notebook})", description, arguments]
+    return "\n".join(filter(None, lines))
+
+
 def _describe_tool(entry: CatalogEntry) -> Result:
     tool = entry.tool
     structured = {
@@ -268,16 +362,22 @@ def _describe_tool(entry: CatalogEntry) -> Result:
 
 def _shorten_description(tool: messages.ToolInfo) -> str:
     line = next(iter(tool.description.strip().splitlines()), "").strip()
-    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
+    return _shorten(line, MAX_LINE)
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 # -- wrong arguments -------------------------------------------------------------------------------
 
 
 _EXPECTED = {
-    "name": f"the tool's name as text, as `{LIST}` shows it",
+    "name": "the tool's name as text, as listed",
     "handle": f"the call's handle as text, as returned by `{CALL}`",
     "uri": "the address as text, as the result gives it: notebook://...",
+    "query": "words as text that say what the tool should do",
+    "limit": f"a whole number from 1 to {MAX_FOUND}",
     "first_line": "a whole number, at least 1",
     "lines": "a whole number, at least 1",
     "first_character": "a whole number, at least 1",
@@ -326,7 +426,7 @@ def _find_problem(parameter: str, schema: Schema, arguments: dict[str, Any]) -> 
     value = arguments[parameter]
     if type(value) is not _TYPES[schema["type"]]:
         return f"{parameter!r} must be {expected}, not {_name_kind(value)}."
-    if "minimum" in schema and value < schema["minimum"]:
+    if "minimum" in schema and not schema["minimum"] <= value <= schema.get("maximum", value):
         return f"{parameter!r} must be {expected}."
     return None
 

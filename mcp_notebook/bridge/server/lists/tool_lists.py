@@ -106,15 +106,18 @@ class ToolLists:
         first: Tools to list before all others.
         page_size: Tools or prompts on a page; None for all.
         ready: Waits until the first tools can be expected, if they need time to appear.
+        lists_others: Whether to list the notebooks' tools.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a list depends on
         self,
         tools: PermittedTools,
         results: ResultAdapter,
         first: Sequence[messages.ToolInfo],
         page_size: int | None,
         ready: Callable[[], Awaitable[None]] | None,
+        *,
+        lists_others: bool = True,
     ) -> None:
         self._tools = tools
         self._results = results
@@ -122,6 +125,7 @@ class ToolLists:
         self._plain_pages = ToolPages(make_plain_tool_form, first, page_size, last=[READER])
         self._prompt_pages = ToolPages(make_prompt_form, (), page_size)
         self._ready = ready
+        self._lists_others = lists_others
 
     async def find_page(
         self, request: ClientRequest, cursor: str | None, kind: messages.Kind = "tool"
@@ -136,10 +140,12 @@ class ToolLists:
         Raises:
             ProtocolError: There is no such page.
         """
-        if self._ready is not None:
-            await self._ready()
+        entries: Sequence[CatalogEntry] = ()
+        if self._lists_others or kind != "tool":
+            if self._ready is not None:
+                await self._ready()
+            entries = self._tools.list_entries(request.caller, kind)
         pages = self._find_pages(request, kind)
-        entries = self._tools.list_entries(request.caller, kind)
         profile, permissions = request.profile, request.caller.permissions
         variant = ListVariant(profile.protocol_version, permissions, profile.shows_views)
         page = pages.find_page(entries, variant, cursor)

@@ -19,6 +19,7 @@ from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.result_forms import describe_links
 from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
+from mcp_notebook.settings.settings import MetaTools
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import resource_uris
 
@@ -110,7 +111,8 @@ class ResultAdapter:
     Args:
         tools: The tools, as callers see them.
         note_links: Called with the caller and any result that may link to resources.
-        with_meta_tools: Whether the bridge has the tools that call others.
+        with_meta_tools: Whether the bridge has the tools that call others. With "only", there is no
+            note: new tools are found like all others.
     """
 
     def __init__(
@@ -118,10 +120,11 @@ class ResultAdapter:
         tools: PermittedTools,
         note_links: Callable[[Caller, Result], None],
         *,
-        with_meta_tools: bool,
+        with_meta_tools: MetaTools,
     ) -> None:
         self._tools = tools
         self._note_links = note_links
+        self._adds_notes = with_meta_tools != "only"
         self._names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
         """By connection: the tools that its client has listed, or knows from a note."""
         self._step = (
@@ -133,7 +136,8 @@ class ResultAdapter:
 
     def note_list(self, request: ClientRequest, names: Iterable[str]) -> None:
         """Note that a client has been sent these tools."""
-        if request.connection is not None and not find_accommodation(request.profile).lists_again:
+        lists_again = find_accommodation(request.profile).lists_again
+        if self._adds_notes and request.connection is not None and not lists_again:
             self._names.setdefault(request.connection, set()).update(names)
 
     def adapt(self, request: ClientRequest, result: Result) -> Result:

@@ -37,7 +37,7 @@ from mcp_notebook.bridge.server.tasks.forms import (
 )
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
-from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.settings import MetaTools, Settings
 from mcp_notebook.wire import messages
 
 _NEWS = ("status", "statusMessage", "inputRequests")
@@ -91,7 +91,7 @@ class Tasks:
         adapt_result: Callable[[ClientRequest, Result], Result],
         *,
         ready: Callable[[], Awaitable[None]] | None,
-        with_meta_tools: bool = False,
+        with_meta_tools: MetaTools = False,
     ) -> None:
         self._policy = policy
         self._adapt_result = adapt_result

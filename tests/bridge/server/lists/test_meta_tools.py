@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, ImageContent
 from schemas import check_schema
 
-from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -28,15 +28,18 @@ from mcp_notebook.bridge.server.lists.meta_tools import (
     DESCRIBE,
     LIST,
     MAX_LINE,
-    NAMES,
+    ONLY_TOOLS,
     RESULT,
+    SEARCH,
     TOOLS,
     answer,
 )
+from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire import messages
 
 SCHEMA = {
@@ -44,6 +47,7 @@ SCHEMA = {
     "properties": {"region": {"type": "string", "default": None}},
     "additionalProperties": False,
 }
+NAMES = {tool.name for tool in TOOLS}
 OUTPUTS = {tool.name: tool.output_schema for tool in TOOLS}
 
 
@@ -58,22 +62,25 @@ def catalog_of(**notebooks):
     return catalog
 
 
-def asked(catalog, name, /, **arguments):
-    return anyio.run(
-        partial(answer, name, arguments, PermittedTools(catalog), OWNER, no_tools="There are none.")
-    )
+def asked(catalog, name, /, caller=OWNER, *, text=None, **arguments):
+    tools = PermittedTools(catalog)
+    options = {"search": ToolSearch(tools), "no_tools": "There are none."}
+    return anyio.run(partial(answer, name, text or arguments, tools, caller, **options))
 
 
 # -- what they are ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [TOOLS[0], *ONLY_TOOLS], ids=lambda tool: tool.name)
 def test_their_schemas_are_valid_and_of_objects(tool):
     for schema in filter(None, (tool.input_schema, tool.output_schema)):
         check_schema(schema)
         assert schema["type"] == "object"
     assert tool.input_schema["additionalProperties"] is False
-    assert all("description" in part for part in tool.input_schema["properties"].values())
+    assert all(
+        part.keys() & {"description", "default"}
+        for part in tool.input_schema["properties"].values()
+    )
     assert "title" not in str(tool.input_schema)
     assert tool.description
 
@@ -118,6 +125,56 @@ def test_an_empty_list_says_what_to_do():
     result = asked(Catalog(), LIST)
     assert result.structured == {"tools": []}
     assert only_text(result) == "There are none."
+
+
+# -- search ----------------------------------------------------------------------------------------
+
+
+def test_a_search_shows_the_best_tools_with_their_arguments_and_counts_the_others():
+    tools = [info(f"sum_{n}", "Add numbers.") for n in range(8)]
+    catalog = catalog_of(sales=[*tools, info("late", "Invoices that are overdue.\n\nMore.")])
+    text = only_text(asked(catalog, SEARCH, query="which invoice is overdue?"))
+    assert text == (
+        "late (notebook sales)\nInvoices that are overdue.\n\nMore.\n"
+        f"Arguments: {json.dumps(SCHEMA, separators=(',', ':'))}"
+    )
+    text = only_text(asked(catalog, SEARCH, query="adding", limit=3))
+    assert re.findall(r"^sum_\d", text, re.MULTILINE) == ["sum_0", "sum_1", "sum_2"]
+    assert text.endswith("\n\n5 more tools fit less well.")
+
+
+def test_a_search_leaves_long_schemas_to_the_description_and_names_no_empty_ones():
+    long = {"type": "object", "properties": {"x": {"type": "string", "description": "y" * 9_000}}}
+    empty = {"type": "object", "properties": {}}
+    catalog = catalog_of(sales=[info("big", "z" * 9_000, long), info("small", "", empty)])
+    text = only_text(asked(catalog, SEARCH, query="big small"))
+    assert f"Arguments: `{DESCRIBE}` shows them." in text
+    assert "It takes no arguments." in text
+    assert len(text) < 1_000
+
+
+def test_a_search_in_vain_and_one_without_words_name_the_notebooks():
+    catalog = catalog_of(sales=[info("top"), info("total")], costs=[info("late")])
+    for query, first in (("zebra", "No tool fits 'zebra'. Try other words"), (" ", "top (note")):
+        text = only_text(asked(catalog, SEARCH, query=query))
+        assert text.startswith(first)
+        assert text.endswith("There are 3 tools in these notebooks: sales (2), costs (1).")
+    assert only_text(asked(Catalog(), SEARCH, query="x")) == "There are none."
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": 3}, {"query": "x", "limit": 51}])
+def test_a_search_with_wrong_arguments_is_refused(arguments):
+    with pytest.raises(InvalidArguments, match=f"{SEARCH}: '(query|limit)'"):
+        asked(catalog_of(sales=[info("top")]), SEARCH, **arguments)
+
+
+def test_a_caller_finds_only_what_it_may_call():
+    catalog = catalog_of(sales=[info("top", "Best customers.")], costs=[info("cut", "Customers.")])
+    caller = Caller(name="ada", permissions=Permissions(tools=("costs.*",)))
+    text = only_text(asked(catalog, SEARCH, caller, query="customers"))
+    assert "cut" in text
+    assert "top" not in text
+    assert "sales" not in only_text(asked(catalog, SEARCH, caller, query="zebra"))
 
 
 # -- describe --------------------------------------------------------------------------------------
@@ -295,6 +352,23 @@ async def test_they_are_there_without_a_kernel(era):
     assert not listed.is_error
     assert text_of(listed) == NO_TOOLS
     assert listed.structured_content == {"tools": []}
+
+
+@pytest.mark.anyio
+async def test_they_may_be_the_only_ones_in_the_list_and_cost_little(notebook, era):
+    catalog = catalog_of(sales=[info(f"sum_{n}", "Add.") for n in range(100)])
+    options = {"with_meta_tools": "only"}
+    async with served(catalog, era, notebook, server_options=options) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == [SEARCH, DESCRIBE, CALL, RESULT, READ_RESOURCE]
+        size = sum(len(tool.model_dump_json(exclude_none=True, by_alias=True)) for tool in tools)
+        assert size < 5_000  # 1,500 tokens have at least three characters each
+        assert SEARCH in client.instructions
+        found = await client.call_tool(SEARCH, {"query": "a picture of a number"})
+        assert text_of(found).startswith("tenth (notebook ")
+        called = await client.call_tool(CALL, {"name": "tenth", "arguments": {"n": 3}})
+        assert called.structured_content == {"n": 3}
+        assert is_unknown(await client.call_tool(LIST, {}))
 
 
 @pytest.mark.anyio
@@ -494,8 +568,6 @@ def test_large_arguments_of_a_notebooks_tool_are_passed_on_as_they_are():
     catalog = catalog_of(sales=[info("top")])
     request = {"name": "top", "arguments": {"rows": [[1, 2]] * 100_000}}
     text = json.dumps(request).encode()
-    requested = anyio.run(
-        partial(answer, CALL, text, PermittedTools(catalog), OWNER, no_tools="There are none.")
-    )
+    requested = asked(catalog, CALL, text=text)
     assert requested.entry.name == "top"
     assert requested.arguments == json.dumps(request["arguments"]).encode()

@@ -142,7 +142,7 @@ async def test_the_bridges_own_tools_come_first_and_count(era):
         third = await client.list_tools(cursor=second.next_cursor)
     names = [tool.name for tool in [*first.tools, *second.tools, *third.tools]]
     assert len(first.tools) == 2
-    assert set(names[:-2]) == set(meta_tools.NAMES)
+    assert set(names[:-2]) == {tool.name for tool in meta_tools.TOOLS}
     assert names[-2:] == ["a", meta_tools.READER.name]
 
 
