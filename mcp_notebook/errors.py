@@ -403,7 +403,8 @@ class MissingLibrary(McpNotebookError):
     def __init__(self, purpose: str, library: str, extra: str) -> None:
         super().__init__(
             f"{purpose} the library {library}, which is not installed in the environment of "
-            f"mcp-notebook. Run `pip install 'mcp-notebook[{extra}]'` there, then start it again."
+            f"mcp-notebook. Install the extra {extra!r} of mcp-notebook there (in a copy of its "
+            f"repository, `pip install -e '.[{extra}]'`), then start it again."
         )
 
 

@@ -40,9 +40,27 @@ def test_the_readme_of_the_distribution_leads_nowhere_that_does_not_exist():
     ]:
         assert re.search(change["pattern"], text), "it changes nothing"
         text = re.sub(change["pattern"], change["replacement"], text)
-    assert not re.search(r"<(img|picture|source)|OWNER/REPO|\]\((?!https://)", text)
+    assert not re.search(r"<(img|picture|source)|\]\((?!https://)", text)
     assert "## Documentation\n\nThe source distribution has it" in text
     assert text.count("```") == README.text.count("```")
+
+
+def test_no_reader_is_sent_to_an_address_or_an_index_that_does_not_exist_yet():
+    assert "urls" not in PROJECT, "the repository has an address: this test has done its work"
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", "*.py", "*.toml", "*.yaml", "*.yml", "*.ipynb"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    own = {"tests/test_packaging.py", "CONTRIBUTING.md"}
+    for file in set(listed.stdout.splitlines()) - own:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        advised = re.search(
+            r"(pip install|pipx run|uvx) ['\"]?mcp-notebook|github\.com/OWNER", text
+        )
+        assert advised is None, (file, advised)
 
 
 def test_the_source_distribution_has_the_tests_and_all_that_they_read():

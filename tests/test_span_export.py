@@ -91,7 +91,7 @@ def test_an_exporter_that_is_not_installed_is_named(env, library):
 
 def test_without_the_library_one_is_told_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(MissingLibrary, match=r"pip install 'mcp-notebook\[observability\]'"):
+    with pytest.raises(MissingLibrary, match=r"pip install -e '\.\[observability\]'"):
         open_provider("a-service")
 
 

@@ -80,6 +80,9 @@ class Settings(Limits):
     """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
     allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
     """Whether to serve a headless notebook even if one of its cells fails."""
+    own_environment: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_OWN_ENVIRONMENT"))
+    """Whether a headless notebook that lists its packages in a script block (PEP 723) runs in an
+    environment of its own, which uv installs, instead of that of its kernel."""
     replicas: Count = field(default=1, metadata=_env("MCP_NOTEBOOK_REPLICAS"))
     """Number of kernels that run each headless notebook and share its calls, or "auto" for one per
     processor, as far as memory allows."""
@@ -170,6 +173,11 @@ class Settings(Limits):
     def packages_folder(self) -> Path:
         """The folder of the notebooks that `--package` writes."""
         return self.home / "packages"
+
+    @property
+    def environments_folder(self) -> Path:
+        """The folder of the locked versions of notebooks' own environments."""
+        return self.home / "environments"
 
     @property
     def bridge_file(self) -> Path:

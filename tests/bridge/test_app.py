@@ -102,7 +102,7 @@ def test_a_bridge_that_cannot_trace_says_how_to_install_what_is_missing(monkeypa
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert _open_spans(Settings(tracing=True)) is None
     assert "Calls are not traced." in caplog.text
-    assert "pip install 'mcp-notebook[observability]'" in caplog.text
+    assert "pip install -e '.[observability]'" in caplog.text
 
 
 def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):

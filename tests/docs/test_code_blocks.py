@@ -28,6 +28,7 @@ DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ", "{literalincl
 NOT_RUN = {
     r"python3 -m venv .*": "makes an environment, as .ci/run does",
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
+    r"uvx .*": "reads the network; .ci/one-line runs it with a wheel",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook demo": "needs JupyterLab; tests/browser/test_demo.py has it",

@@ -18,6 +18,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
     find_kernel_name,
     make_environment,
 )
+from mcp_notebook.bridge.headless.script_environment import BLOCK_START
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
@@ -51,7 +52,7 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
         kernel = None
         if not settings.trusted_only:
             try:
-                name = _read_kernel_name(path)
+                name = _read_kernel_name(path, settings)
                 check_kernel_name(name, path)
                 kernel_id = make_id()
                 env = make_environment(path, settings, kernel_id)
@@ -62,16 +63,19 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
         yield kernel
 
 
-def _read_kernel_name(path: Path) -> str:
+def _read_kernel_name(path: Path, settings: Settings) -> str:
     """Return the name of a notebook's kernelspec.
 
     Raises:
-        NotebookError: The file is not a plain notebook of the current format.
+        NotebookError: The file is not a plain notebook of the current format, or its kernel may
+            run in an environment of its own.
     """
     try:
         if path.is_file():  # a pipe can be read once only
-            document = json.loads(path.read_text(encoding="utf-8-sig"))
-            if document["nbformat"] == _CURRENT_FORMAT:
+            text = path.read_text(encoding="utf-8-sig")
+            document = json.loads(text)
+            has_block = settings.own_environment and BLOCK_START in text
+            if document["nbformat"] == _CURRENT_FORMAT and not has_block:
                 return find_kernel_name(document["metadata"])
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         pass

@@ -23,7 +23,7 @@ from mcp_notebook.bridge.headless import jupyter_client_import  # noqa: F401
 
 # isort: split
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
@@ -136,12 +136,16 @@ class KernelLaunch:
         name: The kernelspec's name.
         path: The notebook; the kernel runs in its folder.
         env: The kernel's environment.
+        python: The Python that runs the kernel; None: what the kernelspec says.
     """
 
-    def __init__(self, name: str, path: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, name: str, path: Path, env: dict[str, str], python: Path | None = None
+    ) -> None:
         self.name = name
         self.path = path
         self._env = env
+        self._python = python
         self._is_started = False
         self._end = AsyncExitStack()
         self.manager: AsyncKernelManager
@@ -174,7 +178,7 @@ class KernelLaunch:
         """Start the process in a folder of its own, which is removed when it ends."""
         async with AsyncExitStack() as stack:
             folder = stack.enter_context(make_kernel_folder())
-            self.manager = _make_manager(self.name, folder)
+            self.manager = _make_manager(self.name, folder, self._python)
             self.log = folder / "kernel.log"
             stack.push_async_callback(_end, self.manager)
             await self._start_process()
@@ -235,6 +239,16 @@ async def run_kernel(launch: KernelLaunch, settings: Settings) -> AsyncIterator[
 class _KernelManager(AsyncKernelManager):
     """Starts kernels of the bridge's own Python with `kernel.headless_launcher`."""
 
+    python: Path | None = None
+    """The Python of a notebook's own environment, which has no kernelspec."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec | None:
+        if self.python is None:
+            return super().kernel_spec
+        argv = [str(self.python), *_IPYKERNEL, "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name=self.kernel_name, language="python")
+
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         program, *words = super().format_kernel_cmd(extra_arguments)
         first = next((n for n, word in enumerate(words) if not word.startswith("-X")), 0)
@@ -243,10 +257,11 @@ class _KernelManager(AsyncKernelManager):
         return [program, *words]
 
 
-def _make_manager(name: str, folder: Path) -> AsyncKernelManager:
+def _make_manager(name: str, folder: Path, python: Path | None) -> AsyncKernelManager:
     manager = _KernelManager(
         kernel_name=name, connection_file=str(folder / "kernel.json"), log=make_silent_logger()
     )
+    manager.python = python
     # Ports of 127.0.0.1 are open to all users of the machine, and the messages are not encrypted.
     if sys.platform != "win32":
         manager.transport = "ipc"

@@ -37,6 +37,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.headless.offers import keep_offer
+from mcp_notebook.bridge.headless.script_environment import find_block, install_environment
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
@@ -100,11 +101,15 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     text, document = version or read_notebook(path)
     notebook = list_code_cells(document)
     kernel_name = find_kernel_name(notebook.metadata)
-    check_kernel_name(kernel_name, path)
+    sources = [cell.source for cell in notebook.cells]
+    block = find_block(path, sources) if settings.own_environment else None
+    if block is None:
+        check_kernel_name(kernel_name, path)
     await check_trust(path, text, settings, is_told=tells_distrust)
     kernel_id = early.kernel_id if early else kernel_id or make_id()
-    launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id))
-    if early is not None and early.launch.name == kernel_name:
+    python = None if block is None else await install_environment(path, block, settings)
+    launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id), python)
+    if early is not None and block is None and early.launch.name == kernel_name:
         launch = early.launch
     elif early is not None:  # the file has changed since
         await early.launch.end()

@@ -216,4 +216,4 @@ async def test_without_the_library_the_page_says_how_to_install_it(home, monkeyp
     async with served(home) as here:
         answer = await get(here, "/metrics")
         assert answer.status == 501
-        assert "pip install 'mcp-notebook[observability]'" in answer.body.decode()
+        assert "pip install -e '.[observability]'" in answer.body.decode()
