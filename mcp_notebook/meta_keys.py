@@ -23,6 +23,9 @@ CONFIRM = f"{PREFIX}confirm"
 CACHED = f"{PREFIX}cached"
 """Of a result from the cache: its age, and the caching time of the tool, in seconds."""
 
+VARIABLE = f"{PREFIX}variable"
+"""Of a variable as a resource: its ``type``, and ``shape`` and ``bytes`` if it has them."""
+
 VIEW = f"{PREFIX}view"
 """Of a result, for clients that show live views: the URI that its view reads, and its files."""
 

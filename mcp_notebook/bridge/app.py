@@ -122,7 +122,10 @@ class Bridge:
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
         self.links = Links(
-            self._catalog, on_change=self._handle_change, on_resources=self._handle_resources
+            self._catalog,
+            on_change=self._handle_change,
+            on_resources=self._handle_resources,
+            inspects=settings.inspect,
         )
         self.metrics = Metrics()
         self.metrics.readings += [

@@ -108,6 +108,13 @@ OFFERING: Mapping[str, Any] = {
     "exclude": Exclude,
     "tags": Tags,
     "read_only": ReadOnly,
+    "inspect": Annotated[
+        bool,
+        typer.Option(
+            "--inspect",
+            help="Let clients list the notebooks' variables and read a summary of each.",
+        ),
+    ],
     "errors": Annotated[
         str | None,
         typer.Option(

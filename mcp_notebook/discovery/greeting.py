@@ -28,8 +28,12 @@ class Greeting:
     """The kernel's answer."""
 
 
-async def greet(record: Record) -> Greeting:
+async def greet(record: Record, *, inspects: bool = False) -> Greeting:
     """Connect to a kernel, and wait for its welcome.
+
+    Args:
+        record: The kernel's record.
+        inspects: See `messages.Hello`.
 
     Raises:
         LinkError: The kernel does not answer, or refuses the connection.
@@ -41,7 +45,7 @@ async def greet(record: Record) -> Greeting:
             own_end = connection.transport.get_extra_info("socket")
             own_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
             try:
-                return Greeting(connection, await _say_hello(record, connection))
+                return Greeting(connection, await _say_hello(record, connection, inspects))
             except BaseException:
                 connection.transport.close()
                 raise
@@ -57,8 +61,16 @@ async def greet(record: Record) -> Greeting:
         ) from None
 
 
-async def _say_hello(record: Record, connection: FrameProtocol) -> messages.Welcome:
-    connection.send(messages.Hello(version=__version__, token=record.token, hears_changes=True))
+async def _say_hello(
+    record: Record,
+    connection: FrameProtocol,
+    inspects: bool,  # noqa: FBT001 - as `greet`
+) -> messages.Welcome:
+    connection.send(
+        messages.Hello(
+            version=__version__, token=record.token, hears_changes=True, inspects=inspects
+        )
+    )
     match await connection.read():
         case (messages.Welcome() as welcome, _):
             if welcome.protocol != messages.PROTOCOL_VERSION:

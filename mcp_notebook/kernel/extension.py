@@ -9,6 +9,7 @@ import atexit
 import inspect
 import logging
 import os
+import time
 import weakref
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
@@ -37,6 +38,7 @@ from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
+from mcp_notebook.kernel.notebook.inspection import Inspection, make_variable_uri
 from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell, read_request
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
@@ -123,6 +125,10 @@ class Extension:
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
         recording = previous.recording if previous else None
         self._resource_changes = ResourceChanges(shell.user_ns)
+        self._changed_at: dict[str, float] = {}
+        """When resources may have changed since they were declared, by URI."""
+        self._inspection: Inspection = Inspection(shell.user_ns, shell.user_ns_hidden)
+        self.registry.built_in = {self._inspection.tool.name: self._inspection.tool}
         self.invoker.on_ended = self._call_ended
         self._markdown_skills = MarkdownSkills(self.registry, lambda: self.notebook_file.path)
         self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
@@ -298,7 +304,7 @@ class Extension:
         self._endpoint.abandon_in_child()
         self.invoker.abandon_in_child()
 
-    def _list_tools(self) -> messages.Tools:
+    def _list_tools(self, inspects: bool) -> messages.Tools:  # noqa: FBT001 - as `Endpoint` calls it
         default = self.settings.max_result_chars
         off = self.registry.switched_off
         infos = [
@@ -308,9 +314,23 @@ class Extension:
         ]
         tools = [info for info in infos if info.kind == "tool"]
         others = [info for info in infos if info.kind != "tool"]
+        modified = {
+            uri: max(tool.declared_at, self._changed_at.get(uri, 0.0))
+            for tool in self.registry.tools
+            if (uri := tool.info.uri) is not None and "{" not in uri
+        }
+        if inspects:
+            names = self._inspection.list_names()
+            self._resource_changes.watch(names)
+            others.append(self._inspection.make_info())
+            uris = map(make_variable_uri, names)
+            modified |= {uri: self._changed_at[uri] for uri in uris if uri in self._changed_at}
         missing = {name: DroppedTool(SWITCHED_OFF, at, SWITCH_ON) for name, at in off.items()}
         return messages.Tools(
-            tools=tools, missing=missing | self.registry.dropped, other_kinds=others
+            tools=tools,
+            missing=missing | self.registry.dropped,
+            other_kinds=others,
+            modified=modified,
         )
 
     def _complete(self, request: messages.Complete) -> tuple[list[str], int]:
@@ -364,15 +384,37 @@ class Extension:
             for tool in self.registry.tools
             if tool.info.kind == "resource" and tool.info.text is None
         ]
-        if resources:
-            names, variables = self._resource_changes.find_changed(resources, words)
+        is_inspected = self._endpoint.is_inspected
+        if resources or is_inspected:
+            watched = self._inspection.list_names() if is_inspected else ()
+            changes = self._resource_changes
+            names, variables = changes.find_changed(resources, words, watched)
             if names or variables:
-                changed = messages.ResourcesChanged(resources=names, variables=variables)
-                self._endpoint.announce_resource_changes(changed)
+                uris = [tool.info.uri or "" for tool in resources if tool.name in names]
+                modified = self._note_changed([*uris, *map(make_variable_uri, variables)])
+                self._endpoint.announce_resource_changes(
+                    messages.ResourcesChanged(
+                        resources=names, variables=variables, modified=modified
+                    )
+                )
+            if is_inspected:
+                self._endpoint.announce_tools()  # with the variables as they are now
 
     def tell_resource_changed(self, uri: str) -> None:
         """Tell bridges that the author reports a change of a resource."""
-        self._endpoint.announce_resource_changes(messages.ResourcesChanged(uris=[uri]))
+        modified = self._note_changed([uri])
+        self._endpoint.announce_resource_changes(
+            messages.ResourcesChanged(uris=[uri], modified=modified)
+        )
+
+    def _note_changed(self, uris: Iterable[str]) -> dict[str, float]:
+        """Remember that resources and variables may just have changed, and return the times."""
+        modified = dict.fromkeys(uris, time.time())
+        known = {tool.info.uri for tool in self.registry.tools}
+        known |= {*map(make_variable_uri, self._inspection.list_names())}
+        self._changed_at |= modified
+        self._changed_at = {uri: at for uri, at in self._changed_at.items() if uri in known}
+        return modified
 
     def _tell_orphans(self) -> None:
         """Say which tools have lost their cells, once, unless a side panel says it."""

@@ -114,6 +114,9 @@ class Settings(Limits):
     If not set, clients see all tools."""
     read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
     """Whether clients see only tools that are declared read-only."""
+    inspect: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSPECT"))
+    """Whether clients can list the notebooks' variables and read a summary of each, as resources.
+    Names that begin with "_", modules, functions and classes are left out."""
     page_size: int | None = field(
         default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
     )

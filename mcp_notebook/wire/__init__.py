@@ -117,6 +117,9 @@ bridge reads it by a `Call`, whose result holds documents with empty URIs, or ta
 the bridge's `Hello` has ``hears_changes`` set, the kernel tells it with `ResourcesChanged` which of
 them may have changed, after cells and calls that could have.
 
+*Variables.* If the bridge's `Hello` has ``inspects`` set, ``other_kinds`` also has a template for
+the notebook's variables, whose ``items`` are those that clients list.
+
 *Ends.* A stream that ends without `Goodbye` means that the kernel's process is dead. A cancelled
 call still gets its `Returned`. Calls outlive their connection, so a bridge that shuts down cancels
 its own calls.

@@ -62,6 +62,15 @@ class PackedResult(Message, frozen=True):
     """False from older kernels, which wrap structured content that is not an object themselves."""
 
 
+class ListedItem(Message, frozen=True):
+    """A resource that a template is known to have."""
+
+    value: str
+    """The value of the template's only variable; the resource's name."""
+    description: str = ""
+    meta: dict[str, Any] | None = None
+
+
 class ToolInfo(Message, frozen=True):
     """A kernel's description of a tool, a prompt or a resource: all that clients may learn."""
 
@@ -100,6 +109,8 @@ class ToolInfo(Message, frozen=True):
     """Of a skill's ``SKILL.md``: the values of its front matter."""
     examples: list[dict[str, Any]] = field(default_factory=list)
     """Arguments of example calls, which the description also has as text."""
+    items: list[ListedItem] = field(default_factory=list)
+    """Of a template of resources: those that clients list."""
 
 
 class Keep(Message, frozen=True):
@@ -124,6 +135,8 @@ class Hello(Message, frozen=True, tag="hello"):
     """The record's token; needed on TCP only."""
     hears_changes: bool = False
     """The bridge understands `ResourcesChanged`."""
+    inspects: bool = False
+    """The bridge offers the notebook's variables to its clients."""
 
 
 class ClientCount(ClientInfo, frozen=True):
@@ -311,6 +324,8 @@ class Welcome(Message, frozen=True, tag="welcome"):
     tools."""
     completes: bool = False
     """The kernel accepts `Complete`."""
+    modified: dict[str, float] = field(default_factory=dict)
+    """See `Tools.modified`."""
 
     @property
     def declarations(self) -> list[ToolInfo]:
@@ -333,6 +348,9 @@ class Tools(Message, frozen=True, tag="tools"):
     """See `Welcome.missing`."""
     other_kinds: list[ToolInfo] = field(default_factory=list)
     """See `Welcome.other_kinds`."""
+    modified: dict[str, float] = field(default_factory=dict)
+    """When declared resources were last modified, by their URIs as the notebook knows them, in
+    seconds since the epoch; those of templates are missing."""
 
     @property
     def declarations(self) -> list[ToolInfo]:
@@ -431,6 +449,8 @@ class ResourceInfo(Message, frozen=True):
     mime_type: str | None = None
     size: int | None = None
     """Bytes, if known."""
+    modified: float | None = None
+    """When it was made, in seconds since the epoch; None from older kernels."""
 
 
 class Resources(Message, frozen=True, tag="resources"):
@@ -473,6 +493,8 @@ class ResourcesChanged(Message, frozen=True, tag="resources_changed"):
     """Variables that may have other values: those of templates whose arguments name one."""
     uris: list[str] = field(default_factory=list)
     """URIs, as the notebook knows them, of resources that the author has reported."""
+    modified: dict[str, float] = field(default_factory=dict)
+    """The times of these changes, as in `Tools.modified`."""
 
 
 class CallStopped(Message, frozen=True, tag="call_stopped"):

@@ -244,7 +244,7 @@ async def _find_record(
     async with Links(Catalog(), on_change=lambda: None) as links:
         await links.connect(record)
         tools = links.open_links[0].initial_tools
-    if not tools:
+    if not tools and not settings.inspect:
         raise NotebookError(
             f"{path.name} offers no tools: it runs `%load_ext mcp_notebook`, but declares none. "
             "Put `%%mcp_tool` as the first line of a cell with functions."

@@ -113,6 +113,7 @@ class _NotebookView:
             self._catalog,
             on_change=self._handle_change,
             on_resources=self._handle_resources,
+            inspects=settings.inspect,
         )
         self._server = NotebookServer(
             self._catalog,

@@ -70,6 +70,7 @@ class Link:
         record: Where the kernel listens.
         on_tools: Called with the kernel's tools whenever they change.
         on_resources: Called when declared resources may have changed.
+        inspects: Whether the kernel's variables are offered.
     """
 
     def __init__(
@@ -77,8 +78,11 @@ class Link:
         record: Record,
         on_tools: OnTools,
         on_resources: Callable[[messages.ResourcesChanged], None] = lambda _message: None,
+        *,
+        inspects: bool = False,
     ) -> None:
         self.record = record
+        self._inspects = inspects
         self._on_tools = on_tools
         self._on_resources = on_resources
         self._calls: dict[int, RunningCall] = {}
@@ -121,7 +125,7 @@ class Link:
             LinkError: The kernel does not answer, or refuses the connection.
         """
         try:
-            greeting = await greet(self.record)
+            greeting = await greet(self.record, inspects=self._inspects)
             self._connection = greeting.connection
             self._take_welcome(greeting.welcome)
             self.is_open = True

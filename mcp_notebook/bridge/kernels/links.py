@@ -61,12 +61,19 @@ class Links:
         on_change: Called whenever the list of tools that clients see has changed.
         on_resources: Called with a kernel's id when its link opens or ends, and with it the
             kernel's resources.
+        inspects: Whether the kernels' variables are offered.
     """
 
     def __init__(
-        self, catalog: Catalog, *, on_change: OnChange, on_resources: OnResources = _ignore
+        self,
+        catalog: Catalog,
+        *,
+        on_change: OnChange,
+        on_resources: OnResources = _ignore,
+        inspects: bool = False,
     ) -> None:
         self._catalog = catalog
+        self._inspects = inspects
         self._on_resources = on_resources
         self.replicas = Replicas(catalog)
         """The kernels that run the same notebook."""
@@ -82,6 +89,8 @@ class Links:
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
+        self._modified: dict[str, dict[str, float]] = {}
+        """When each linked kernel's resources were last modified; see `messages.Tools.modified`."""
         self.clients: Sequence[messages.ClientCount] = ()  # sent to every linked kernel
         self.on_resource_changes: OnResourceChanges = _ignore_changes
         """Called when a kernel's declared resources may have changed."""
@@ -254,7 +263,8 @@ class Links:
         link = Link(
             record,
             lambda message: self._set_tools(link.record, message),
-            lambda message: self.on_resource_changes(record.id, message),
+            lambda message: self._note_resource_changes(record.id, message),
+            inspects=self._inspects,
         )
         await link.connect()
         self._last_place += 1
@@ -341,9 +351,29 @@ class Links:
         if self._links.get(link.record.id) is not link:
             return False
         del self._links[link.record.id]
+        self._modified.pop(link.record.id, None)
         self._on_resources(link.record.id)
         return True
 
+    def _note_resource_changes(self, kernel_id: str, message: messages.ResourcesChanged) -> None:
+        self._modified.setdefault(kernel_id, {}).update(message.modified)
+        self.on_resource_changes(kernel_id, message)
+
+    def find_modified(self, entry: CatalogEntry, uri: str) -> float | None:
+        """Return when a resource was last modified, in seconds since the epoch, if it is known.
+
+        Args:
+            entry: The resource, or its template.
+            uri: The URI as the notebook knows it.
+        """
+        times = [
+            times[uri]
+            for kernel_id, times in self._modified.items()
+            if uri in times and self.replicas.find_entry_id(kernel_id) == entry.kernel_id
+        ]
+        return max(times, default=None)
+
     def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:
+        self._modified[record.id] = dict(message.modified)
         if self.replicas.take_tools(record, message):
             self._on_change()

@@ -313,4 +313,4 @@ def _explain_absence(entry: CatalogEntry) -> KernelGone:
 
 
 def _is_same(tool: messages.ToolInfo, other: messages.ToolInfo) -> bool:
-    return tool == structs.replace(other, revision=tool.revision)
+    return tool == structs.replace(other, revision=tool.revision, items=tool.items)

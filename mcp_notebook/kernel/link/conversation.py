@@ -193,6 +193,8 @@ class Conversation:
         self._tasks = TaskCalls(tasks, calls.cancel, self.send, self._open)
         self.hears_changes = False
         """Whether the bridge understands `messages.ResourcesChanged`."""
+        self.inspects = False
+        """Whether the bridge offers the notebook's variables."""
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not report them."""
         self.on_clients: Callable[[], None] = lambda: None
@@ -241,7 +243,10 @@ class Conversation:
         """Send a message; does nothing if the bridge has disconnected."""
         if isinstance(message, messages.Welcome | messages.Tools):
             self.last_tools = messages.Tools(
-                tools=message.tools, missing=message.missing, other_kinds=message.other_kinds
+                tools=message.tools,
+                missing=message.missing,
+                other_kinds=message.other_kinds,
+                modified=message.modified,
             )
         self._sender.send(frames.encode(message, attachments))
 

@@ -60,7 +60,7 @@ class Endpoint:
     Args:
         calls: Runs the calls.
         tools: Returns the current tools, and why others are missing; called on the endpoint's
-            thread.
+            thread. Its argument says whether the bridge offers the notebook's variables.
         reader: Lists and reads resources.
         prompts: Asks in the notebook whether calls may run; None if no person sees it.
         tasks: Holds the calls that outlive their bridges.
@@ -72,7 +72,7 @@ class Endpoint:
     def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
         calls: CallHandler,
-        tools: Callable[[], messages.Tools],
+        tools: Callable[[bool], messages.Tools],
         reader: ResourceReader,
         *,
         tasks: TaskStore,
@@ -169,6 +169,11 @@ class Endpoint:
         if self._loop is not None and self._conversations:
             with contextlib.suppress(RuntimeError):  # the loop is closed: there are no bridges
                 self._loop.call_soon_threadsafe(self._send_resource_changes, message)
+
+    @property
+    def is_inspected(self) -> bool:
+        """Whether a bridge offers the notebook's variables; on any thread."""
+        return any(conversation.inspects for conversation in tuple(self._conversations))
 
     def note_change(self) -> None:
         """Update the notebook's side panels soon; from any thread."""
@@ -277,8 +282,9 @@ class Endpoint:
             conversation.close(refusal)
             return
         conversation.hears_changes = hello.hears_changes
+        conversation.inspects = hello.inspects
         self._last_refusal = None
-        conversation.send(self._build_welcome())
+        conversation.send(self._build_welcome(hello.inspects))
         await conversation.listen()
 
     def _refuse(self, hello: messages.Hello) -> messages.Refused | None:
@@ -292,7 +298,7 @@ class Endpoint:
             return messages.Refused(message=str(mismatch))
         return None
 
-    def _build_welcome(self) -> messages.Welcome:
+    def _build_welcome(self, inspects: bool) -> messages.Welcome:  # noqa: FBT001 - as `_tools`
         calls = [
             messages.CallInfo(
                 number=call.number,
@@ -302,7 +308,7 @@ class Endpoint:
             )
             for call in self._calls.calls
         ]
-        tools = self._tools()
+        tools = self._tools(inspects)
         return messages.Welcome(
             version=__version__,
             tools=tools.tools,
@@ -318,6 +324,7 @@ class Endpoint:
             missing=tools.missing,
             other_kinds=tools.other_kinds,
             completes=True,
+            modified=tools.modified,
         )
 
     def read_progress(self) -> dict[int, Update]:
@@ -334,8 +341,12 @@ class Endpoint:
                 conversation.send(message)
 
     def _send_tools(self) -> None:
-        message = self._tools()
-        for conversation in tuple(self._conversations):
+        conversations = tuple(self._conversations)
+        lists = {
+            inspects: self._tools(inspects) for inspects in {c.inspects for c in conversations}
+        }
+        for conversation in conversations:
+            message = lists[conversation.inspects]
             # Not if the bridge already knows these tools: from its welcome, or because they changed
             # back.
             if conversation.last_tools not in (None, message):

@@ -75,8 +75,9 @@ class ResourceReader:
                 description=link.description,
                 mime_type=link.mime_type,
                 size=link.size,
+                modified=kept_at,
             )
-            for number, link in self._store.list_links(after, limit)
+            for number, link, kept_at in self._store.list_links(after, limit)
         ]
 
     def read(self, request: messages.ReadResource, reply: Reply) -> None:

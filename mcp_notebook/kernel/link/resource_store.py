@@ -7,6 +7,7 @@ recently used originals expire.
 
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -37,6 +38,8 @@ class _Entry(Struct, frozen=True):
     links: tuple[ResourceLink, ...]
     view: TableView | None
     """Answers the queries of its live view, if it is a table."""
+    kept_at: float
+    """When it was kept, in seconds since the epoch."""
 
 
 class ResourceStore:
@@ -74,7 +77,7 @@ class ResourceStore:
             first = self._last + 1
             self._last += len(links)
             view = None if original.read_table is None else TableView(original.read_table)
-            self._entries[key] = _Entry(first, original, links, view)
+            self._entries[key] = _Entry(first, original, links, view, time.time())
             expired = self._expire_excess()
         # Without the lock: finalizers of the user's objects may take long, or call this method.
         del expired
@@ -102,12 +105,14 @@ class ResourceStore:
     @property
     def links(self) -> Sequence[ResourceLink]:
         """Links to everything that can be read now, in the order of creation."""
-        return [link for _, link in self.list_links()]
+        return [link for _, link, _ in self.list_links()]
 
     def list_links(
         self, after: int = 0, limit: int | None = None
-    ) -> list[tuple[int, ResourceLink]]:
+    ) -> list[tuple[int, ResourceLink, float]]:
         """Return links to everything that can be read, with their numbers, which are never reused.
+
+        The last part of each is when it was kept, in seconds since the epoch.
 
         Args:
             after: Only links with a higher number.
@@ -115,7 +120,11 @@ class ResourceStore:
         """
         with self._lock:
             entries = sorted(self._entries.values(), key=lambda entry: entry.first)
-        numbered = (pair for entry in entries for pair in enumerate(entry.links, entry.first))
+        numbered = (
+            (number, link, entry.kept_at)
+            for entry in entries
+            for number, link in enumerate(entry.links, entry.first)
+        )
         later = [pair for pair in numbered if pair[0] > after]
         return later if limit is None else later[: max(limit, 0)]
 

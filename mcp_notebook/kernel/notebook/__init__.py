@@ -3,7 +3,8 @@
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
 `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `MarkdownSkills`
-(`markdown_skills`), `ResourceChanges` (`resource_changes`), `SidePanel` (`side_panel_state`),
+(`markdown_skills`), `ResourceChanges` (`resource_changes`), `Inspection` (`inspection`),
+`SidePanel` (`side_panel_state`),
 `Recording` (`recording`), `describe_orphans` (`tool_problems`), `public_address` and `EXTENSION`
 (`loaded_extension`) for the extension; for authors, who import them from `mcp_notebook`, `mcp_tool`
 and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`), and `SharedPath`

@@ -82,30 +82,47 @@ class ResourceChanges:
         """What identifies the present values of the variables of resources, by name."""
         self._functions: dict[str, Any] = {}
         """The functions of the resources, by the resources' names."""
+        self._watched: frozenset[str] | None = None
+        """The variables that were watched before; None: none ever were."""
         self._lock = threading.Lock()
 
+    def watch(self, names: Collection[str]) -> None:
+        """Remember the present values of variables, to notice each later change; once."""
+        with self._lock:
+            if self._watched is None:
+                self._watched = frozenset(names)
+                self._seen |= {name: self._identify(name) for name in names}
+
     def find_changed(
-        self, resources: Collection[DeclaredTool], words: Collection[str]
+        self,
+        resources: Collection[DeclaredTool],
+        words: Collection[str],
+        watched: Collection[str] = (),
     ) -> tuple[list[str], list[str]]:
         """Return the resources and the variables that code may have changed.
 
         Args:
             resources: The notebook's resources.
             words: The identifiers in the code.
+            watched: All variables of which clients may ask, after `watch`.
 
         Returns:
             The names of the resources; and the variables with data that the code names, for
-            templates whose arguments are names of variables.
+            templates whose arguments are names of variables, and watched ones that have changed,
+            come or gone.
         """
         with self._lock:
-            return self._find_changed(resources, words)
+            return self._find_changed(resources, words, frozenset(watched))
 
     def _find_changed(
-        self, resources: Collection[DeclaredTool], words: Collection[str]
+        self,
+        resources: Collection[DeclaredTool],
+        words: Collection[str],
+        watched: frozenset[str],
     ) -> tuple[list[str], list[str]]:
         named = reach(words, self._namespace)
         depends = {tool: list_names(tool.function, self._namespace) for tool in resources}
-        needed = set().union(*depends.values(), named)
+        needed = set().union(*depends.values(), named, watched)
         before, self._seen = self._seen, {name: self._identify(name) for name in needed}
         changed = {
             name
@@ -113,6 +130,11 @@ class ResourceChanges:
             if (name in before and before[name] != self._seen[name])
             or (name in named and self._may_mutate(name))
         }
+        if self._watched is not None:
+            come_and_gone = self._watched ^ watched
+            changed |= come_and_gone
+            named |= watched | come_and_gone
+            self._watched = watched or None
         variables = sorted(changed & named)[:MAX_VARIABLES]
         functions, self._functions = self._functions, {t.name: t.function for t in resources}
         changed_tools = [

@@ -24,6 +24,7 @@ Face:
 - `tracebacks`: `ErrorStyle`, by which `calls` chooses what a client gets of an exception; an
   `ErrorText` keeps the whole of it for the author.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
+- `variable_summary`: what a client reads of a variable, which `notebook.inspection` offers.
 - `table_html`: shows the text of a table to people.
 - `values.RULES`: the rows of the documentation's table of values.
 

@@ -13,6 +13,15 @@ get_mro = type.__dict__["__mro__"].__get__
 _get_module = type.__dict__["__module__"].__get__
 
 
+def get_module_name(kind: type) -> str:
+    """Return the name of a class's module, without running foreign code; "" if it has none."""
+    try:
+        module = _get_module(kind)
+    except AttributeError:  # it was deleted
+        return ""
+    return module if type(module) is str else ""
+
+
 def find_imported(name: str) -> Any:
     """Return a module that is completely imported; None otherwise.
 

@@ -7,9 +7,10 @@ tool from any callable. The mark of ``@mcp_tool`` on a function is read and writ
 import inspect
 import linecache
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from types import FunctionType
@@ -112,6 +113,8 @@ class DeclaredTool:
     """Hints for the author, besides those of `schema`."""
     takes_secrets: bool = False
     """Whether some of its arguments are secrets."""
+    declared_at: float = field(default_factory=time.time)
+    """When it was declared, in seconds since the epoch."""
 
     @property
     def name(self) -> str:

@@ -15,10 +15,13 @@ MAX_URI = 500
 """Maximum characters of an author's URI."""
 MAX_NAME = 64
 """Maximum characters of a name."""
+VARIABLE_SCHEME = "variable"
+"""The scheme of the notebook's variables."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _RESERVED = {
     "notebook": "the results of this notebook's tools",
     "skill": "skills: write `%%mcp_skill NAME`",
+    VARIABLE_SCHEME: "the notebook's variables (`--inspect`)",
     "ui": "pages of live views: write `%%mcp_view NAME`",
 }
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")

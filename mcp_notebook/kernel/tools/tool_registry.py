@@ -134,6 +134,8 @@ class ToolRegistry:
         self.schemas = schemas
         self.views = views or OwnViews()
         """The tools' own pages."""
+        self.built_in: Mapping[str, DeclaredTool] = {}
+        """The extension's own declarations, by name. They can be called, and are not in `tools`."""
         self._on_change = on_change
         self._lock = threading.Lock()
         self._tools: _Tools = {}
@@ -189,8 +191,8 @@ class ToolRegistry:
         return dropped.new_name if dropped.new_name in self._tools else None
 
     def get(self, name: str) -> DeclaredTool | None:
-        """Return the tool of that name, if there is one."""
-        return self._tools.get(name)
+        """Return the tool of that name, if there is one; also one that is built in."""
+        return self._tools.get(name) or self.built_in.get(name)
 
     def add(self, *tools: DeclaredTool) -> None:
         """Add tools; one whose name exists replaces the old one in its place.
@@ -206,7 +208,8 @@ class ToolRegistry:
     def _add(self, tools: Sequence[DeclaredTool]) -> None:
 
         def add_to(now: _Tools) -> _Tools:
-            together = {**now, **{tool.name: tool for tool in tools}}
+            new = {tool.name: _keep_time(tool, now.get(tool.name)) for tool in tools}
+            together = {**now, **new}
             if any(tool.info.icons for tool in tools):
                 _check_icons(together.values())
             if any(tool.info.uri for tool in tools):
@@ -408,6 +411,12 @@ class ToolRegistry:
             )
         if is_change:
             self._on_change()
+
+
+def _keep_time(tool: DeclaredTool, old: DeclaredTool | None) -> DeclaredTool:
+    """Return a tool that replaces another; the same text was not modified."""
+    is_same = old is not None and tool.info.text is not None and tool.info == old.info
+    return replace(tool, declared_at=old.declared_at) if old is not None and is_same else tool
 
 
 def _check_uris(tools: Iterable[DeclaredTool]) -> None:

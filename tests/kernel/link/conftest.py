@@ -69,7 +69,7 @@ def listening(request, home, echo):
     before = threading.enumerate()
     endpoint = Endpoint(
         echo,
-        lambda: messages.Tools(tools=list(echo.tools), missing=dict(echo.missing)),
+        lambda _inspects: messages.Tools(tools=list(echo.tools), missing=dict(echo.missing)),
         ResourceReader(echo.store),
         tasks=echo.tasks,
         path=home / "test.sock",

@@ -159,7 +159,7 @@ def listen_far(home, echo, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(home))
     endpoint = Endpoint(
         echo,
-        messages.Tools,
+        lambda _inspects: messages.Tools(tools=[]),
         ResourceReader(echo.store),
         tasks=echo.tasks,
         path=home / ("x" * 100) / "test.sock",

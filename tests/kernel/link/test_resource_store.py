@@ -94,8 +94,8 @@ def test_numbers_are_never_given_again_and_lists_go_on_after_them():
     store.keep(original("c"))
     store.keep(original("d"))  # "a" expires
     after = store.list_links(page[-1][0])
-    assert [link.name for _, link in after] == ["b.csv", "c.csv", "d.csv"]
-    assert [number for number, _ in after] == [3, 4, 5]
+    assert [link.name for _, link, _ in after] == ["b.csv", "c.csv", "d.csv"]
+    assert [number for number, _, _ in after] == [3, 4, 5]
 
 
 @pytest.mark.parametrize(("limit", "count"), [(-1, 0), (0, 0), (10**30, 2)])
@@ -150,7 +150,7 @@ def test_the_store_is_the_newest_that_fit(limit, steps):
             while sum(cost for _, cost in model) > limit:
                 model.pop(0)
         assert {link.uri for link in store.links} == {uri for uri, _ in model}
-    numbers = [number for number, _ in store.list_links()]
+    numbers = [number for number, _, _ in store.list_links()]
     assert numbers == sorted(set(numbers))
 
 

@@ -4,10 +4,13 @@ Runs on the bridge's event loop; pure. `resources` answers the requests; it adds
 of shortened results. To read a resource is a call of its function, unless it is a fixed text.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -15,9 +18,12 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.errors import CallError, KernelGone, ToolGone, UnknownResource
+from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.shared.uri_template import UriTemplate
+
+_VARIABLE = re.compile(r"\{[^}]*\}")
 
 
 @dataclass(frozen=True)
@@ -36,19 +42,50 @@ class DeclaredResources:
 
     Args:
         tools: The declarations.
+        find_modified: Returns when a resource was last modified, given its entry and its URI as the
+            notebook knows it.
     """
 
-    def __init__(self, tools: PermittedTools) -> None:
+    def __init__(
+        self,
+        tools: PermittedTools,
+        find_modified: Callable[[CatalogEntry, str], float | None] = lambda _entry, _uri: None,
+    ) -> None:
         self._tools = tools
+        self._find_modified = find_modified
 
     def list_entries(self, caller: Caller) -> Sequence[CatalogEntry]:
         """Return the resources and templates that a caller may read, in the catalogue's order."""
         return self._tools.list_entries(caller, "resource")
 
     def list_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
-        """Return the resources with a fixed URI, in MCP's form."""
+        """Return the resources with a fixed URI and the listed ones of templates, in MCP's form."""
         entries = self.list_entries(caller)
-        return [_make_form(entry, version) for entry in entries if not is_template(entry.uri)]
+        forms = [
+            self._add_time(_make_form(entry, version), entry, entry.tool.uri or "", version)
+            for entry in entries
+            if not is_template(entry.uri)
+        ]
+        for entry in entries:
+            forms += [
+                self._add_time(
+                    _make_item_form(entry, item, version),
+                    entry,
+                    _expand(entry.tool.uri or "", item),
+                    version,
+                )
+                for item in entry.tool.items
+            ]
+        return forms
+
+    def _add_time(
+        self, form: dict[str, Any], entry: CatalogEntry, own_uri: str, version: str
+    ) -> dict[str, Any]:
+        """Add when a resource was last modified."""
+        at = self._find_modified(entry, own_uri)
+        if at is None or not has_feature(version, "lastModified"):
+            return form
+        return {**form, "annotations": {"lastModified": format_moment(at)}}
 
     def list_template_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
         """Return the templates, in MCP's form."""
@@ -155,3 +192,25 @@ def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:
         "_meta": info.meta if has_feature(version, "_meta") else None,
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str) -> dict[str, Any]:
+    fields = {
+        "uri": _expand(entry.uri, item),
+        "name": item.value,
+        "description": item.description,
+        "mimeType": entry.tool.mime_type,
+        "_meta": item.meta if has_feature(version, "_meta") else None,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _expand(template: str, item: messages.ListedItem) -> str:
+    """Return the URI of a listed resource of a template, which has one variable."""
+    return _VARIABLE.sub(quote(item.value, safe=""), template)
+
+
+def format_moment(at: float) -> str:
+    """Return a time in seconds since the epoch as MCP writes it: ``2025-01-12T15:00:58.123Z``."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.lists.change_notices import SEND_LIMIT, ChangeNotices
@@ -126,7 +127,7 @@ class ResourceSubscriptions:
         known, told = {}, set()
         for caller, uri in self._list_subscriptions():
             found = self._find(caller, uri)
-            key, tool = (caller.owns, uri), None if found is None else found.entry.tool
+            key, tool = (caller.owns, uri), _get_declaration(found)
             known[key] = tool
             is_new = key in self._tools and self._tools[key] != tool
             if is_new or any(_concerns(change, found, uri) for change in pending):
@@ -159,13 +160,18 @@ class ResourceSubscriptions:
     def note_declaration(self, caller: Caller, uri: str) -> None:
         """Note the declaration that a new subscription is for."""
         found = self._find(caller, uri)
-        self._tools.setdefault((caller.owns, uri), None if found is None else found.entry.tool)
+        self._tools.setdefault((caller.owns, uri), _get_declaration(found))
 
     def _find(self, caller: Caller, uri: str) -> FoundResource | None:
         try:
             return self._declared.find(caller, uri)
         except UnknownResource:  # several notebooks have it
             return None
+
+
+def _get_declaration(found: FoundResource | None) -> messages.ToolInfo | None:
+    """Return what a resource is declared by, without what else its template has."""
+    return None if found is None else structs.replace(found.entry.tool, items=[])
 
 
 def _is(owner: str, caller: Caller) -> bool:

@@ -33,7 +33,11 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.call_progress import CallProgress
-from mcp_notebook.bridge.server.lists.declared_resources import DeclaredResources, FoundResource
+from mcp_notebook.bridge.server.lists.declared_resources import (
+    DeclaredResources,
+    FoundResource,
+    format_moment,
+)
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.lists.pages import divide
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
@@ -169,7 +173,7 @@ class ResourceRequests:
         self._links = links
         self._notices = notices
         self._tools = tools
-        self.declared = DeclaredResources(tools)
+        self.declared = DeclaredResources(tools, links.find_modified)
         """The resources that authors declare."""
         self._owners = ResourceOwners()
         self._default_caller = default_caller
@@ -576,4 +580,7 @@ def _make_resource(info: messages.ResourceInfo, version: str) -> types.Resource:
         description=info.description if has_title else info.description or info.title,
         mime_type=info.mime_type,
         size=info.size,
+        annotations=types.Annotations(last_modified=format_moment(info.modified))
+        if info.modified is not None and has_feature(version, "lastModified")
+        else None,
     )

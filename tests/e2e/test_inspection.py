@@ -1,0 +1,201 @@
+"""The notebook's variables as resources (`--inspect`), read by real clients in both eras."""
+
+import json
+
+import anyio
+import pytest
+from clients import ERAS, Changes, connected, http_bridge, over_http, tool_kernel
+from live import TIMEOUT
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, ResourceTemplateReference
+from typer.testing import CliRunner
+
+from mcp_notebook import meta_keys
+from mcp_notebook.cli import main
+
+pytestmark = pytest.mark.anyio
+
+CELL = """
+import math
+import pandas as pd
+from pathlib import Path
+from typing import Literal
+orders = pd.DataFrame({"region": ["EU", "US", "EU"], "revenue": [3, 4, None]})
+rate = 1.5
+names = ["Ann", "Bo"]
+größe = 3
+_private = "secret"
+globals()["net sales"] = 1
+def helper(): ...
+class Model: ...
+class Broken:
+    def __repr__(self): raise SystemExit("no repr")
+broken = Broken()
+"""
+LISTED = ["orders", "rate", "names", "größe", "broken"]
+
+
+@pytest.fixture(scope="module")
+def sales(module_home):
+    with tool_kernel(module_home, CELL, name="sales") as kernel:
+        yield kernel
+
+
+@pytest.fixture(scope="module")
+def inspected(sales, module_home):
+    with http_bridge(module_home, "--inspect") as served:
+        yield served
+
+
+@pytest.fixture
+def connect(inspected, module_home):
+    def connect_to(era, transport, **options):
+        if transport == "http":
+            return over_http(inspected.url, era, **options)
+        return connected(module_home, era, transport, "--inspect", **options)
+
+    return connect_to
+
+
+async def list_resources(client):
+    return (await client.list_resources(cache_mode="bypass")).resources
+
+
+async def list_variables(client):
+    return {each.name: each for each in await list_resources(client)}
+
+
+async def until_variables(client, *names):
+    with anyio.fail_after(TIMEOUT):
+        while list(variables := await list_variables(client)) != list(names):
+            pass
+    return variables
+
+
+async def read(client, uri):
+    (content,) = (await client.read_resource(uri, cache_mode="bypass")).contents
+    assert (str(content.uri), content.mime_type) == (uri, "application/json")
+    return json.loads(content.text)
+
+
+async def refusal(client, uri):
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource(uri, cache_mode="bypass")
+    return caught.value.error
+
+
+@pytest.mark.smoke
+async def test_variables_are_listed_and_read_with_type_shape_and_summary(
+    sales, connect, era, transport
+):
+    async with connect(era, transport) as client:
+        variables = await until_variables(client, *LISTED)
+        orders = variables["orders"]
+        assert str(orders.uri) == "variable://orders"
+        assert orders.description.startswith("pandas.DataFrame, 3 rows x 2 columns, ")
+        facts = orders.meta[meta_keys.VARIABLE]
+        assert (facts["type"], facts["shape"]) == ("pandas.DataFrame", [3, 2])
+        assert facts["bytes"] > 0
+        assert variables["names"].description == "list, 2 items"
+        assert str(variables["größe"].uri) == "variable://gr%C3%B6%C3%9Fe"
+        table = await read(client, "variable://orders")
+        region, revenue = table["columns"]
+        assert (region["name"], region["top"]) == ("region", [["EU", 2], ["US", 1]])
+        assert (revenue["missing"], revenue["min"], revenue["max"]) == (1, 3, 4)
+        assert table["head"][:2] == [["EU", "3.0"], ["US", "4.0"]]
+        assert (await read(client, "variable://rate"))["value"] == 1.5
+        assert (await read(client, "variable://gr%C3%B6%C3%9Fe"))["name"] == "größe"
+        assert "SystemExit: no repr" in (await read(client, "variable://broken"))["value"]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "variable://{name}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("_private", "math", "helper", "Model", "Literal", "net%20sales", "In", "exit"),
+        *("orders.region", "orders%5B0%5D", "__import__('os')", "rate%20%2B%201", "Rate", "%00"),
+    ],
+)
+async def test_a_name_is_looked_up_and_never_evaluated(sales, connect, name):
+    async with connect("auto", "http") as client:
+        error = await refusal(client, f"variable://{name}")
+        assert error.code == INVALID_PARAMS
+        assert "has no variable" in error.message
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_names_are_completed(sales, connect, era):
+    async with connect(era, "http") as client:
+        await until_variables(client, *LISTED)
+        reference = ResourceTemplateReference(uri="variable://{name}")
+        found = await client.complete(reference, {"name": "name", "value": "r"})
+        assert found.completion.values == ["rate", "orders", "größe", "broken"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_clients_are_told_when_variables_come_change_and_go(sales, connect, era):
+    changes = Changes()
+    async with (
+        connect(era, "http", message_handler=changes.handle_resources) as client,
+        changes.watch(client, era, resources_list_changed=True),
+    ):
+        await until_variables(client, *LISTED)
+        sales.ok("extra = [1]")
+        await changes.wait()
+        before = (await until_variables(client, *LISTED, "extra"))["extra"]
+        assert before.description == "list, 1 item"
+        sales.ok("extra.append(2)")
+        await changes.wait()
+        with anyio.fail_after(TIMEOUT):
+            while (now := (await list_variables(client))["extra"]).description != "list, 2 items":
+                pass
+        assert now.annotations.last_modified > before.annotations.last_modified
+        sales.ok("del extra")
+        await changes.wait()
+        await until_variables(client, *LISTED)
+
+
+async def test_a_variable_is_read_while_a_cell_runs(sales, connect):
+    async with connect("auto", "http") as client:
+        await until_variables(client, *LISTED)
+        with sales.busy():
+            assert (await read(client, "variable://rate"))["value"] == 1.5
+
+
+async def test_without_the_switch_there_are_no_variables(sales, served):
+    async with over_http(served.url, "auto") as client:
+        assert (await client.list_resources()).resources == []
+        assert (await client.list_resource_templates()).resource_templates == []
+        error = await refusal(client, "variable://orders")
+        assert "has no variable" not in error.message
+
+
+async def test_only_callers_that_may_use_the_template_see_variables(sales, inspected, module_home):
+    env = {"HOME": str(module_home), "MCP_NOTEBOOK_HOME": str(module_home / ".mcp-notebook")}
+    seen = {}
+    for name, pattern in (("one", "other_*"), ("two", "inspect/variable")):
+        words = ["token", "add", name, "--tools", pattern]
+        token = CliRunner().invoke(main.app, words, env=env).stdout.strip()
+        async with over_http(inspected.url, "auto", token=token) as client:
+            seen[name] = list(await list_variables(client))
+            if name == "one":
+                await refusal(client, "variable://orders")
+            else:
+                assert (await read(client, "variable://rate"))["value"] == 1.5
+    assert seen == {"one": [], "two": LISTED}
+
+
+async def test_variables_of_two_notebooks_have_their_names_in_front(home):
+    with (
+        tool_kernel(home, "x = 1", name="sales"),
+        tool_kernel(home, "x = 2", name="stock"),
+    ):
+        async with connected(home, "auto", "http", "--inspect") as client:
+            expected = ["variable://sales/x", "variable://stock/x"]
+            with anyio.fail_after(TIMEOUT):
+                while [str(each.uri) for each in await list_resources(client)] != expected:
+                    pass
+            assert (await read(client, "variable://sales/x"))["value"] == 1
+            assert (await read(client, "variable://stock/x"))["value"] == 2
+            assert "variable://sales/{name}" in (await refusal(client, "variable://x")).message
