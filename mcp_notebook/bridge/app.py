@@ -40,7 +40,7 @@ from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.span_export import close_provider, open_provider
-from mcp_notebook.termination import list_termination_signals
+from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.text.terminal import print_note
 
@@ -156,12 +156,13 @@ class Bridge:
     async def run(self) -> AsyncIterator[Self]:
         """Watch for signals, run the links and announce changes for the block."""
         try:
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(self._watch_signals)
-                async with self.links:
-                    tasks.start_soon(self.server.announce_changes)
-                    yield self
-                tasks.cancel_scope.cancel()
+            numbers = (signal.SIGINT, *list_termination_signals())
+            with handle_signals(numbers, self._note_signal):
+                async with anyio.create_task_group() as tasks:
+                    async with self.links:
+                        tasks.start_soon(self.server.announce_changes)
+                        yield self
+                    tasks.cancel_scope.cancel()
         finally:
             if self._spans is not None:
                 close_provider(self._spans)
@@ -345,16 +346,10 @@ class Bridge:
             self._is_failure_told.set()
             raise ProtocolError(INTERNAL_ERROR, str(self._failure))
 
-    async def _watch_signals(
-        self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
-        numbers = (signal.SIGINT, *list_termination_signals())
-        with anyio.open_signal_receiver(*numbers) as signals:
-            task_status.started()
-            async for signum in signals:
-                self._is_interrupted = signum == signal.SIGINT
-                self.stop.set()
-                self._note_ready()
+    def _note_signal(self, number: signal.Signals) -> None:
+        self._is_interrupted = number == signal.SIGINT
+        self.stop.set()
+        self._note_ready()
 
 
 def _open_spans(settings: Settings) -> "TracerProvider | None":

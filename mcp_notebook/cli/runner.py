@@ -8,14 +8,13 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.termination import list_termination_signals
 from mcp_notebook.text.terminal import format_logs, print_note
 
 T = TypeVar("T")
@@ -29,16 +28,14 @@ def run_command(function: Callable[..., Awaitable[T]], *args: Any, **keywords: A
     SIGTERM and SIGHUP cancel it, so that no headless kernel is left behind; bridges handle these
     signals themselves. Handling SIGINT would not be enough: ``command &`` in a script ignores it.
     """
-    import asyncio
-
     import anyio
+
+    from mcp_notebook.termination import handle_signals, list_termination_signals
 
     async def run() -> T:
         with anyio.CancelScope() as scope:
-            with suppress(NotImplementedError):  # Windows has no such signals
-                for number in list_termination_signals():
-                    asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
-            return await function(*args, **keywords)
+            with handle_signals(list_termination_signals(), lambda _: scope.cancel()):
+                return await function(*args, **keywords)
         raise _Terminated
 
     uvloop = find_spec("uvloop") is not None

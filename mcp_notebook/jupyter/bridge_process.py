@@ -155,4 +155,5 @@ def _spawn(token: str) -> subprocess.Popen[bytes]:
         bufsize=0,
         # Ctrl-C in the server's terminal only asks whether to stop the server.
         start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )

@@ -48,7 +48,7 @@ from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.http import serve_http
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.termination import list_termination_signals
+from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.terminal import print_output
 
 SETTLE_LIMIT = 3.0
@@ -66,10 +66,14 @@ async def run_server_bridge(settings: Settings) -> None:
     settings = replace(settings, host="127.0.0.1", certfile=None, keyfile=None)
     token = read_token(settings)
     stop = anyio.Event()
-    with _open_private_listener() as listener, write_audit_log(settings) as observers:
+    numbers = (signal.SIGINT, *list_termination_signals())
+    with (
+        handle_signals(numbers, lambda _: stop.set()),
+        _open_private_listener() as listener,
+        write_audit_log(settings) as observers,
+    ):
         kernels = ServerKernels(settings.records_folder)
         async with anyio.create_task_group() as tasks:
-            await tasks.start(_watch_signals, stop)
             tasks.start_soon(kernels.watch_folder)
             _follow_stdin(kernels.take_line, stop)
             views = _Views(settings, observers, kernels, tasks)
@@ -242,15 +246,6 @@ def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
         loop.call_soon_threadsafe(stop.set)
 
     threading.Thread(target=read, name="stdin", daemon=True).start()
-
-
-async def _watch_signals(
-    stop: anyio.Event, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, *list_termination_signals()) as signals:
-        task_status.started()
-        async for _ in signals:
-            stop.set()
 
 
 @contextmanager

@@ -43,7 +43,11 @@ _MAX_LOG = 2**20
 """Bytes. A longer log is renamed when the bridge starts."""
 _TAIL = 2_000
 """Characters of the log in an error message."""
-_SPAWN = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], stdout=2).pid)"
+_SPAWN = """
+import subprocess, sys
+flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+print(subprocess.Popen(sys.argv[1:], stdout=2, creationflags=flags).pid)
+"""
 """Starts the bridge and exits, so that the bridge is not a child of the kernel: a child would
 become a zombie when it ends, and some frontends kill a kernel together with its children."""
 
@@ -130,8 +134,10 @@ def _spawn(settings: Settings, log: int) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            # Jupyter interrupts the kernel's whole process group.
+            # Jupyter interrupts the kernel's whole process group; on Windows, Ctrl-C in a console
+            # reaches all its processes.
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         with starter:
             try:
