@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcp_notebook.kernel.notebook.decorators import (
         mcp_prompt,
         mcp_resource,
+        mcp_skill,
         mcp_tool,
         mcp_tools,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "load_ipython_extension",
     "mcp_prompt",
     "mcp_resource",
+    "mcp_skill",
     "mcp_tool",
     "mcp_tools",
     "registry",
@@ -66,7 +68,9 @@ _HOMES = {
     "errors": ("CannotElicit", "ToolError"),
     "kernel.tools.context": ("Context",),
     "kernel.extension": ("load_ipython_extension", "unload_ipython_extension"),
-    "kernel.notebook.decorators": ("mcp_prompt", "mcp_resource", "mcp_tool", "mcp_tools"),
+    "kernel.notebook.decorators": (
+        *("mcp_prompt", "mcp_resource", "mcp_skill", "mcp_tool", "mcp_tools"),
+    ),
     "kernel.tools.icons": ("Icon",),
     "kernel.schemas.tables.columns": ("Columns",),
     "kernel.schemas.parameters.markers": ("Header", "Hidden"),

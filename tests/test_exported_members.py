@@ -30,6 +30,7 @@ PUBLIC = {
     "load_ipython_extension",
     "mcp_prompt",
     "mcp_resource",
+    "mcp_skill",
     "mcp_tool",
     "mcp_tools",
     "registry",

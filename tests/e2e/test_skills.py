@@ -2,11 +2,13 @@
 
 import hashlib
 
+import anyio
 import mcp_types as types
 import nbformat
 import pytest
 import yaml
-from clients import ERAS, Changes, connected, over_http, tool_kernel
+from clients import ERAS, LOAD, Changes, connected, over_http, tool_kernel
+from live import TIMEOUT, live_kernel
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel
@@ -217,3 +219,65 @@ async def test_two_notebooks_with_the_same_skill_serve_it_with_their_names(home)
             assert len(listed[0]["resources"]) == 1
             with pytest.raises(MCPError, match=r"Read 'skill://sales.* or 'skill://stock"):
                 await client.read_resource("skill://weekly-report/SKILL.md")
+
+
+DOCSTRING = """
+from mcp_notebook import mcp_skill
+
+@mcp_skill(tags=["reports"])
+def weekly_rain():
+    '''Use this for the rain of a week.
+
+    Call `rain` {number} times.
+    '''
+
+@mcp_skill
+class Odd:
+    '''---
+    name: odd-days
+    description: How to find odd days
+    ---
+    Look at the maximum first.
+    '''
+"""
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_docstrings_are_skills_that_follow_their_cell(home, era):
+    with tool_kernel(home, name="sales") as kernel:
+        async with connected(home, era, "http") as client:
+            digests = []
+            for number in (1, 2):
+                output = kernel.ok(DOCSTRING.replace("{number}", str(number)), cell="c")
+                assert "Skill `weekly-rain`: Use this for the rain of a week." in output.text
+                with anyio.fail_after(TIMEOUT):
+                    while (
+                        not (skills := await skills_of(client))
+                        or skills["weekly-rain"]["resources"][0]["digest"] in digests
+                    ):
+                        pass
+                digests.append(skills["weekly-rain"]["resources"][0]["digest"])
+            assert skills["odd-days"]["frontmatter"]["description"] == "How to find odd days"
+            (read,) = (
+                await client.read_resource("skill://weekly-rain/SKILL.md", cache_mode="bypass")
+            ).contents
+            assert read.text.endswith("Use this for the rain of a week.\n\nCall `rain` 2 times.\n")
+            kernel.ok("1", cell="c")
+            with anyio.fail_after(TIMEOUT):
+                while await skills_of(client):
+                    pass
+
+
+async def test_docstrings_decorated_before_the_extension_is_loaded_are_skills(home):
+    with live_kernel(home) as kernel:
+        kernel.ok(DOCSTRING)
+        kernel.ok(LOAD)
+        async with connected(home, "auto", "http") as client:
+            assert list(await skills_of(client)) == ["weekly-rain", "odd-days"]
+
+
+def test_what_has_no_docstring_cannot_be_a_skill(sales):
+    said = sales.run("from mcp_notebook import mcp_skill\n@mcp_skill\ndef empty(): ...")
+    assert "needs a docstring" in said.text
+    said = sales.run("@mcp_skill(descripton='x')\ndef empty(): 'It.'")
+    assert "Did you mean `description`?" in said.text

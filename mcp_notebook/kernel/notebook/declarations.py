@@ -28,6 +28,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_cell,
     read_mark,
     read_own_mark,
+    read_skill_mark,
 )
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.package_tools import make_package_tools
@@ -194,7 +195,7 @@ def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list
 def declare_decorated(
     registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[DecoratedObject] = ()
 ) -> None:
-    """Add the functions and classes that were decorated before the extension was loaded.
+    """Add the functions, classes and skills that were decorated before the extension was loaded.
 
     One with two names is added once. One that cannot be a tool is reported on stderr and skipped.
 
@@ -216,6 +217,10 @@ def declare_decorated(
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
             print_note(f"{name} is not offered as a {kind}: {reason}")
+    marked = (read_skill_mark(value) for value in tuple(namespace.values()))
+    for skill in filter(None, marked):
+        if registry.get(skill.name) is None:
+            registry.add(skill)
 
 
 def _is_made_from(tool: DeclaredTool, value: Any) -> bool:

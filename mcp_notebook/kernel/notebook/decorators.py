@@ -1,4 +1,4 @@
-"""``@mcp_tool``, ``@mcp_tools``, ``@mcp_prompt`` and ``@mcp_resource``: declare anywhere.
+"""``@mcp_tool``, ``@mcp_tools``, ``@mcp_prompt``, ``@mcp_resource``, ``@mcp_skill``.
 
 Runs on the thread that defines the function. Without a loaded extension, the decorators only mark
 the function or class. ``%load_ext`` then declares the marked ones in the notebook, and
@@ -6,7 +6,7 @@ the function or class. ``%load_ext`` then declares the marked ones in the notebo
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar, Unpack, overload
 
@@ -19,7 +19,7 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     make_object_tools,
     mark_class,
 )
-from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, note_cell
+from mcp_notebook.kernel.tools.declared_tool import make_tool, mark, mark_skill, note_cell
 from mcp_notebook.kernel.tools.options import (
     PROMPT_OPTIONS,
     RESOURCE_OPTIONS,
@@ -31,11 +31,13 @@ from mcp_notebook.kernel.tools.options import (
     ToolOptions,
 )
 from mcp_notebook.kernel.tools.resource_templates import read_variables
-from mcp_notebook.text.terminal import print_note
+from mcp_notebook.kernel.tools.skills import make_skill_tool, read_docstring_skill
+from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import suggest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
+_V = TypeVar("_V")
 
 
 @overload
@@ -148,6 +150,59 @@ def mcp_resource(uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[
 
 
 document_keywords(mcp_resource, "resource")
+
+
+@overload
+def mcp_skill(value: _V, /) -> _V: ...
+@overload
+def mcp_skill(
+    *, description: str | None = None, tags: Sequence[str] = ()
+) -> Callable[[_V], _V]: ...
+def mcp_skill(
+    value: _V | None = None,
+    /,
+    *,
+    description: str | None = None,
+    tags: Sequence[str] = (),
+    **unknown: Any,
+) -> _V | Callable[[_V], _V]:
+    """Make a docstring a skill that tells assistants how to work with the notebook.
+
+    The docstring is Markdown. The skill is named like the function, class or module, with hyphens;
+    its description is the first paragraph::
+
+        @mcp_skill
+        class WeeklyReport:
+            '''Use this for the report of a week.
+
+            First call `rain`, then write a paragraph on each region.
+            '''
+
+    The docstring may instead begin with front matter between lines of ``---``, as a cell below
+    ``%%mcp_skill``. The object itself does not change, and may be a tool as well.
+
+    Args:
+        value: The object, when the decorator is used without parentheses.
+        description: When to use the skill; by default the first paragraph.
+        tags: Words to group it by, as those of tools.
+        unknown: Refused, with the option that was probably meant.
+
+    Raises:
+        DefinitionError: The object has no docstring, or it cannot be a skill.
+    """
+    check_keywords(unknown, "`@mcp_skill`", ["description", "tags"])
+
+    def decorate(value: _V) -> _V:
+        file = read_docstring_skill(value, description)
+        skill = make_skill_tool(file, tuple(tags))
+        mark_skill(value, skill)
+        extension = find_extension()
+        if extension is not None:
+            extension.cell_tools.add(skill)
+            print_output(f"Skill `{file.skill}`: {skill.info.description}")
+        return value
+
+    return decorate if value is None else decorate(value)
 
 
 def _declare(function: _F, options: ToolOptions) -> _F:

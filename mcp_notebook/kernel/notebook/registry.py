@@ -86,9 +86,10 @@ class NotebookTools(Mapping[str, Tool]):
             NoSuchTool: The notebook has no tool of that name.
         """
         registry = _get_registry()
+        present = tuple(tool.name for tool in registry.tools)
         for name in names:
-            if registry.get(name) is None:
-                raise NoSuchTool(name, tuple(tool.name for tool in registry.tools))
+            if name not in present:
+                raise NoSuchTool(name, present)
         registry.remove(*names)
 
     def update(self, name: str, /, **changes: Any) -> None:

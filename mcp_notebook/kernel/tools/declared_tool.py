@@ -9,6 +9,7 @@ import linecache
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -60,6 +61,8 @@ OWN_VIEW = "own"
 MARK = "__mcp_tool__"
 """Attribute of a function that ``@mcp_tool``, say, marked: its `ToolOptions`."""
 _OPTIONS = tuple(OPTION_TYPES.values())
+SKILL = "__mcp_skill__"
+"""Attribute of an object whose docstring is a skill: its `DeclaredTool`."""
 CELL = "__mcp_cell__"
 """Attribute of a function or class decorated before the extension was loaded: its cell's id."""
 
@@ -387,6 +390,21 @@ def read_own_mark(value: Any) -> ToolOptions | None:
     except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
         return None
     return options if type(options) in _OPTIONS else None
+
+
+def mark_skill(value: Any, skill: DeclaredTool) -> None:
+    """Store the skill that a docstring is on its object, to declare it when that is loaded."""
+    with suppress(AttributeError, TypeError):  # a builtin
+        setattr(value, SKILL, skill)
+
+
+def read_skill_mark(value: Any) -> DeclaredTool | None:
+    """Return the skill that ``@mcp_skill`` stored on this object itself, if any."""
+    try:
+        skill = vars(value).get(SKILL)
+    except Exception:  # noqa: BLE001 - as `read_own_mark`
+        return None
+    return skill if isinstance(skill, DeclaredTool) else None
 
 
 def find_marked(

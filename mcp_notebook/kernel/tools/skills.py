@@ -11,6 +11,7 @@ skill and a tool may have the same name. The bridge serves the files by MCP's sk
 read the same values. It is read by the rules of YAML 1.2, as hosts do: dates and ``yes`` are text.
 """
 
+import inspect
 import mimetypes
 import re
 from collections.abc import Mapping
@@ -112,6 +113,34 @@ def read_skill(word: str, text: str, description: str | None = None) -> SkillFil
         )
     _check_front_matter(matter, name)
     return SkillFile(matter["name"], SKILL_FILE, text, matter)
+
+
+def read_docstring_skill(value: Any, description: str | None = None) -> SkillFile:
+    """Return the skill that is the docstring of a function, a class or a module.
+
+    Its name is in the docstring's front matter, or the object's name with hyphens.
+
+    Args:
+        value: The object.
+        description: As for `read_skill`.
+
+    Raises:
+        DefinitionError: It has no docstring, or as `read_skill`.
+    """
+    doc, name = getattr(value, "__doc__", None), getattr(value, "__name__", None)
+    if not isinstance(doc, str) or not doc.strip() or not isinstance(name, str):
+        raise DefinitionError(
+            f"`@mcp_skill` needs a docstring, which becomes the skill's Markdown: write one below "
+            f"`{name}`."
+            if isinstance(name, str)
+            else "`@mcp_skill` is for functions, classes and modules with a docstring."
+        )
+    text = inspect.cleandoc(doc)
+    if read_front_matter(text + "\n") is not None:
+        name = ""  # that of the front matter
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name.rpartition(".")[2])
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return read_skill(words, text, description)
 
 
 def make_skill_tool(file: SkillFile, tags: tuple[str, ...] = ()) -> DeclaredTool:

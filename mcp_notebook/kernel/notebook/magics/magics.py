@@ -53,7 +53,7 @@ _UNKNOWN = re.compile(r"(?:Line|Cell) magic (?:function )?`(%+)([^`\s]+)` not fo
 _VARIABLE = re.compile(r"[${}]")
 """The characters that IPython expands."""
 _SKILL_PARSER = build_skill_parser()
-_DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt", "mcp_resource")
+_DECORATORS = ("mcp_tool", "mcp_tools", "mcp_prompt", "mcp_resource", "mcp_skill")
 _CELL_MAGICS = ("mcp", "mcp_tool", "mcp_prompt", "mcp_resource", "mcp_skill", "mcp_view")
 _FRAMES_TO_USER = 4
 """Frames from `McpMagics._expand` to the code with the magic."""
