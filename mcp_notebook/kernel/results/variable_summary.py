@@ -170,10 +170,15 @@ def _describe_array(array: Any) -> dict[str, Any]:
     present = sample[sample == sample]  # noqa: PLR0124 - NaN differs from itself
     facts["missing"] = len(sample) - len(present)
     if len(present):
-        least, most, mean = present.min(), present.max(), present.mean(dtype="float64")
-        names = zip(("min", "max", "mean"), (least, most, mean), strict=True)
-        facts |= {name: to_bounded_json(number, 1)[0] for name, number in names}
+        ends = {"min": present.min(), "max": present.max()}
+        facts |= {name: to_bounded_json(number, 1)[0] for name, number in ends.items()}
+        facts["mean"] = to_bounded_json(_round(float(present.mean(dtype="float64"))), 1)[0]
     return facts
+
+
+def _round(mean: float) -> float:
+    """Return a number with the digits that a reader wants of a mean."""
+    return float(f"{mean:.6g}")
 
 
 def _describe_table(frame: Frame) -> dict[str, Any]:
@@ -202,6 +207,8 @@ def _summarize_columns(frame: Frame, columns: list[dict[str, Any]]) -> dict[str,
             answer.pop(name, None)
         if "top" in answer:
             answer["top"] = [[text[:MAX_TEXT], number] for text, number in answer["top"]]
+        if isinstance(answer.get("mean"), float):
+            answer["mean"] = _round(answer["mean"])
         column.update(answer)
     return {} if sample is frame else {"summarized_rows": rows}
 

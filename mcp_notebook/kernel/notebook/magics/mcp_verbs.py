@@ -457,6 +457,6 @@ def _show_block(block: ContentBlock) -> None:
             player.mimetype = escape(block.mime_type)
             display(player)
         case Resource(data=str(text)):
-            print_output(f"{block.uri} ({block.mime_type}):\n{text}")
+            print_output(f"{block.uri} ({block.mime_type}):\n{text}".lstrip())
         case Resource():
-            print_output(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)")
+            print_output(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)".lstrip())
