@@ -3,15 +3,17 @@
 import json
 
 import anyio
+import nbformat
 import pytest
-from clients import ERAS, Changes, connected, http_bridge, over_http, tool_kernel
-from live import TIMEOUT
+from clients import ERAS, LOAD, Changes, connected, http_bridge, over_http, tool_kernel
+from live import TIMEOUT, Link, record_of
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ResourceTemplateReference
 from typer.testing import CliRunner
 
 from mcp_notebook import meta_keys
 from mcp_notebook.cli import main
+from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
@@ -199,3 +201,52 @@ async def test_variables_of_two_notebooks_have_their_names_in_front(home):
             assert (await read(client, "variable://sales/x"))["value"] == 1
             assert (await read(client, "variable://stock/x"))["value"] == 2
             assert "variable://sales/{name}" in (await refusal(client, "variable://x")).message
+
+
+@pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed")
+async def test_subscribers_are_told_of_their_variable_only(home):
+    updates = []
+    told = anyio.Event()
+
+    async def note(message):
+        if type(message).__name__ == "ResourceUpdatedNotification":
+            updates.append(str(message.params.uri))
+            told.set()
+
+    with tool_kernel(home, "rate = 1", "names = ['Ann']", name="sales") as kernel:
+        async with connected(home, "legacy", "http", "--inspect", message_handler=note) as client:
+            await until_variables(client, "rate", "names")
+            for name in ("rate", "names"):
+                await client.subscribe_resource(f"variable://{name}")
+            kernel.ok("other = [1]")
+            kernel.ok("rate = 2")
+            with anyio.fail_after(TIMEOUT):
+                await told.wait()
+            await until_variables(client, "rate", "names", "other")
+    assert updates == ["variable://rate"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_notebook_without_tools_can_be_inspected_headless(home, era):
+    path = home / "sums.ipynb"
+    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, "total = 3")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    async with connected(home, era, "stdio", str(path), "--inspect") as client:
+        await until_variables(client, "total")
+        assert (await read(client, "variable://total"))["value"] == 3
+
+
+async def test_a_bridge_that_does_not_ask_for_variables_gets_none(sales):
+    with Link(record_of(sales)) as link:
+        assert link.welcome.other_kinds == []
+    with Link(record_of(sales), messages.Hello(version="9", inspects=True)) as link:
+        (template,) = link.welcome.other_kinds
+        assert [item.value for item in template.items] == LISTED
+
+
+async def test_reads_are_calls_in_the_audit_log(sales, connect, module_home):
+    async with connect("auto", "http") as client:
+        await until_variables(client, *LISTED)
+        await read(client, "variable://rate")
+    lines = (module_home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
+    assert "inspect/variable" in lines[-1]

@@ -3,6 +3,7 @@
 import base64
 import json
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -312,3 +313,42 @@ async def test_a_model_reads_pages_of_a_declared_resource_by_a_tool(sales, conne
         await until_listed(client, "any_tool")
         result = await client.call_tool(READ_RESOURCE, {"uri": "data://orders"})
         assert "region,revenue\nEU," in result.content[0].text
+
+
+def time_of(resource):
+    return datetime.fromisoformat(resource.annotations.last_modified)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_list_says_when_the_data_was_last_modified(home, era):
+    began = datetime.now(UTC) - timedelta(milliseconds=1)
+    cells = (
+        "level = [1]",
+        "%%mcp_resource level://now\nlevel",
+        "%%mcp_resource fixed://now\n'always'",
+        "%%mcp_skill how\nUse this.",
+    )
+    with tool_kernel(home, *cells, name="sales") as kernel:
+        async with connected(home, era, "http") as client:
+
+            async def read_times():
+                listed = await client.list_resources(cache_mode="bypass")
+                return {each.name: time_of(each) for each in listed.resources}
+
+            before = await read_times()
+            assert list(before) == ["level_now", "fixed_now", "how"]
+            assert all(began <= at <= datetime.now(UTC) for at in before.values())
+            kernel.ok("%%mcp_skill how\nUse this.")
+            kernel.ok("level.append(2)")
+            with anyio.fail_after(TIMEOUT):
+                while (changed := await read_times())["level_now"] == before["level_now"]:
+                    pass
+            assert changed["level_now"] > before["level_now"]
+            assert changed["fixed_now"] == before["fixed_now"]
+            assert changed["how"] == before["how"]  # the same text
+            kernel.ok("__import__('mcp_notebook').resource_changed('fixed://now')")
+            with anyio.fail_after(TIMEOUT):
+                while (await read_times())["fixed_now"] == before["fixed_now"]:
+                    pass
+            again = await read_times()
+    assert again["level_now"] == changed["level_now"]
