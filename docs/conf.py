@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 project = "mcp-notebook"
 author = "the mcp-notebook developers"
 release = __version__
+myst_url_schemes = ["http", "https", "mailto", "cursor", "vscode"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 

@@ -11,7 +11,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 def _problem(start, link):
     """Return what is wrong with a link; None if nothing is."""
-    if link.startswith(("https://", "data:")):
+    if link.startswith(("https://", "data:", "cursor://", "vscode:")):
         return None
     address, _, anchor = unquote(link).partition("#")
     target = (start.parent / address).resolve() if address else start

@@ -1,0 +1,132 @@
+"""Writes what assistants and registries list this server by, all from pyproject.toml.
+
+``python packaging/make_listings.py`` writes the files beside this one, which assistants read from a
+copy of the repository, and the links in docs/connect-a-client.md; a test compares them.
+``python packaging/make_listings.py FOLDER`` writes server.json for MCP's registry into a folder. It
+names the repository and the version on PyPI, so it is made for a release and not before.
+"""
+
+import base64
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PAGE = ROOT / "docs" / "connect-a-client.md"
+SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-09-29/server.schema.json"
+SERVER = "notebook"
+"""The name of the server in a client, as `mcp-notebook install` has it."""
+LAUNCH = {"command": "mcp-notebook", "args": ["stdio"]}
+SHORT = "Cells of your Jupyter notebook as tools, called in the live kernel."
+"""At most 100 characters, as MCP's registry asks."""
+_LINKS = re.compile(
+    r"(?s)(?<=<!-- links: packaging/make_listings.py -->\n\n).*?(?=\n\n<!-- end -->)"
+)
+
+
+def read_project() -> dict[str, Any]:
+    """Return the project's metadata, with its version."""
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    source = (ROOT / "mcp_notebook" / "_version.py").read_text(encoding="utf-8")
+    found = re.search(r'__version__ = "(.+)"', source)
+    assert found is not None
+    return project | {"version": found[1]}
+
+
+def make_files(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of the files beside this one, by their paths."""
+    name, version, author = project["name"], project["version"], project["authors"][0]
+    plugin = {"name": name, "description": SHORT, "version": version, "author": author}
+    return {
+        ".claude-plugin/marketplace.json": {
+            "name": name,
+            "owner": author,
+            "metadata": {"description": project["description"]},
+            "plugins": [{"name": name, "source": "./claude-code", "description": SHORT}],
+        },
+        "claude-code/.claude-plugin/plugin.json": plugin
+        | {"license": project["license"], "keywords": project["keywords"]},
+        "claude-code/.mcp.json": {"mcpServers": {SERVER: LAUNCH}},
+        "gemini-cli/gemini-extension.json": {
+            "name": name,
+            "version": version,
+            "description": SHORT,
+            "mcpServers": {SERVER: LAUNCH},
+        },
+    }
+
+
+def make_links() -> str:
+    """Return the links that connect Cursor and VS Code, as Markdown."""
+    config = base64.b64encode(json.dumps(LAUNCH).encode()).decode()
+    cursor = f"cursor://anysphere.cursor-deeplink/mcp/install?name={SERVER}&config={quote(config)}"
+    code = f"vscode:mcp/install?{quote(json.dumps({'name': SERVER, **LAUNCH}))}"
+    return f"[Connect Cursor]({cursor}) · [Connect VS Code]({code})"
+
+
+def make_server(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry for MCP's registry.
+
+    Raises:
+        SystemExit: The repository has no address.
+    """
+    address = project.get("urls", {}).get("Repository", "")
+    found = re.fullmatch(r"https://github\.com/([\w-]+)/[\w.-]+", address)
+    if found is None:
+        raise SystemExit(
+            "server.json names the repository: set project.urls.Repository in pyproject.toml first."
+        )
+    name, version = project["name"], project["version"]
+    return {
+        "$schema": SCHEMA,
+        "name": f"io.github.{found[1]}/{name}",
+        "description": SHORT,
+        "repository": {"url": address, "source": "github"},
+        "version": version,
+        "packages": [
+            {
+                "registryType": "pypi",
+                "identifier": name,
+                "version": version,
+                "runtimeHint": "uvx",
+                "transport": {"type": "stdio"},
+                "packageArguments": [{"type": "positional", "value": "stdio"}],
+            }
+        ],
+    }
+
+
+def format_json(content: object) -> str:
+    """Return JSON as it is written."""
+    return json.dumps(content, indent=2) + "\n"
+
+
+def put_links(text: str) -> str:
+    """Return the text of the page with the links."""
+    return _LINKS.sub(lambda _: make_links(), text)
+
+
+def main() -> None:
+    """Write the files."""
+    project = read_project()
+    if len(sys.argv) > 1:
+        content = format_json(make_server(project))
+        (Path(sys.argv[1]) / "server.json").write_text(content, encoding="utf-8")
+        return
+    for name, content in make_files(project).items():
+        path = HERE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(format_json(content), encoding="utf-8")
+    PAGE.write_text(put_links(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

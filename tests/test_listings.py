@@ -1,0 +1,59 @@
+"""What assistants and registries list the server by is what the script makes of pyproject.toml.
+
+tests/assistants/test_listings.py asks the assistants themselves.
+"""
+
+import base64
+import json
+import re
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import make_listings
+import pytest
+
+from mcp_notebook.clients.known_clients import CLIENTS
+
+PROJECT = make_listings.read_project()
+FILES = make_listings.make_files(PROJECT)
+ADDRESSED = PROJECT | {"urls": {"Repository": "https://github.com/ada/notebooks"}}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_is_what_the_script_makes(name):
+    text = (make_listings.HERE / name).read_text(encoding="utf-8")
+    assert text == make_listings.format_json(FILES[name]), "run packaging/make_listings.py"
+
+
+def test_there_is_no_other_file():
+    files = {path.relative_to(make_listings.HERE) for path in make_listings.HERE.rglob("*.json")}
+    assert {file.as_posix() for file in files} == {*FILES}
+
+
+def test_the_page_has_the_links_that_the_script_makes():
+    text = make_listings.PAGE.read_text(encoding="utf-8")
+    assert make_listings.make_links() in text
+    assert make_listings.put_links(text) == text
+
+
+def test_the_links_carry_the_entry_that_the_clients_settings_have():
+    cursor, code = re.findall(r"\]\((\S+)\)", make_listings.make_links())
+    query = parse_qs(urlsplit(cursor).query)
+    assert query["name"] == [make_listings.SERVER]
+    assert json.loads(base64.b64decode(query["config"][0])) == make_listings.LAUNCH
+    entry = json.loads(unquote(code.partition("?")[2]))
+    assert entry == {"name": make_listings.SERVER, **make_listings.LAUNCH}
+    assert {"cursor", "vscode"} <= CLIENTS.keys()
+
+
+def test_the_entry_for_the_registry_keeps_its_rules():
+    entry = make_listings.make_server(ADDRESSED)
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
+    assert len(entry["description"]) <= 100
+    (package,) = entry["packages"]
+    assert package["version"] == entry["version"] == PROJECT["version"]
+    assert entry["repository"]["url"] == ADDRESSED["urls"]["Repository"]
+
+
+def test_there_is_no_entry_for_the_registry_without_an_address_of_the_repository():
+    with pytest.raises(SystemExit, match=r"set project\.urls\.Repository"):
+        make_listings.make_server(PROJECT | {"urls": {}})
