@@ -397,7 +397,7 @@ class Extension:
                         resources=names, variables=variables, modified=modified
                     )
                 )
-            if is_inspected:
+            if is_inspected and variables:
                 self._endpoint.announce_tools()  # with the variables as they are now
 
     def tell_resource_changed(self, uri: str) -> None:

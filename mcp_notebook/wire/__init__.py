@@ -115,7 +115,8 @@ whether the bridge understands them.
 *Declared resources.* A resource that an author declares is among ``other_kinds`` of the tools. A
 bridge reads it by a `Call`, whose result holds documents with empty URIs, or takes its ``text``. If
 the bridge's `Hello` has ``hears_changes`` set, the kernel tells it with `ResourcesChanged` which of
-them may have changed, after cells and calls that could have.
+them may have changed, after cells and calls that could have. Both messages say when declared
+resources were last modified.
 
 *Variables.* If the bridge's `Hello` has ``inspects`` set, ``other_kinds`` also has a template for
 the notebook's variables, whose ``items`` are those that clients list.

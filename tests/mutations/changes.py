@@ -1712,4 +1712,16 @@ CHANGES = (
         "        pass\n\n    def _check",
         "jupyter/test_routes.py",
     ),
+    Change(
+        "kernel/notebook/inspection.py",
+        ' or name.startswith("_")',
+        "",
+        "e2e/test_inspection.py",
+    ),
+    Change(
+        "bridge/server/lists/resource_subscriptions.py",
+        "structs.replace(found.entry.tool, items=[])",
+        "found.entry.tool",
+        "e2e/test_inspection.py",
+    ),
 )

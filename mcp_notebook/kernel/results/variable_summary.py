@@ -58,7 +58,7 @@ class Facts(Struct, frozen=True):
     shape: tuple[int, ...] | None = None
     """Rows and columns, the axes of an array, or the length of a container."""
     bytes: int | None = None
-    """Memory of a table, an array or a text, without the objects that it refers to."""
+    """Memory of a table's columns or an array, without the objects that they refer to."""
     unit: str = "item"
     """What the length of a container counts."""
 
@@ -125,7 +125,8 @@ def _measure(value: Any, owner: type, path: str) -> tuple[tuple[int, ...], int |
     if library == "pandas" and name != "Index":
         if shape[1:] > (MAX_MEASURED,):
             return shape, None
-        usage = _get(value, owner, "memory_usage")(deep=False)
+        # Without the index: pandas counts what it caches there, which changes as it is used.
+        usage = _get(value, owner, "memory_usage")(index=False, deep=False)
         return shape, int(usage.sum() if name == "DataFrame" else usage)
     return shape, int(_get(value, owner, "nbytes"))
 
