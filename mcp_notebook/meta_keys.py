@@ -26,6 +26,10 @@ CACHED = f"{PREFIX}cached"
 VARIABLE = f"{PREFIX}variable"
 """Of a variable as a resource: its ``type``, and ``shape`` and ``bytes`` if it has them."""
 
+CHANGES = f"{PREFIX}changes"
+"""Of a result of a trial: what the call changed in its copy of the kernel, as pairs of kind and
+name; absent if that is not known."""
+
 VIEW = f"{PREFIX}view"
 """Of a result, for clients that show live views: the URI that its view reads, and its files."""
 

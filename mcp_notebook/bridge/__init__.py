@@ -3,6 +3,7 @@
 It never imports `kernel/`, IPython or user code. A tool can neither crash it nor block it.
 
 Face: `cli` imports `start` (``stdio`` and ``serve``) and the rooms that its other commands need;
+`http_app.open_own_bridge` serves one kernel to clients of the same process, for `check`;
 `shell_kernels` links kernels for commands and for `doctor`, and `absent_notebooks` says which
 notebooks cannot be linked.
 

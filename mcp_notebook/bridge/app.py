@@ -190,7 +190,7 @@ class Bridge:
             tasks.start_soon(self.links.follow, watch_users())
             with anyio.move_on_after(_SETTLE_LIMIT):
                 await self.links.wait_until_settled()
-            self._note_ready()
+            self.note_ready()
 
     async def _serve_until_failure(
         self, notebooks: Sequence[Path], early: "EarlyKernel | None"
@@ -201,7 +201,7 @@ class Bridge:
                 await self._serve_headless(notebooks, early)
         except McpNotebookError as error:
             self._failure = error
-            self._note_ready()
+            self.note_ready()
             with anyio.move_on_after(_FAILURE_GRACE):
                 await self._is_failure_told.wait()
             self.stop.set()
@@ -238,7 +238,7 @@ class Bridge:
         async with anyio.create_task_group() as tasks:
             for keeper in keepers:
                 await tasks.start(self._keep_served, keeper)
-            self._note_ready()
+            self.note_ready()
 
     async def _keep_served(
         self,
@@ -326,7 +326,8 @@ class Bridge:
         """Return the user's notebooks that have left lately, if it is those that are served."""
         return [] if self._headless_count else find_departed_notebooks(self._settings)
 
-    def _note_ready(self) -> None:
+    def note_ready(self) -> None:
+        """Note that the first tools are known, or that none can be expected."""
         self.ready.set()
         self._can_list.set()
 
@@ -349,7 +350,7 @@ class Bridge:
     def _note_signal(self, number: signal.Signals) -> None:
         self._is_interrupted = number == signal.SIGINT
         self.stop.set()
-        self._note_ready()
+        self.note_ready()
 
 
 def _open_spans(settings: Settings) -> "TracerProvider | None":

@@ -4,9 +4,12 @@ Runs on the bridge's event loop. The rest is that of `app`.
 """
 
 import os
+import secrets
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,8 +22,10 @@ from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 # isort: split
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.access.token_check import list_authenticators
+from mcp_notebook.bridge.access.token_check import OwnToken, list_authenticators
 from mcp_notebook.bridge.app import Bridge, unwrap_errors
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import OnEnd
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.endpoint import Endpoint
@@ -30,12 +35,23 @@ from mcp_notebook.bridge.transports.known_ports import (
     read_last_port,
     write_last_port,
 )
-from mcp_notebook.discovery.records import BridgeRecord, read_bridge, read_start_time
+from mcp_notebook.discovery.records import BridgeRecord, Record, read_bridge, read_start_time
 from mcp_notebook.settings.private_files import write_private_json
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
+
+
+@dataclass(frozen=True)
+class OwnBridge:
+    """A bridge within the process of a command."""
+
+    link: Link
+    """Leads to its kernel."""
+    url: str
+    """The address of its endpoint."""
+    token: str
 
 
 async def run_http(
@@ -89,6 +105,47 @@ async def run_http(
                         )
             tasks.cancel_scope.cancel()
         bridge.check_end()
+
+
+@asynccontextmanager
+async def open_own_bridge(
+    settings: Settings, record: Record, on_end: OnEnd
+) -> AsyncIterator[OwnBridge]:
+    """Serve one kernel over HTTP on this machine for the block, with a token of its own.
+
+    Args:
+        settings: The limits of calls.
+        record: The kernel's record.
+        on_end: Called when the kernel is gone.
+
+    Raises:
+        LinkError: The kernel does not answer.
+    """
+    settings = replace(
+        settings, host="127.0.0.1", port=0, certfile=None, keyfile=None, oauth_file=None
+    )
+    token = secrets.token_urlsafe()
+    with unwrap_errors(), open_listener(settings) as listener:
+        async with (
+            Bridge(settings, ()).run() as bridge,
+            bridge.links.open_link(record, on_end) as link,
+            Endpoint(bridge.server, settings).run() as endpoint,
+            anyio.create_task_group() as tasks,
+        ):
+            bridge.note_ready()
+            serve = partial(
+                serve_http,
+                settings=settings,
+                authenticators=[OwnToken(token)],
+                stop=bridge.stop,
+                metrics=bridge.metrics,
+                refusals=RefusalLog(()),
+            )
+            tasks.start_soon(serve, endpoint, listener)
+            try:
+                yield OwnBridge(link, format_url(listener, is_encrypted=False), token)
+            finally:
+                bridge.stop.set()
 
 
 def _open_address(settings: Settings, notices: list[str]) -> tuple[str, socket.socket]:

@@ -5,30 +5,36 @@ with the command.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from mcp_notebook.bridge.headless.cell_progress import show_on_stderr
+from mcp_notebook.bridge.headless.cell_progress import CellProgress, show_on_stderr
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
-from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.http_app import open_own_bridge
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.check.answers import judge_answers
+from mcp_notebook.check.calls import call_examples
 from mcp_notebook.check.cost import find_savings
-from mcp_notebook.check.findings import Finding, describe_finding, is_clean, sort_findings
+from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.fixes import apply_fixes
 from mcp_notebook.check.lint import lint_tools
+from mcp_notebook.check.recorded import compare_recorded, read_recorded, write_recorded
+from mcp_notebook.check.report import describe_report, print_report
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.terminal import print_data, print_note, print_output
+from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.wording import count
 from mcp_notebook.wire import messages
 
 Check: TypeAlias = Callable[[Subject], Iterable[Finding]]
-CHECKS: Sequence[Check] = (lint_tools, find_savings)
+CHECKS: Sequence[Check] = (judge_answers, compare_recorded, lint_tools, find_savings)
 """The checks, in the order in which they are made."""
+EXAMPLE_LIMIT = 30.0
+"""Seconds that a call with an example may take by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,12 @@ class Examination:
     """What to check, as typed in a shell."""
 
     notebook: Path
+    limit: float = EXAMPLE_LIMIT
+    """Seconds that a call with an example may take."""
+    calls_all: bool = False
+    """Whether to call tools that are not read-only."""
+    records: bool = False
+    """Whether to keep the answers, to compare later ones with."""
     fixes: bool = False
     """Whether to correct in the notebook what is safe to correct."""
     as_json: bool = False
@@ -46,47 +58,85 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     """Check a notebook's tools, print the findings, and return whether there are none but notes.
 
     Raises:
-        NotebookError: The notebook cannot be run.
+        NotebookError: The notebook cannot be run, or its file of answers cannot be read.
     """
-    subject = await _run(settings, examination.notebook)
-    findings = sort_findings(finding for check in CHECKS for finding in check(subject))
+    subject = await run_subject(settings, examination)
+    if examination.records:
+        place = write_recorded(subject)
+        print_note(f"Wrote the answers to {place}.")
+        subject = replace(subject, recorded=None)
+    findings = find_all(subject)
     if examination.fixes:
         fixed = apply_fixes(examination.notebook, findings)
         findings = [finding for finding in findings if finding not in fixed]
         print_note(f"Corrected {count(len(fixed), 'line')} in {examination.notebook}.")
     if examination.as_json:
-        described = {"findings": [describe_finding(finding) for finding in findings]}
+        described = describe_report(subject, findings)
         print_data(json.dumps(described, indent=2, ensure_ascii=False))
     else:
-        _print_findings(findings)
+        print_report(subject, findings)
     return is_clean(findings)
 
 
-async def _run(settings: Settings, notebook: Path) -> Subject:
-    """Run a notebook, and return what is checked."""
+def find_all(subject: Subject) -> list[Finding]:
+    """Make all checks, and return the findings in order, without those that the author ignores."""
+    findings = sort_findings(finding for check in CHECKS for finding in check(subject))
+    ignored = {(cell.number, rule) for cell in subject.cells for rule in cell.ignored_rules}
+    return [finding for finding in findings if (finding.cell, finding.rule) not in ignored]
+
+
+async def run_subject(settings: Settings, examination: Examination) -> Subject:
+    """Run a notebook, call its tools with their examples, and return what is checked.
+
+    Raises:
+        NotebookError: The notebook cannot be run, or its file of answers cannot be read.
+    """
+    notebook = examination.notebook
     version = read_notebook(notebook)
     cells = [
         CodeCell(number=number, source=cell.source)
         for number, cell in enumerate(list_code_cells(version[1]).cells, start=1)
     ]
-    with show_on_stderr() as progress:
+    recorded = read_recorded(notebook)
+    failures: list[tuple[int, str]] = []
+    # To find out about all cells; those that fail are findings, unless the user allows them to.
+    tolerant = replace(settings, allow_errors=True)
+    with show_on_stderr() as show:
+        progress = partial(_note_progress, show, [] if settings.allow_errors else failures)
         async with (
-            run_notebook(notebook, settings, progress=progress, version=version) as running,
-            Links(Catalog(), on_change=lambda: None) as links,
-            links.open_link(running.record, running.describe_end) as link,
+            run_notebook(notebook, tolerant, progress=progress, version=version) as running,
+            open_own_bridge(settings, running.record, running.describe_end) as bridge,
         ):
-            tools = [_describe(info, cells) for info in link.initial_tools]
-            return Subject(notebook=notebook, cells=cells, tools=tools)
+            tools = [describe_tool(info, cells) for info in bridge.link.initial_tools]
+            plain = [tool for tool in tools if tool.info.kind == "tool"]
+            calls = await call_examples(
+                bridge, plain, limit=examination.limit, calls_all=examination.calls_all
+            )
+            return Subject(
+                notebook=notebook,
+                cells=cells,
+                tools=tools,
+                answers=calls.answers,
+                trials=calls.trials,
+                skipped=calls.skipped,
+                failures=failures,
+                recorded=recorded,
+            )
 
 
-def _describe(info: messages.ToolInfo, cells: Sequence[CodeCell]) -> CheckedTool:
-    entry = make_tool_form(info.name, info, VERSIONS[-1]) if info.kind == "tool" else {}
+def _note_progress(
+    show: Callable[[CellProgress], None], failures: list[tuple[int, str]], progress: CellProgress
+) -> None:
+    if progress.failure is not None:
+        failures.append((progress.done, progress.failure))
+        progress = replace(progress, failure=None)  # it is shown among the findings
+    show(progress)
+
+
+def describe_tool(info: messages.ToolInfo, cells: Sequence[CodeCell]) -> CheckedTool:
+    """Return a tool as the checks see it."""
+    entry: Mapping[str, Any] = {}
+    if info.kind == "tool":
+        entry = make_tool_form(info.name, info, VERSIONS[-1])
     cell, function = find_definition(cells, info.name)
     return CheckedTool(info=info, entry=entry, cell=cell, function=function)
-
-
-def _print_findings(findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        place = ", ".join(filter(None, [finding.tool, finding.place]))
-        print_output(f"{place}: {finding.severity}: {finding.reason} {finding.advice}")
-    print_output(count(len(findings), "finding"))

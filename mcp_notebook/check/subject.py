@@ -6,7 +6,7 @@ Pure data, apart from parsing the cells.
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,6 +17,9 @@ Era: TypeAlias = Literal["modern", "legacy"]
 """A client that discovers the server (MCP 2026-07-28), or one that begins with a handshake."""
 
 
+_IGNORE = re.compile(r"#\s*mcp-check:\s*ignore\s+([\w, \t-]+)")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CodeCell:
     """A code cell of the notebook."""
@@ -24,6 +27,12 @@ class CodeCell:
     number: int
     """Its number among the notebook's code cells, from 1."""
     source: str
+
+    @property
+    def ignored_rules(self) -> frozenset[str]:
+        """The rules that its author switches off for it: ``# mcp-check: ignore rule, rule``."""
+        words = _IGNORE.findall(self.source)
+        return frozenset(word for line in words for word in re.split(r"[,\s]+", line) if word)
 
     @cached_property
     def tree(self) -> ast.Module | None:
@@ -70,12 +79,31 @@ class Answer:
     result: Mapping[str, Any]
     """The ``CallToolResult`` as JSON, as the client got it."""
     seconds: float
+    failure: str | None = None
+    """Why the client did not take the answer, or got none; None if it took one."""
+    is_late: bool = False
+    """Whether the time limit ended the call."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the tool answered with an error."""
+        return bool(self.result.get("isError"))
 
     @property
     def text(self) -> str:
         """The text that a model reads."""
         blocks = self.result.get("content", ())
         return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(Answer):
+    """The answer of a tool that was called in a copy of the kernel."""
+
+    era: Era = "modern"
+    changes: Sequence[tuple[str, str]] | None = None
+    """What the call changed there, as pairs of kind and name (`kernel.fork.changes`); None if that
+    is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +116,14 @@ class Subject:
     """Its tools, prompts and resources, in the order of the list (`CheckedTool.info.kind`)."""
     answers: Sequence[Answer] = ()
     """The answers to the tools' examples, in the order of the calls."""
+    trials: Sequence[Trial] = ()
+    """The answers to the examples of read-only tools in copies of the kernel."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Why no example of a tool was called, by the tool's name; a sentence."""
+    failures: Sequence[tuple[int, str]] = ()
+    """The cells that failed, by their numbers, with what happened."""
+    recorded: Mapping[str, Any] | None = None
+    """The answers that an earlier check recorded; None if none did."""
 
     def list_tools(self) -> Iterator[CheckedTool]:
         """Yield the tools, without prompts and resources."""

@@ -23,12 +23,30 @@ _FAILED = 2
     ),
 )
 @takes_options(RUNNING)
-def check(
+def check(  # noqa: PLR0913 - one for each option
     notebook: Annotated[
         Path,
         typer.Argument(metavar="NOTEBOOK", help="The notebook to check.", show_default=False),
     ],
     *,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Also call the tools that are not read-only: what they do, they do."
+        ),
+    ] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="How long a call with an example may take."),
+    ] = 30.0,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record",
+            help="Keep the answers in a file beside the notebook, NAME.answers.json, with which "
+            "later checks compare theirs.",
+        ),
+    ] = False,
     fix: Annotated[
         bool, typer.Option("--fix", help="Correct in the notebook what is safe to correct.")
     ] = False,
@@ -39,13 +57,22 @@ def check(
 ) -> None:
     """Test and review the tools of a notebook before a model uses them.
 
-    The notebook is run in a kernel of its own. The exit status is 1 if there is something to
-    correct, and 2 if the notebook could not be checked.
+    The notebook runs in a kernel of its own. Each read-only tool is called with its examples: in a
+    copy of the kernel, to see what it changes, and by clients of both eras of MCP.
+
+    The exit status is 1 if there is something to correct, and 2 if the check was not possible.
     """
     with exit_with_messages(_FAILED):
         from mcp_notebook.check.examination import Examination, examine
 
-        examination = Examination(notebook=notebook, fixes=fix, as_json=json_)
+        examination = Examination(
+            notebook=notebook,
+            limit=timeout,
+            calls_all=all_,
+            records=record,
+            fixes=fix,
+            as_json=json_,
+        )
         is_clean = run_command(examine, read_settings(**options), examination)
     if not is_clean:
         raise typer.Exit(1)

@@ -175,6 +175,9 @@ class Call(Message, frozen=True, tag="call"):
     together."""
     errors: Literal["full", "short", "masked"] = "full"
     """What the caller gets of the error of a failing tool that does not say so itself."""
+    is_trial: bool = False
+    """Run it in a copy of the kernel, whatever the tool says, without a log entry or a cached
+    result, and tell in the result's ``_meta`` what it changed there."""
 
 
 class Cancel(Message, frozen=True, tag="cancel"):

@@ -1,46 +1,80 @@
 """``mcp-notebook check`` as people and programs run it."""
 
 import json
-import subprocess
 
 import nbformat
 import pytest
-from forked_command import list_words
-from live import kernel_env
+from planted_faults import ADD, FAULTS, find, run_check, write_notebook
 
-ADD = '%%mcp_tool --read-only\ndef add(a: int, b: int = 2) -> int:\n    "Add."\n    return a + b'
-
-
-def write_notebook(folder, *cells):
-    """Write a notebook that loads the extension and has these code cells."""
-    cells = ["%load_ext mcp_notebook", *cells]
-    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbformat.write(document, folder / "tools.ipynb")
-    return folder / "tools.ipynb"
+RULES = {rule for _, rule, *_ in FAULTS.values()}
 
 
-def check(home, *words, **options):
-    """Run the command on a notebook."""
-    return subprocess.run(
-        list_words("check", *map(str, words)),
-        env=kernel_env(home) | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        **options,
-    )
+@pytest.fixture(scope="module")
+def found(module_home):
+    """What is found in one notebook with all planted faults."""
+    cells = [cell for _, _, *cells in FAULTS.values() for cell in cells]
+    notebook = write_notebook(module_home, *cells, ADD)
+    return find(module_home, notebook, "--timeout", "5")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_planted_fault_is_found(found, fault):
+    tool, rule, *_ = FAULTS[fault]
+    assert (tool, rule) in found
+
+
+def test_a_planted_fault_is_found_as_that_fault_only(found):
+    wanted = {(tool, rule) for tool, rule, *_ in FAULTS.values()}
+    assert {(tool, rule) for tool, rule in found if rule in RULES} == wanted
 
 
 def test_a_notebook_without_faults_is_clean(home):
-    done = check(home, write_notebook(home, ADD), "--json")
-    findings = json.loads(done.stdout)["findings"]
-    assert [finding for finding in findings if finding["severity"] != "note"] == []
+    done = run_check(home, write_notebook(home, ADD))
     assert done.returncode == 0
+    assert done.stdout.endswith("No findings.\n")
+    assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("cells", [[], ["1 / 0"]], ids=["no tools", "a cell that fails"])
+def test_findings_end_with_1_and_name_the_cell_the_reason_and_what_to_write(home):
+    _, _, *cells = FAULTS["writes a file"]
+    done = run_check(home, write_notebook(home, *cells))
+    assert done.returncode == 1
+    assert "export_sales, cell 2, line 2: It is declared read-only, but it writes the file" in (
+        done.stdout
+    )
+    assert "remove `--read-only`. [changes-state]" in done.stdout
+
+
+@pytest.mark.parametrize("cells", [[], ["1 / 0"]], ids=["no tools", "only a cell that fails"])
 def test_a_notebook_that_cannot_be_checked_ends_with_2(home, cells):
-    done = check(home, write_notebook(home, *cells))
+    done = run_check(home, write_notebook(home, *cells))
     assert done.returncode == 2
     assert "tools.ipynb" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_rule_can_be_switched_off_where_its_author_knows_better(home):
+    _, _, *cells = FAULTS["differs from call to call"]
+    cells[-1] += "    # mcp-check: ignore changing-answer\n"
+    assert ("tell_id", "changing-answer") not in find(home, write_notebook(home, *cells))
+
+
+def test_tools_that_are_not_read_only_are_called_on_request_only(home):
+    cell = FAULTS["writes a file"][-1].replace(" --read-only", "")
+    notebook = write_notebook(home, cell)
+    find(home, notebook)
+    assert not (home / "sales.csv").exists()
+    find(home, notebook, "--all")
+    assert (home / "sales.csv").exists()
+
+
+def test_recorded_answers_are_compared_with_later_ones(home):
+    notebook = write_notebook(home, ADD.replace("a: int,", "a: int = 1,"))
+    assert find(home, notebook, "--record") == set()
+    recorded = json.loads(notebook.with_suffix(".answers.json").read_text(encoding="utf-8"))
+    assert recorded == {"add": {"{}": ["3"]}}
+    assert find(home, notebook) == set()
+    document = nbformat.read(notebook, 4)
+    document.cells[-1].source = document.cells[-1].source.replace("a + b", "a - b")
+    nbformat.write(document, notebook)
+    assert ("add", "other-answer") in find(home, notebook)

@@ -227,6 +227,7 @@ class Link:
         request: bytes | None = None,
         guest: str = "",
         errors: ErrorDetail = "full",
+        is_trial: bool = False,
     ) -> RunningCall:
         """Run a tool in the kernel.
 
@@ -243,6 +244,7 @@ class Link:
             request: The client's request, if it holds the arguments and is not short.
             guest: The caller, unless it is the user.
             errors: What the caller gets of a failing tool's error.
+            is_trial: Run it in a copy of the kernel, and tell what it changed there.
 
         Raises:
             KernelGone: The kernel died or left.
@@ -267,6 +269,7 @@ class Link:
                 keep=keep,
                 guest=guest,
                 errors=errors,
+                is_trial=is_trial,
             ),
             attachments,
         )

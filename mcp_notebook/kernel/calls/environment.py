@@ -60,7 +60,8 @@ class CallEnvironment:
         loop: asyncio.AbstractEventLoop,
         format_display: Callable[..., tuple[dict[str, Any], dict[str, Any]]],
     ) -> None:
-        self._shell = shell
+        self.shell = shell
+        """The notebook's IPython."""
         self._loop = loop
         self._format_display = format_display
         self._create_task = loop.create_task
@@ -118,12 +119,12 @@ class CallEnvironment:
                     (builtins, "input", _refuse_input),
                     (getpass, "getpass", _refuse_input),
                     # IPython shows the exception of a failing display method here.
-                    (self._shell, "showtraceback", _show_nothing),
+                    (self.shell, "showtraceback", _show_nothing),
                     # Not ipykernel's hooks, which are thread-local: a tool may use another thread.
-                    (self._shell.display_pub, "publish", _publish),
-                    (self._shell.display_formatter, "format", self._format_display),
-                    (self._shell.display_pub, "clear_output", _clear_output),
-                    (self._shell, "ask_exit", _refuse_exit),
+                    (self.shell.display_pub, "publish", _publish),
+                    (self.shell.display_formatter, "format", self._format_display),
+                    (self.shell.display_pub, "clear_output", _clear_output),
+                    (self.shell, "ask_exit", _refuse_exit),
                     (self._loop, "stop", _refuse_exit),
                     (self._loop, "create_task", self._create_guarded_task),
                     (threading.Thread, "start", self._start_thread),

@@ -181,7 +181,7 @@ class Execution:
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # redeclared while the call waited
-            lifetime = tool.options.cache_time
+            lifetime = None if call.client.is_trial else tool.options.cache_time
             call.ticket = None
             if lifetime is not None:
                 call.ticket = self._cache.make_ticket(

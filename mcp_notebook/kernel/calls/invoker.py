@@ -218,6 +218,9 @@ class Invoker:
         )
         if client.elicitations is not None:
             call.elicitations.set_waiting_callback(partial(_track_waiting, call))
+        if client.is_trial:
+            call.run = "fork"
+            return call
         if declared is not None:
             call.run = declared.options.run_mode
             lifetime = declared.options.cache_time
@@ -254,11 +257,8 @@ class Invoker:
         if call.ticket is not None and is_reusable:
             self.cache.store(call.ticket, result)
         self._follow_variables(call)
-        if call.declared is not None and call.began is not None:
-            with suppress(Exception):  # it reads the user's variables
-                self.on_ended(call.declared)
-        if meta_keys.VIEW in result.meta and call.declared is not None:
-            self._registry.note_view(call.declared)
+        if call.declared is not None and not call.client.is_trial:
+            self._note_code_ended(call, call.declared, result)
         if not result.is_error:
             call.answer(CallState.DONE, result)
         else:
@@ -266,6 +266,13 @@ class Invoker:
         self._queue.finish(call)
         self._queue.start_waiting(call.tool)
         self.log.note_left(call)
+
+    def _note_code_ended(self, call: ActiveCall, tool: DeclaredTool, result: Result) -> None:
+        if call.began is not None:
+            with suppress(Exception):  # it reads the user's variables
+                self.on_ended(tool)
+        if meta_keys.VIEW in result.meta:
+            self._registry.note_view(tool)
 
     def _follow_variables(self, call: ActiveCall) -> None:
         """Update the tools whose variables a call has rebound, before its client has the answer.

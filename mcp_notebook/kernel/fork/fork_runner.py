@@ -19,6 +19,7 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import CannotElicit, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
@@ -35,6 +36,7 @@ from mcp_notebook.kernel.tools.open_questions import Elicitations
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from mcp_notebook.kernel.fork.changes import Snapshot
     from mcp_notebook.kernel.fork.forked_child import ForkedChild
 
 REPORT_INTERVAL = 0.05
@@ -127,7 +129,7 @@ class ForkRunner(ThreadRunner):
         elif kind == "progress" and call.capture.report is not None:
             call.capture.report(value)
         elif kind == "original":
-            child.answer(self._execution.converter.keep(value))
+            child.answer(() if call.client.is_trial else self._execution.converter.keep(value))
 
     # -- in the copy -------------------------------------------------------------------------------
 
@@ -149,9 +151,28 @@ class ForkRunner(ThreadRunner):
         converter.keep_by(kernel.keep)
         gate = InterruptGate()
         _watch_interrupts(gate)
+        snapshot = self._take_snapshot(call)
         with environment.read_descriptors(call.capture):
             result = self._execution.run(call, gate, partial(self._await_in_child, gate))
+        if snapshot is not None:
+            result = self._add_changes(call, result, snapshot)
         kernel.send_result(result, is_private=call.elicitations.is_used, has_run=call.has_run)
+
+    def _take_snapshot(self, call: ActiveCall) -> "Snapshot | None":
+        """Return the state of this copy if the call is a trial."""
+        if not call.client.is_trial:
+            return None
+        from mcp_notebook.kernel.fork.changes import Snapshot  # noqa: PLC0415 - for trials only
+
+        shell = self._execution.environment.shell
+        return Snapshot(shell.user_ns, shell.user_ns_hidden)
+
+    def _add_changes(self, call: ActiveCall, result: Result, before: "Snapshot") -> Result:
+        """Return the result of a trial with what the call has changed."""
+        later = self._take_snapshot(call)
+        assert later is not None
+        changes = [(change.kind, change.name) for change in before.compare(later)]
+        return replace(result, meta={**result.meta, meta_keys.CHANGES: changes})
 
     def _await_in_child(
         self, gate: InterruptGate, call: ActiveCall, coroutine: Coroutine[Any, Any, Any]

@@ -395,6 +395,7 @@ class Conversation:
             errors=message.errors,
             confirmed=message.confirmed or "",
             shows_views=message.shows_views,
+            is_trial=message.is_trial,
         )
         call = self._calls.take(message.tool, message.arguments, reply, client)
         self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, shown, logs)

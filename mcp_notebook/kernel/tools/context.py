@@ -154,6 +154,8 @@ class Client(Struct, frozen=True, kw_only=True):
     consent is needed, because the author calls the tool."""
     shows_views: bool = False
     """Whether it shows live views of results."""
+    is_trial: bool = False
+    """Whether the call runs in a copy of the kernel, leaves no trace, and tells what it changed."""
 
 
 NO_CLIENT = Client(program=None, confirmed=None)

@@ -1,0 +1,194 @@
+"""Calls tools with their examples: in copies of the kernel, and as clients of both eras do.
+
+Runs on the command's event loop. The door to the MCP SDK's client in this room.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Implementation
+
+from mcp_notebook import meta_keys
+from mcp_notebook._version import __version__
+from mcp_notebook.bridge.http_app import OwnBridge
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
+from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial
+from mcp_notebook.content import Result
+from mcp_notebook.errors import CallError
+from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.wire import content_blocks, messages
+
+_INFO = Implementation(name="mcp-notebook-check", version=__version__)
+_MARGIN = 5.0
+"""Seconds by which a connection outlasts the longest call."""
+
+
+@dataclass
+class Calls:
+    """What came of the examples of a notebook's tools."""
+
+    answers: list[Answer] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Why no example of a tool was called, by the tool's name."""
+
+
+async def call_examples(
+    bridge: OwnBridge, tools: Sequence[CheckedTool], *, limit: float, calls_all: bool
+) -> Calls:
+    """Call each tool with each of its examples, in a copy of the kernel and by both clients.
+
+    Args:
+        bridge: Serves the tools.
+        tools: The notebook's tools.
+        limit: Seconds that one call may take.
+        calls_all: Whether to call tools that are not read-only, which have no trials.
+    """
+    calls = Calls()
+    async with (
+        _connect(bridge, "modern", limit) as modern,
+        _connect(bridge, "legacy", limit) as legacy,
+    ):
+        clients: dict[Era, Client] = {"modern": modern, "legacy": legacy}
+        for tool in tools:
+            reason = _find_obstacle(tool, calls_all=calls_all)
+            if reason is not None:
+                calls.skipped[tool.name] = reason
+                continue
+            for example in list_examples(tool):
+                if is_read_only(tool):
+                    trial = await try_example(bridge.link, tool, example, limit)
+                    calls.trials.append(trial)
+                    if trial.is_late:  # the same would happen again
+                        continue
+                for era, client in clients.items():
+                    answer = await _call(client, era, tool, example, limit)
+                    calls.answers.append(answer)
+                    if answer.is_late:
+                        break
+    return calls
+
+
+async def try_examples(link: Link, tools: Sequence[CheckedTool], *, limit: float) -> Calls:
+    """Call each read-only tool twice with each of its examples, only in copies of the kernel.
+
+    Args:
+        link: To the kernel.
+        tools: The notebook's tools.
+        limit: Seconds that one call may take.
+    """
+    calls = Calls()
+    for tool in tools:
+        reason = _find_obstacle(tool, calls_all=False)
+        if reason is not None:
+            calls.skipped[tool.name] = reason
+            continue
+        for example in list_examples(tool):
+            for _ in range(2):
+                trial = await try_example(link, tool, example, limit)
+                calls.trials.append(trial)
+                if trial.is_late:
+                    break
+    return calls
+
+
+def list_examples(tool: CheckedTool) -> Sequence[Mapping[str, Any]]:
+    """Return the arguments to call a tool with: its examples, or none if it needs none."""
+    if tool.info.examples:
+        return tool.info.examples
+    return [] if tool.info.input_schema.get("required") else [{}]
+
+
+def is_read_only(tool: CheckedTool) -> bool:
+    """Return whether its author says that a tool changes nothing."""
+    return bool((tool.info.annotations or {}).get("readOnlyHint"))
+
+
+def _find_obstacle(tool: CheckedTool, *, calls_all: bool) -> str | None:
+    """Return why a tool cannot be called; None if it can."""
+    if not (is_read_only(tool) or calls_all):
+        return "It is not declared read-only, and is called with `--all` only."
+    if tool.info.revision is not None or tool.info.requires:
+        return "A person has to answer during its calls."
+    if tool.info.task == "required":
+        return "Its calls are tasks only."
+    return None if list_examples(tool) else "It has no example."
+
+
+async def try_example(
+    link: Link, tool: CheckedTool, arguments: Mapping[str, Any], limit: float
+) -> Trial:
+    """Call a tool in a copy of the kernel."""
+    began = monotonic()
+    result, failure, is_late = Result(), None, False
+    client = messages.ClientInfo(name=_INFO.name, version=_INFO.version)
+    try:
+        with anyio.fail_after(limit):
+            call = link.start_call(tool.info.name, dict(arguments), client=client, is_trial=True)
+            with call.cancel_on_error():
+                result = await call.follow(NO_LISTENER) or result
+    except TimeoutError:
+        is_late = True
+    except CallError as error:
+        failure = str(error)
+    packed = content_blocks.pack_result(0, result)[0]
+    return Trial(
+        tool=tool.name,
+        arguments=arguments,
+        result={
+            "content": packed.content,
+            "structuredContent": packed.structured,
+            "isError": packed.is_error,
+        },
+        seconds=monotonic() - began,
+        changes=result.meta.get(meta_keys.CHANGES),
+        failure=failure,
+        is_late=is_late,
+    )
+
+
+@asynccontextmanager
+async def _connect(bridge: OwnBridge, era: Era, limit: float) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {bridge.token}"}
+    async with (
+        open_http_client(headers=headers, timeout=limit + _MARGIN) as http,
+        Client(
+            streamable_http_client(bridge.url, http_client=http),
+            mode="auto" if era == "modern" else "legacy",
+            client_info=_INFO,
+        ) as client,
+    ):
+        await client.list_tools()  # after which it checks structured content
+        yield client
+
+
+async def _call(
+    client: Client, era: Era, tool: CheckedTool, arguments: Mapping[str, Any], limit: float
+) -> Answer:
+    began = monotonic()
+    result: dict[str, Any] = {}
+    failure, is_late = None, False
+    try:
+        with anyio.fail_after(limit):
+            answer = await client.call_tool(tool.name, dict(arguments))
+        result = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    except TimeoutError:
+        is_late = True
+    except (MCPError, RuntimeError) as error:  # the SDK's own for a wrong structured content
+        failure = str(error).partition("\n")[0]
+    return Answer(
+        tool=tool.name,
+        arguments=arguments,
+        era=era,
+        result=result,
+        seconds=monotonic() - began,
+        failure=failure,
+        is_late=is_late,
+    )
