@@ -23,6 +23,7 @@ COMMANDS = {
     "uninstall": "Disconnect a client by removing the entry that `install` added.",
     "doctor": "Find out why a client has no tools, by connecting as the client would.",
     "connect": "Connect a client that only starts commands to a remote server.",
+    "bundle": "Pack a notebook with its packages for another machine.",
     "audit": "Show the audit log: who called which tool, when, and with what outcome.",
     "skill": "Write the skills of notebooks to a folder that assistants read.",
     "token": "Manage the tokens with which others use your tools over HTTP.",

@@ -31,6 +31,7 @@ NOT_RUN = {
     r"uvx .*": "reads the network; .ci/one-line runs it with a wheel",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
+    r"mcp-notebook bundle .*": "reads the network; .ci/one-line runs it",
     r"mcp-notebook demo": "needs JupyterLab; tests/browser/test_demo.py has it",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
     r"mcp-notebook skill export.*": "writes files; tests/cli/test_skill.py does",

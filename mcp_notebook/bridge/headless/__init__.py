@@ -7,6 +7,7 @@ Face:
 - `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
 - `replica_set.ReplicaSet`: the same with several kernels of one notebook, which are replaced when
   it is saved.
+- `bundle.write_bundle`: packs a notebook with its packages.
 - `notebook_reader.read_notebook`: reads a notebook's file.
 - `offers.find_offer`: the tools that a notebook's code offered when it last ran.
 - `package_notebook.write_package_notebooks`: notebooks that stand for installed packages.

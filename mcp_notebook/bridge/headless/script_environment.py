@@ -101,9 +101,42 @@ async def install_environment(path: Path, block: str, settings: Settings) -> Pat
     if not (folder / _SCRIPT).exists():
         print_note(f"{path.name}: installing the packages of its script block")
         await _lock(uv, path, block, own, folder)
-    script = str(folder / _SCRIPT)
-    await _run(uv, path, "sync", "--frozen", "--script", script)
-    return Path(await _run(uv, path, "python", "find", "--script", script))
+    return await sync_environment(uv, path, folder / _SCRIPT)
+
+
+async def sync_environment(uv: str, path: Path, script: Path) -> Path:
+    """Install the locked packages of a script, and return the environment's Python.
+
+    Args:
+        uv: The path of uv.
+        path: The notebook.
+        script: The script with the block, beside the file with the locked versions.
+
+    Raises:
+        NotebookError: uv cannot install the packages.
+    """
+    await _run(uv, path, "sync", "--frozen", "--script", str(script))
+    return Path(await _run(uv, path, "python", "find", "--script", str(script)))
+
+
+async def lock_script(uv: str, path: Path, script: Path, block: str, own: Sequence[str]) -> None:
+    """Write a script with a block and this package, and choose the versions of all packages.
+
+    Args:
+        uv: The path of uv.
+        path: The notebook.
+        script: The script; the locked versions go beside it.
+        block: The block.
+        own: As `find_own_requirement` returns it; unused if the block names this package.
+
+    Raises:
+        NotebookError: uv cannot find the packages.
+    """
+    text = f"{block}\n"
+    script.write_text(text, "utf-8", "surrogateescape", "")  # noqa: ASYNC240 - a local file
+    if not _names_us(block):
+        await _run(uv, path, "add", "--frozen", "--script", script.name, *own, cwd=script.parent)
+    await _run(uv, path, "lock", "--script", str(script))
 
 
 def find_own_requirement() -> list[str]:
@@ -127,11 +160,7 @@ async def _lock(uv: str, path: Path, block: str, own: Sequence[str], folder: Pat
     make_private_folder(folder.parent)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="."))
     try:
-        script = temporary / _SCRIPT
-        script.write_text(f"{block}\n", encoding="utf-8", errors="surrogateescape", newline="")
-        if not _names_us(block):
-            await _run(uv, path, "add", "--frozen", "--script", str(script), *own)
-        await _run(uv, path, "lock", "--script", str(script))
+        await lock_script(uv, path, temporary / _SCRIPT, block, own)
         _move(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -150,7 +179,7 @@ def _names_us(block: str) -> bool:
     return re.search(rf"[\"']{_NAME}(?![\w.-])", block.replace("_", "-")) is not None
 
 
-async def _run(uv: str, path: Path, *words: str) -> str:
+async def _run(uv: str, path: Path, *words: str, cwd: Path | None = None) -> str:
     """Run uv, and return what it prints.
 
     Raises:
@@ -159,7 +188,7 @@ async def _run(uv: str, path: Path, *words: str) -> str:
     env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     try:
         with anyio.fail_after(_INSTALL_LIMIT):
-            done = await anyio.run_process([uv, *words], env=env, check=False)
+            done = await anyio.run_process([uv, *words], env=env, cwd=cwd, check=False)
     except OSError as error:
         raise NotebookError(f"{uv} cannot be started: {error.strerror}.") from None
     except TimeoutError:
