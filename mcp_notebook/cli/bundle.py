@@ -57,7 +57,7 @@ def bundle(
 ) -> None:
     """Pack a notebook with its packages for another machine.
 
-    The notebook is run in a new environment with the packages that its script block (PEP 723) lists.
+    The notebook is run in a new environment with the packages of its script block (PEP 723).
     If a cell fails, nothing is written.
 
     The folder gets the notebook, the locked versions of the packages, a bundle for Claude Desktop
