@@ -110,7 +110,7 @@ class ToolInfo(Message, frozen=True):
     examples: list[dict[str, Any]] = field(default_factory=list)
     """Arguments of example calls, which the description also has as text."""
     items: list[ListedItem] = field(default_factory=list)
-    """Of a template of resources: those that clients list."""
+    """The resources of a template that clients list."""
 
 
 class Keep(Message, frozen=True):

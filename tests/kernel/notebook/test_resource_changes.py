@@ -69,3 +69,19 @@ def test_a_resource_with_another_function_has_changed(namespace):
     changes.find_changed([Declared("rate", namespace["by_rate"])], ())
     found, _ = changes.find_changed([Declared("rate", lambda: 1)], ())
     assert found == ["rate"]
+
+
+def test_watched_variables_count_when_they_come_change_or_go_however_that_is_done(namespace):
+    changes = ResourceChanges(namespace)
+
+    def run(code):
+        exec(code, namespace)
+        watched = [name for name in ("rate", "orders", "new") if name in namespace]
+        return changes.find_changed([], (), watched)[1]
+
+    changes.watch(["rate", "orders"])
+    assert run("globals()['rate'] = 2") == ["rate"]
+    assert run("pass") == []
+    assert run("new = 1") == ["new"]
+    assert run("del new") == ["new"]
+    assert run("orders = list(orders)") == ["orders"]
