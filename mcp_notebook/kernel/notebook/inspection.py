@@ -124,7 +124,13 @@ class Inspection:
         value = self._namespace.get(name)
         if name not in self._namespace or not self._is_variable(name, value):
             raise InvalidArguments(self._explain_unknown(name))
-        return replace_surrogates(format_json({"name": name, **summarize(value)}))
+        summary = {"name": name, **summarize(value)}
+        # Each column and each row has its own line.
+        members = [
+            f"{format_json(key)}: {format_json(member)}".replace("\n", "\n ")
+            for key, member in summary.items()
+        ]
+        return replace_surrogates("{\n " + ",\n ".join(members) + "\n}")
 
     def _explain_unknown(self, name: str) -> str:
         names = self.list_names()
