@@ -2,8 +2,9 @@
 
 ``python packaging/make_listings.py`` writes the files beside this one, which assistants read from a
 copy of the repository, and the links in docs/connect-a-client.md; a test compares them.
-``python packaging/make_listings.py FOLDER`` writes server.json for MCP's registry into a folder. It
-names the repository and the version on PyPI, so it is made for a release and not before.
+``python packaging/make_listings.py FOLDER`` writes server.json for MCP's registry and a bundle for
+Claude Desktop into a folder. They name the repository and the version on PyPI, so they are made for
+a release and not before.
 """
 
 import base64
@@ -11,6 +12,7 @@ import json
 import re
 import sys
 import tomllib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,38 @@ def make_server(project: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def make_bundle(project: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of the bundle for Claude Desktop, by their names.
+
+    The bundle installs mcp-notebook from PyPI with uv. Claude Desktop does not see new tools, so it
+    gets the tools that list and call others, as `mcp-notebook install` gives them to it.
+    """
+    name, version, python = project["name"], project["version"], project["requires-python"]
+    manifest = {
+        "manifest_version": "0.4",
+        "name": name,
+        "display_name": "Notebook tools",
+        "version": version,
+        "description": SHORT,
+        "author": project["authors"][0],
+        "license": project["license"],
+        "keywords": project["keywords"],
+        "server": {
+            "type": "uv",
+            "entry_point": "server.py",
+            "mcp_config": {
+                "command": "uv",
+                "args": ["run", "--script", "${__dirname}/server.py", "stdio", "--meta-tools"],
+            },
+        },
+    }
+    script = (
+        f'# /// script\n# requires-python = "{python}"\n# dependencies = ["{name}=={version}"]\n'
+        "# ///\nfrom mcp_notebook.__main__ import main\n\nmain()\n"
+    )
+    return {"manifest.json": format_json(manifest), "server.py": script}
+
+
 def format_json(content: object) -> str:
     """Return JSON as it is written."""
     return json.dumps(content, indent=2) + "\n"
@@ -118,8 +152,12 @@ def main() -> None:
     """Write the files."""
     project = read_project()
     if len(sys.argv) > 1:
-        content = format_json(make_server(project))
-        (Path(sys.argv[1]) / "server.json").write_text(content, encoding="utf-8")
+        folder = Path(sys.argv[1])
+        entry = format_json(make_server(project))
+        (folder / "server.json").write_text(entry, encoding="utf-8")
+        with zipfile.ZipFile(folder / f"{project['name']}.mcpb", "w") as archive:
+            for name, text in make_bundle(project).items():
+                archive.writestr(name, text)
         return
     for name, content in make_files(project).items():
         path = HERE / name

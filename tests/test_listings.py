@@ -54,6 +54,16 @@ def test_the_entry_for_the_registry_keeps_its_rules():
     assert entry["repository"]["url"] == ADDRESSED["urls"]["Repository"]
 
 
+def test_the_bundle_for_claude_desktop_starts_this_version_as_install_does():
+    files = make_listings.make_bundle(PROJECT)
+    manifest = json.loads(files["manifest.json"])
+    words = manifest["server"]["mcp_config"]["args"]
+    assert words[-2:] == ["stdio", "--meta-tools"]
+    assert not CLIENTS["claude-desktop"].sees_new_tools
+    (block,) = re.findall(r'dependencies = \["(.+)"\]', files["server.py"])
+    assert block == f"mcp-notebook=={PROJECT['version']}"
+
+
 def test_there_is_no_entry_for_the_registry_without_an_address_of_the_repository():
     with pytest.raises(SystemExit, match=r"set project\.urls\.Repository"):
         make_listings.make_server(PROJECT | {"urls": {}})
