@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import yaml
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGE = ROOT / "docs" / "connect-a-client.md"
@@ -27,6 +29,16 @@ SERVER = "notebook"
 LAUNCH = {"command": "mcp-notebook", "args": ["stdio"]}
 SHORT = "Cells of your Jupyter notebook as tools, called in the live kernel."
 """At most 100 characters, as MCP's registry asks."""
+_RECIPE_HEAD = """\
+# Written by packaging/make_listings.py. rattler-build reads and renders it (.ci/distribution); that
+# conda-forge has all these packages in these versions has not been tried.
+"""
+_CONDA_NAMES = {
+    "docstring-parser": "docstring_parser",
+    "jupyter-client": "jupyter_client",
+    "typing-extensions": "typing_extensions",
+}
+"""Packages that conda-forge has under another name."""
 _LINKS = re.compile(
     r"(?s)(?<=<!-- links: packaging/make_listings.py -->\n\n).*?(?=\n\n<!-- end -->)"
 )
@@ -43,8 +55,15 @@ def read_project() -> dict[str, Any]:
     return project | {"version": found[1]}
 
 
-def make_files(project: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of the files beside this one, by their paths."""
+def make_files(project: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text of the files beside this one, by their paths."""
+    files = {name: format_json(content) for name, content in make_extensions(project).items()}
+    recipe = yaml.safe_dump(make_recipe(project), sort_keys=False, width=100)
+    return files | {"conda/recipe.yaml": f"{_RECIPE_HEAD}{recipe}"}
+
+
+def make_extensions(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plugin of Claude Code and the extension of Gemini CLI, by the paths of files."""
     name, version, author = project["name"], project["version"], project["authors"][0]
     plugin = {"name": name, "description": SHORT, "version": version, "author": author}
     return {
@@ -64,6 +83,41 @@ def make_files(project: Mapping[str, Any]) -> dict[str, Any]:
             "mcpServers": {SERVER: LAUNCH},
         },
     }
+
+
+def make_recipe(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recipe of the conda package, built from this copy of the repository."""
+    python = f"python {project['requires-python']}"
+    # What depends on the system is optional: without uvloop, calls take longer.
+    run = [_name_for_conda(line) for line in project["dependencies"] if ";" not in line]
+    return {
+        "package": {"name": project["name"], "version": project["version"]},
+        "source": {"path": "../.."},
+        "build": {
+            "noarch": "python",
+            "python": {"entry_points": [" = ".join(item) for item in project["scripts"].items()]},
+            "script": "python -m pip install . -vv --no-deps --no-build-isolation",
+        },
+        "requirements": {
+            "host": [python, "pip", "hatchling", "hatch-fancy-pypi-readme"],
+            "run": [python, *run],
+        },
+        "tests": [
+            {"python": {"imports": ["mcp_notebook"], "pip_check": False}},
+            {"script": ["mcp-notebook --version"]},
+        ],
+        "about": {
+            "summary": project["description"],
+            "license": project["license"],
+            "license_file": project["license-files"],
+        },
+    }
+
+
+def _name_for_conda(requirement: str) -> str:
+    found = re.fullmatch(r"([\w-]+)(.*)", requirement)
+    assert found is not None
+    return f"{_CONDA_NAMES.get(found[1], found[1])} {found[2]}"
 
 
 def make_links() -> str:
@@ -159,10 +213,10 @@ def main() -> None:
             for name, text in make_bundle(project).items():
                 archive.writestr(name, text)
         return
-    for name, content in make_files(project).items():
+    for name, text in make_files(project).items():
         path = HERE / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(format_json(content), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     PAGE.write_text(put_links(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

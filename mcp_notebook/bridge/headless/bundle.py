@@ -51,7 +51,7 @@ _CONTAINERFILE = """\
 # podman build -t {image} . && podman run -e MCP_NOTEBOOK_TOKEN -p 127.0.0.1:{port}:{port} {image}
 FROM ghcr.io/astral-sh/uv:python{python}-bookworm-slim
 RUN useradd --create-home --uid 1000 user
-USER user
+USER 1000
 WORKDIR /home/user/bundle
 COPY --chown=user . .
 RUN uv sync --frozen --script {script}
