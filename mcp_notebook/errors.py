@@ -34,6 +34,7 @@
     ├── MissingLibrary         a feature needs a library that is not installed
     ├── RecordingError         calls cannot be recorded, or repeated from a file
     ├── BridgeError            the background bridge cannot be started or stopped
+    ├── CheckFailed            `%mcp check` could not check the tools
     ├── ClientError            a client's settings cannot be read or changed
     ├── SkillError             skills cannot be written to a folder
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
@@ -410,6 +411,10 @@ class MissingLibrary(McpNotebookError):
 
 class BridgeError(McpNotebookError):
     """The user's background bridge cannot be started or stopped."""
+
+
+class CheckFailed(McpNotebookError):
+    """The tools of a live notebook could not be checked."""
 
 
 class SkillError(McpNotebookError):

@@ -52,7 +52,17 @@ def judge_answers(subject: Subject) -> Iterator[Finding]:
 
 def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
     yield from _judge_examples(tool)
-    trials = [trial for trial in subject.trials if trial.tool == tool.name]
+    own_trials = [trial for trial in subject.trials if trial.tool == tool.name]
+    trials = [trial for trial in own_trials if trial.is_late or trial.changes is not None]
+    if refused := next((trial for trial in own_trials if trial not in trials), None):
+        yield _find(
+            tool,
+            "not-tried",
+            "note",
+            reason="It could not be called in a copy of the kernel, so whether it changes anything "
+            f"is not known: {_shorten(refused.failure or refused.text)}",
+            advice="Read its code for that.",
+        )
     changes = dict.fromkeys(
         (str(kind), str(name)) for trial in trials for kind, name in trial.changes or ()
     )
@@ -128,7 +138,8 @@ def _judge_changes(tool: CheckedTool, changes: Sequence[tuple[str, str]]) -> Ite
 
 def _judge_end(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> Finding | None:
     """Return the finding about an example that has no good answer."""
-    late = next((answer for answer in answers if answer.is_late), None)
+    # A copy of the kernel may hang where the kernel does not.
+    late = next((each for each in _select_real(answers) if each.is_late), None)
     if late is not None:
         return _find(
             tool,
@@ -174,8 +185,7 @@ def _judge_sameness(tool: CheckedTool, example: str, answers: Sequence[Answer]) 
     if (tool.info.meta or {}).get(meta_keys.CACHE) == "ephemeral":  # its author says so
         return None
     # In a copy, nothing is kept for the links to what an answer left out.
-    alike = [each for each in answers if not isinstance(each, Trial)] or answers
-    texts = list(dict.fromkeys(normalize_text(answer) for answer in alike))
+    texts = list(dict.fromkeys(normalize_text(answer) for answer in _select_real(answers)))
     if len(texts) == 1:
         return None
     before, after = _find_difference(texts[0], texts[1])
@@ -202,6 +212,11 @@ def _judge_size(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> F
         f"reads each of them. Above {MAX_CHARS:,}, clients cut answers and models overlook parts.",
         advice="Return a summary or a page, with parameters to ask for more.",
     )
+
+
+def _select_real(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """Return the answers to clients, or all if there are only trials."""
+    return [answer for answer in answers if not isinstance(answer, Trial)] or answers
 
 
 def normalize_text(answer: Answer) -> str:

@@ -15,9 +15,11 @@ from mcp_notebook.bridge.headless.cell_progress import CellProgress, show_on_std
 from mcp_notebook.bridge.headless.notebook import run_notebook
 from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
 from mcp_notebook.bridge.http_app import open_own_bridge
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
 from mcp_notebook.check.answers import judge_answers
-from mcp_notebook.check.calls import call_examples
+from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.cost import find_savings
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.fixes import apply_fixes
@@ -25,6 +27,8 @@ from mcp_notebook.check.lint import lint_tools
 from mcp_notebook.check.recorded import compare_recorded, read_recorded, write_recorded
 from mcp_notebook.check.report import describe_report, print_report
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
+from mcp_notebook.discovery.records import list_live_records
+from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.wording import count
@@ -75,6 +79,43 @@ async def examine(settings: Settings, examination: Examination) -> bool:
         print_data(json.dumps(described, indent=2, ensure_ascii=False))
     else:
         print_report(subject, findings)
+    return is_clean(findings)
+
+
+async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str]) -> bool:
+    """Check the tools of a live kernel as `examine` does; it calls them in copies of the kernel.
+
+    Args:
+        settings: Name the folder of the kernels' records.
+        kernel_id: The id of the kernel's record.
+        sources: The source of the cells that have run, by their execution count.
+
+    Raises:
+        NotebookError: The kernel is gone.
+        LinkError: It does not answer.
+    """
+    records = list_live_records(settings.records_folder)
+    record = next((record for record in records if record.id == kernel_id), None)
+    if record is None:
+        raise NotebookError("The kernel is gone.")
+    cells = [
+        CodeCell(number=number, source=source) for number, source in enumerate(sources) if source
+    ]
+    async with Links(Catalog(), on_change=lambda: None) as links:
+        await links.connect(record)
+        link = links.open_links[0]
+        tools = [describe_tool(info, cells) for info in link.initial_tools]
+        plain = [tool for tool in tools if tool.info.kind == "tool"]
+        calls = await try_examples(link, plain, limit=EXAMPLE_LIMIT)
+    subject = Subject(
+        notebook=Path(record.notebook or record.name),
+        cells=cells,
+        tools=tools,
+        trials=calls.trials,
+        skipped=calls.skipped,
+    )
+    findings = find_all(subject)
+    print_report(subject, findings)
     return is_clean(findings)
 
 

@@ -23,7 +23,7 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
     if sys.stdout.isatty():
         print_table(_TITLES, rows)
     else:
-        print_output("\n".join(["\t".join(_TITLES), *("\t".join(row) for row in rows)]))
+        print_output("\n".join(_align([_TITLES, *rows])))
     for name, reason in subject.skipped.items():
         print_check("-", f"{name}: not called. {reason}", is_wrong=False)
     for finding in findings:
@@ -32,6 +32,15 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
         print_check(_MARKS[finding.severity], text, is_wrong=finding.severity != "note")
     wrong = sum(finding.severity != "note" for finding in findings)
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
+
+
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with columns of the same width."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def describe_report(subject: Subject, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """``mcp-notebook check FILE``: options of the checks in `check.examination`."""
 
+import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,6 +52,7 @@ def check(  # noqa: PLR0913 - one for each option
     fix: Annotated[
         bool, typer.Option("--fix", help="Correct in the notebook what is safe to correct.")
     ] = False,
+    live: Annotated[str | None, typer.Option("--live", hidden=True)] = None,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
@@ -63,8 +66,13 @@ def check(  # noqa: PLR0913 - one for each option
     The exit status is 1 if there is something to correct, and 2 if the check was not possible.
     """
     with exit_with_messages(_FAILED):
-        from mcp_notebook.check.examination import Examination, examine
+        from mcp_notebook.check.examination import Examination, examine, examine_live
 
+        if live is not None:  # started by `%mcp check`, which writes the cells to stdin
+            cells = json.load(sys.stdin)
+            if not run_command(examine_live, read_settings(**options), live, cells):
+                raise typer.Exit(1)
+            return
         examination = Examination(
             notebook=notebook,
             limit=timeout,

@@ -249,7 +249,14 @@ class Extension:
             read_progress=self._endpoint.read_progress,
             get_listed_names=lambda: self._endpoint.listed_names,
             insert_cell=self.shell.set_next_input,
+            id=self._id,
+            list_cells=self._list_cells,
         )
+
+    def _list_cells(self) -> list[str]:
+        """Return the source of the cells that have run, by their execution count; 0 is empty."""
+        history = self.shell.history_manager
+        return [] if history is None else list(history.input_hist_raw)
 
     def _make_panel(self) -> SidePanel:
         source = PanelSource(

@@ -29,6 +29,7 @@ NOT_RUN = {
     r"python3 -m venv .*": "makes an environment, as .ci/run does",
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"uvx .*": "reads the network; .ci/one-line runs it with a wheel",
+    r"pytest --mcp-notebook .*": "tests/check/test_pytest_plugin.py does, on a notebook of its own",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook bundle .*": "reads the network; .ci/one-line runs it",

@@ -89,6 +89,8 @@ class ForkRunner(ThreadRunner):
 
     def _run_in_child(self, call: ActiveCall, child: "ForkedChild") -> Result:
         danger = find_fork_danger()
+        if call.declared is not None and call.declared.options.executor is not None:
+            danger = "its calls run on an executor"
         if danger is not None:
             raise ToolError(_UNSAFE.format(call.tool, danger))
         # In the kernel: what the copy builds is lost with it.

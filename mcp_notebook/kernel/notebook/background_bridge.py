@@ -129,7 +129,7 @@ def _spawn(settings: Settings, log: int) -> int:
     try:
         starter = subprocess.Popen(  # noqa: S603 - our own command
             words,
-            env=_build_environment(settings),
+            env=build_environment(settings),
             cwd=settings.home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -169,8 +169,8 @@ def _kill_with_children(starter: int) -> None:
             one.kill()
 
 
-def _build_environment(settings: Settings) -> dict[str, str]:
-    """Return the kernel's environment, with this notebook's settings."""
+def build_environment(settings: Settings) -> dict[str, str]:
+    """Return the environment for a command of ours: the kernel's, with this notebook's settings."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_NOTEBOOK")}
     return env | settings.environment()
 

@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -22,9 +24,13 @@ from msgspec import Struct
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
-from mcp_notebook.errors import InvalidArguments, NoSuchTool
+from mcp_notebook.errors import CheckFailed, InvalidArguments, NoSuchTool
 from mcp_notebook.kernel.calls.invoker import Invoker
-from mcp_notebook.kernel.notebook.background_bridge import start_bridge, stop_bridge
+from mcp_notebook.kernel.notebook.background_bridge import (
+    build_environment,
+    start_bridge,
+    stop_bridge,
+)
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
@@ -56,6 +62,8 @@ from mcp_notebook.wire import messages
 
 STOPPED = "The user stopped the call in the notebook."
 """The reason that the client of a stopped call gets."""
+_CHECK_LIMIT = 600.0
+"""Seconds that ``%mcp check`` may take."""
 _HELP = ("-h", "--help")
 _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
@@ -86,6 +94,10 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """Returns the tools that clients see under other names, by their own names."""
     insert_cell: Callable[[str], None]
     """Inserts a cell with this code below the running cell."""
+    id: str
+    """The id of the kernel's record."""
+    list_cells: Callable[[], list[str]]
+    """Returns the source of the cells that have run, by their execution count."""
 
 
 class Verb(Struct, frozen=True, kw_only=True):
@@ -170,6 +182,31 @@ def _show_panel(notebook: Notebook, _arguments: str) -> None:
     state = notebook.panel.read(notebook.read_progress())
     thumbnails = notebook.panel.find_thumbnails((state.ended_calls or [])[:MAX_ENDED])
     display(build_snapshot(state, thumbnails, time.time()), raw=True)
+
+
+def _check_tools(notebook: Notebook, _arguments: str) -> None:
+    # Another process, so that nothing of the checks stays in the kernel, and its calls run in
+    # copies of the kernel while this cell waits.
+    words = [sys.executable, "-P", "-m", "mcp_notebook", "check", "--live", notebook.id, "-"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command
+            words,
+            env=build_environment(notebook.settings),
+            input=json.dumps(notebook.list_cells()),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=_CHECK_LIMIT,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise CheckFailed(
+            f"The check did not end within {_CHECK_LIMIT:.0f} s. Run `mcp-notebook check` on the "
+            "notebook's file in a terminal, which shows how far it is."
+        ) from None
+    if done.returncode not in (0, 1):
+        raise CheckFailed(done.stderr.strip() or "The check failed without a message.")
+    print_output(done.stdout.rstrip())
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
@@ -344,6 +381,11 @@ VERBS: Mapping[str, Verb] = {
         run=_try_tool,
         arguments="TOOL",
         help="show a form that calls a tool (needs ipywidgets)",
+    ),
+    "check": Verb(
+        run=_check_tools,
+        help="test and review the tools; read-only ones are called with their examples, in copies "
+        "of the kernel",
     ),
     "log": Verb(
         run=_show_log,

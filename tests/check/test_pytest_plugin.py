@@ -1,0 +1,52 @@
+"""``pytest --mcp-notebook``: the tools of notebooks as tests."""
+
+import subprocess
+import sys
+
+from live import kernel_env
+from planted_faults import ADD, FAULTS, write_notebook
+
+
+def _run(home, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", *words],
+        env=kernel_env(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def test_each_tool_of_a_notebook_is_a_test(home):
+    (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    sound = ADD.replace("a: int,", "a: int = 1,")
+    write_notebook(home, sound, FAULTS["writes a file"][-1], ADD.replace("def add", "def plus"))
+    done = _run(home, "--mcp-notebook", "tools.ipynb")
+    assert "tools.ipynb::add PASSED" in done.stdout
+    assert "tools.ipynb::export_sales FAILED" in done.stdout
+    assert "tools.ipynb::plus SKIPPED (It has no example.)" in done.stdout
+    assert "cell 3, line 2: It is declared read-only, but it writes the file" in done.stdout
+    assert done.returncode == 1
+
+
+def test_a_notebook_that_cannot_be_run_is_an_error(home):
+    (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write_notebook(home)
+    done = _run(home, "--mcp-notebook", "tools.ipynb")
+    assert "tools.ipynb offers no tools" in done.stdout
+    assert done.returncode == 2
+
+
+def test_notebooks_are_left_alone_unless_they_are_asked_for(home):
+    (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write_notebook(home, ADD)
+    assert "no tests ran" in _run(home).stdout
+
+
+def test_the_plugin_imports_nothing_heavy():
+    code = "import sys, mcp_notebook.check.pytest_plugin; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"mcp", "pydantic", "jupyter_client", "IPython", "msgspec", "anyio"}
