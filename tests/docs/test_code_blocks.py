@@ -104,6 +104,7 @@ def run_page(module_home):
 TOOLS = {
     "getting-started.md": "plot_rain",
     "guides/ask-the-user.md": "plot_rain, drop_year, forget_year",
+    "guides/checking-tools.md": "plot_rain, uptime",
     "guides/clusters.md": "plot_rain, rain_interval, wettest",
     "guides/custom-types.md": "plot_rain, summer",
     "guides/data-for-programs.md": "plot_rain, extremes",
