@@ -74,11 +74,11 @@ class Msvcrt:
     LK_NBLCK, LK_UNLCK = 2, 0
 
     @staticmethod
-    def locking(descriptor, mode, number):
+    def locking(descriptor, mode, _number):
         import fcntl  # noqa: PLC0415
 
         kind = fcntl.LOCK_UN if mode == Msvcrt.LK_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
-        fcntl.lockf(descriptor, kind, number)
+        fcntl.flock(descriptor, kind)  # as there, each opened file has its own lock
 
 
 def list_stand_ins(platform):
