@@ -27,7 +27,8 @@ another bridge runs it           a notebook without a frontend belongs to the br
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 META_TOOLS = (
     "list_notebook_tools",
@@ -47,8 +48,7 @@ SWITCH_ON = "Ask the user to switch it on there."
 _RESTART = "Restart the notebook's kernel and run its cells again."
 
 
-@dataclass(frozen=True)
-class MissingTool:
+class MissingTool(Struct, frozen=True):
     """A tool that clients do not see under its own name, or all tools of a notebook."""
 
     notebook: str
@@ -70,8 +70,7 @@ class MissingTool:
 # -- what became of its declaration ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DroppedTool:
+class DroppedTool(Struct, frozen=True):
     """A tool that a kernel no longer has, and why."""
 
     reason: str

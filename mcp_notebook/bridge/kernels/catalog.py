@@ -400,7 +400,7 @@ class Catalog:
             kernel = self._kernels.get(entry.kernel_id)
             tool = entry.tool.name
             if kernel is None:
-                explanation = why and replace(why, notebook=entry.notebook, tool=tool)
+                explanation = why and structs.replace(why, notebook=entry.notebook, tool=tool)
             elif (new_name := new_names.find(entry)) is not None:
                 explanation = explain_renamed(entry.notebook, tool, new_name, at)
             else:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.text.missing_tools import MissingTool
 
@@ -56,7 +58,7 @@ class FormerTools:
         """
         for name, former in self._tools.items():
             if former.kernel_id == kernel_id:
-                explanation = replace(
+                explanation = structs.replace(
                     why, notebook=former.explanation.notebook, tool=former.explanation.tool
                 )
                 self._tools[name] = replace(former, explanation=explanation)

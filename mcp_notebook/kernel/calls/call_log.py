@@ -14,11 +14,12 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
+
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.calls.active_call import ActiveCall
@@ -44,8 +45,7 @@ _OVERHEAD = 50
 """Bytes counted for each JSON value, in addition to its characters."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoggedCall:
+class LoggedCall(Struct, frozen=True, kw_only=True):
     """A snapshot of a call."""
 
     number: int
@@ -58,7 +58,7 @@ class LoggedCall:
     """The tool's name in this kernel."""
     source_hash: str | None
     """SHA-256 of the source of the tool that ran, or would have run; None if it has none."""
-    function_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    function_schema: Mapping[str, Any] | None = None
     """`DeclaredTool.function_schema` at the time of the call."""
     arguments: Mapping[str, Any]
     """The arguments as the client sent them, with `redaction.MASK` in place of secrets."""
@@ -391,7 +391,7 @@ def leave_out_large(call: LoggedCall) -> LoggedCall:
         name[:100]: value if _measure_value(value, most) <= most else f"<large {_name(value)}>"
         for name, value in islice(call.arguments.items(), 100)
     }
-    return replace(call, arguments=arguments, is_complete=False)
+    return structs.replace(call, arguments=arguments, is_complete=False)
 
 
 def _name(value: Any) -> str:

@@ -19,6 +19,8 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
 from mcp_notebook.errors import CannotElicit, ToolError
@@ -257,11 +259,13 @@ class KernelOfChild:
         data = first.content()
         if len(data) > MAX_ORIGINAL:
             return ()
-        content = replace(first, content=MadeContent(data), size=len(data))
-        sent = replace(original, formats=(content,), cost=len(data), read_table=None)
+        content = structs.replace(first, content=MadeContent(data), size=len(data))
+        sent = structs.replace(original, formats=(content,), cost=len(data), read_table=None)
         table = self._pack_table(original)
         if table is not None:
-            sent = replace(sent, cost=len(data) + original.cost, read_table=PackedTable(table))
+            sent = structs.replace(
+                sent, cost=len(data) + original.cost, read_table=PackedTable(table)
+            )
         with self._lock:
             self._connection.send(("original", sent))
             links: tuple[ResourceLink, ...] = self._connection.recv()

@@ -8,10 +8,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import LinkError, NoSuchQuestion
@@ -79,13 +79,12 @@ class NotebookView(Protocol):
         """Note whether a side panel is open."""
 
 
-@dataclass(eq=False)
-class _Watcher:
+class _Watcher(Struct, eq=False):
     """A connected side panel, or a server with several."""
 
     is_behind: Callable[[], bool]
     """Returns whether too much of what was sent is still waiting."""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The state that was sent last, by field."""
 
 

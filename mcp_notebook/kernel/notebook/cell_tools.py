@@ -10,30 +10,29 @@ the next run of another cell, and the author is told how to remove them.
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
-@dataclass
-class _Run:
+class _Run(Struct):
     """One run of a cell."""
 
     cell: str | None
     """The cell's id, if the frontend sent it."""
-    declared: set[str] = field(default_factory=set)
+    declared: set[str] = msgspec.field(default_factory=set)
     """The names of the tools that it has declared."""
-    new: set[str] = field(default_factory=set)
+    new: set[str] = msgspec.field(default_factory=set)
     """Those of them that did not exist before."""
-    added: set[str] = field(default_factory=set)
+    added: set[str] = msgspec.field(default_factory=set)
     """The names of the tools that it has added and that do not belong to it."""
-    notes: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = msgspec.field(default_factory=dict)
     """Notes for the author on replaced tools, by name."""
 
 
@@ -147,7 +146,7 @@ class CellTools:
         names = {tool.name for tool in tools}
         notes = {tool.name: note for tool in tools if (note := self._explain_loss(tool, run))}
         new = {name for name in names if self.registry.get(name) is None}
-        self.registry.add(*(replace(tool, cell=run.cell) for tool in tools))
+        self.registry.add(*(structs.replace(tool, cell=run.cell) for tool in tools))
         run.declared |= names
         run.new |= new
         run.notes |= notes

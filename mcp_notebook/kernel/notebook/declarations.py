@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import (
@@ -211,7 +211,7 @@ def declare_decorated(
             if tools is None:
                 cell = read_cell(namespace[name])
                 new = make_tools_by_name(name, namespace, schemas=registry.schemas)
-                tools = [replace(tool, cell=cell) for tool in new]
+                tools = [structs.replace(tool, cell=cell) for tool in new]
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)

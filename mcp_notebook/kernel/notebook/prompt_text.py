@@ -6,10 +6,11 @@ parameter's name, without attributes, indices, conversions or format specs.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from string import Formatter
 from typing import Any, Self
+
+from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.text.wording import suggest
@@ -17,8 +18,7 @@ from mcp_notebook.text.wording import suggest
 _BRACES = "`{{` and `}}` stand for braces"
 
 
-@dataclass(frozen=True)
-class PromptText:
+class PromptText(Struct, frozen=True):
     """A text in parts: each is literal text and the name of the field after it, if one follows."""
 
     parts: tuple[tuple[str, str | None], ...]

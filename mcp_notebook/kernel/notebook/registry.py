@@ -12,6 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar, overload
 
+from msgspec import structs
+
 from mcp_notebook.errors import DefinitionError, NoSuchTool
 from mcp_notebook.kernel.notebook.decorators import check_keywords
 from mcp_notebook.kernel.notebook.loaded_extension import LoadedExtension, find_extension
@@ -113,7 +115,7 @@ class NotebookTools(Mapping[str, Tool]):
         new = _declare(replace(_describe_tool(old), **changes))
         if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
             origin = None if old.origin is None else old.origin.with_options(new.options)
-            new = replace(new, variable=old.variable, origin=origin, cell=old.cell)
+            new = structs.replace(new, variable=old.variable, origin=origin, cell=old.cell)
         if new.name != name and registry.get(new.name) is not None:
             raise DefinitionError(
                 f"`{name}` cannot be renamed to `{new.name}`: there is a tool of that name. Remove "

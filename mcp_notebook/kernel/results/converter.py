@@ -100,7 +100,9 @@ class Converter:
         files = Files(self._folders)
         self._context = RenderContext(format, files, custom_types or CustomTypes(), RULES)
         self._seconds = seconds
-        self._budget = replace(Budget.from_settings(settings, keep), renderer=ProcessRenderer())
+        self._budget = structs.replace(
+            Budget.from_settings(settings, keep), renderer=ProcessRenderer()
+        )
         self._max_structured_chars = settings.max_structured_chars
         self._code_name = code_name
 
@@ -111,7 +113,7 @@ class Converter:
 
     def keep_by(self, sink: OriginalSink) -> None:
         """Replace the sink of originals: no client can read from a copy of the kernel."""
-        self._budget = replace(self._budget, keep=sink)
+        self._budget = structs.replace(self._budget, keep=sink)
 
     def format_display(
         self,
@@ -203,7 +205,7 @@ class Converter:
             if result is not None:
                 return result
         if views is not None:
-            budget = replace(budget, keep=views.keep, note_table=views.note_table)
+            budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
             return run_guarded(  # even the class of a value may be unreadable
                 lambda: self._make_result(value, outputs, output, budget, views=views, style=style),
@@ -283,7 +285,7 @@ class Converter:
         return await collect_async_items(value, self._limit_items(output))
 
     def _limit_budget(self, max_chars: int | None) -> Budget:
-        return self._budget if max_chars is None else replace(self._budget, chars=max_chars)
+        return self._budget if max_chars is None else structs.replace(self._budget, chars=max_chars)
 
     def _format_figure(self, figure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         side = self._budget.picture_side
@@ -437,7 +439,7 @@ def _note_cuts(
     original = author_blocks.describe_whole_json(value)
     shown = pieces[0].original if len(pieces) == 1 else None
     if shown is not None and shown.name == original.name:  # the original of a table has no JSON
-        return [replace(pieces[0], is_partial=True), Piece(Text(note))]
+        return [structs.replace(pieces[0], is_partial=True), Piece(Text(note))]
     return [*pieces, Piece(Text(note), original, is_partial=True)]
 
 

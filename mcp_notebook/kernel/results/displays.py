@@ -37,10 +37,11 @@ import mimetypes
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
+
+from msgspec import structs
 
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio
@@ -119,7 +120,7 @@ def render_display(
     pieces = render_mime_bundle(data, budget)
     note = metadata.get(matplotlib_figures.NOTE)
     if note and pieces and isinstance(pieces[0].block, Image):
-        pieces[0] = replace(pieces[0], notes=(note, *pieces[0].notes))
+        pieces[0] = structs.replace(pieces[0], notes=(note, *pieces[0].notes))
     return pieces
 
 

@@ -55,8 +55,7 @@ class ErrorText(Text):
     """The whole error; never sent to clients."""
 
 
-@dataclass(frozen=True)
-class ErrorStyle:
+class ErrorStyle(Struct, frozen=True):
     """How much of an exception a client gets. A `CallError`, such as `ToolError`, is always whole.
 
     Args:

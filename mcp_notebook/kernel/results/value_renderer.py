@@ -8,7 +8,7 @@ or dict with more than data in it (a figure, a table, a file) is rendered item b
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
@@ -76,19 +76,18 @@ class Position(Struct, frozen=True):
     """The author's converters that returned the value or a collection around it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One row of the table of values: which values become which content."""
 
     values: str
     """Which values, in Markdown."""
     content: str
     """The content that the client gets, in Markdown."""
-    render: Callable[["ValueRenderer", Any, Position], list[Piece] | None] = field(repr=False)
+    render: Callable[["ValueRenderer", Any, Position], list[Piece] | None]
     """Renders a value; None: a later row applies instead."""
     libraries: frozenset[str] = frozenset()
     """Top-level modules that must define one of the value's classes; empty for any value."""
-    accepts: Callable[[Any], bool] = field(default=lambda _: True, repr=False)
+    accepts: Callable[[Any], bool] = lambda _: True
     """Tells whether the row applies to a value of these libraries."""
     is_rich: bool = False
     """Whether a list or dict with such a value in it is rendered item by item."""
@@ -262,7 +261,7 @@ class ValueRenderer:
         """Render the content of a prompt's message."""
         pieces = self.render(message.content, position)
         return [
-            replace(piece, block=replace(piece.block, role=message.role))
+            structs.replace(piece, block=replace(piece.block, role=message.role))
             if piece.block.role is None
             else piece
             for piece in pieces
@@ -445,7 +444,7 @@ class ValueRenderer:
         if not self._is_data(value, position):
             return author_blocks.make_json_piece(value, self.budget.chars)
         if isinstance(self._data, str):
-            return replace(make_text_piece(self._data), repeats_data=True)
+            return structs.replace(make_text_piece(self._data), repeats_data=True)
         # Whole, since structured content has its own limit.
         return author_blocks.make_json_piece(self._data, sys.maxsize, repeats_data=True)
 
@@ -461,7 +460,7 @@ class ValueRenderer:
 def _mark_repeated(pieces: Iterable[Piece]) -> list[Piece]:
     """Mark texts that repeat the structured content."""
     return [
-        replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
+        structs.replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
         for piece in pieces
     ]
 

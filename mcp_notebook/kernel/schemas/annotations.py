@@ -12,7 +12,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
@@ -274,8 +273,7 @@ def _list_struct_members(kind: Any) -> Iterator[_Member]:
         yield _Member(item.name, item.encode_name, item.name, default, item.required)
 
 
-@dataclass(frozen=True)
-class _ClassSchema:
+class _ClassSchema(Struct, frozen=True):
     """Gives pydantic the schema of an attrs class or a msgspec struct, within ``Annotated``.
 
     Args:

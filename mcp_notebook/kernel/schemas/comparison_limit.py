@@ -7,9 +7,9 @@ forty nested brackets would take years. pydantic holds the GIL throughout, so no
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from msgspec import Struct
 from pydantic_core import core_schema
 
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
@@ -30,8 +30,7 @@ class TooManySteps(Exception):
         )
 
 
-@dataclass
-class _Steps:
+class _Steps(Struct):
     arguments: Any
     left: int
     is_extended: bool = False

@@ -9,9 +9,10 @@ import json
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CannotElicit
@@ -165,8 +166,7 @@ class TaskStore:
         return next(id_ for id_ in sizes if sizes[id_] and self._tasks[id_].owner == owner)
 
 
-@dataclass(eq=False)
-class _KeptCall:
+class _KeptCall(Struct, eq=False):
     work: Call | Task
     """The call, or the task that it has become."""
     make_task: Callable[[], Task | None]

@@ -137,7 +137,7 @@ def make_tools_by_name(
     mark = read_mark(value)
     declared = mark if mark is not None and options is None else options or ToolOptions()
     renamed = replace(declared, name=declared.name or word.rpartition(".")[2])
-    return [replace(make_tool(value, renamed, schemas=schemas), origin=origin)]
+    return [structs.replace(make_tool(value, renamed, schemas=schemas), origin=origin)]
 
 
 def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredTool]:
@@ -153,7 +153,7 @@ def make_object_tools(owner: Any, prefix: str, origin: Origin) -> list[DeclaredT
     """
     check_prefix(prefix)
     return [
-        replace(
+        structs.replace(
             make_tool(
                 getattr(owner, name),
                 replace(options, name=f"{prefix}{options.name or name}"),

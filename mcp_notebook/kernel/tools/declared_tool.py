@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
@@ -92,8 +93,7 @@ class ToolOrigin(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DeclaredTool:
+class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A function that clients can call: as a tool, to get a prompt, or to read a resource."""
 
     info: messages.ToolInfo
@@ -116,7 +116,7 @@ class DeclaredTool:
     """Hints for the author, besides those of `schema`."""
     takes_secrets: bool = False
     """Whether some of its arguments are secrets."""
-    declared_at: float = field(default_factory=time.time)
+    declared_at: float = msgspec.field(default_factory=time.time)
     """When it was declared, in seconds since the epoch."""
 
     @property

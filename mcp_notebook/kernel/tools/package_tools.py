@@ -6,10 +6,12 @@ of a notebook names a package: ``%mcp_tool --package acme``.
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.text import describe_error
@@ -28,8 +30,7 @@ GROUP = "mcp_notebook.tools"
 """The group of entry points; the name of each is what `--package` takes."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PackageOrigin:
+class PackageOrigin(Struct, frozen=True, kw_only=True, eq=False):
     """The package that tools come from; they do not follow a variable of the notebook."""
 
     word: str
@@ -52,8 +53,7 @@ class PackageOrigin:
         return []
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A function of a package that can be a tool."""
 
     name: str
@@ -107,7 +107,7 @@ def make_package_tools(
             hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(candidates)}."
             raise DefinitionError(f"The package `{name}` has no tool `{word}`. {hint}")
     return [
-        replace(_make(candidates[word], prefix, schemas), origin=origin)
+        structs.replace(_make(candidates[word], prefix, schemas), origin=origin)
         for word in only or candidates
     ]
 

@@ -19,9 +19,9 @@ any other type                       one property, ``value``
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct
 from pydantic import ValidationError, WithJsonSchema
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic_core import SchemaValidator
@@ -65,16 +65,15 @@ _POSSIBLE = (
 )
 
 
-@dataclass(frozen=True)
-class ElicitationForm:
+class ElicitationForm(Struct, frozen=True):
     """The form for one question; converts its answer to a value."""
 
     schema: dict[str, Any]
     """The schema that the client gets."""
-    _validator: SchemaValidator | None = field(repr=False)
-    _is_whole: bool = field(repr=False)
+    _validator: SchemaValidator | None
+    _is_whole: bool
     """Whether the whole form is the value, rather than its only property."""
-    _default: Any = field(repr=False)
+    _default: Any
 
     def read(self, content: Mapping[str, Any]) -> Any:
         """Return the user's answer as a value of the form's type.

@@ -15,10 +15,10 @@ import inspect
 import mimetypes
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.errors import DefinitionError
@@ -41,8 +41,7 @@ _MAX_SEGMENTS = 5
 _ABOUT_SKILL = "Begin the cell with `%%mcp_skill NAME`, as in `%%mcp_skill weekly-report`."
 
 
-@dataclass(frozen=True)
-class SkillFile:
+class SkillFile(Struct, frozen=True):
     """One file of a skill."""
 
     skill: str

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct, structs
@@ -89,13 +88,15 @@ class DroppedTools:
         for drop in drops:
             for name, entry in entries.items():
                 if entry.cell is not None and entry.cell == drop.cell:
-                    changes = replace(entry.dropped, reason=drop.reason, next_step=drop.next_step)
+                    changes = structs.replace(
+                        entry.dropped, reason=drop.reason, next_step=drop.next_step
+                    )
                     entries[name] = structs.replace(entry, dropped=changes)
             new = {tool.name: _Entry(self._make(tool, drop), tool.cell) for tool in drop.tools}
             for name, entry in entries.items():
                 successor = new.get(entry.dropped.new_name or "")
                 if successor is not None:
-                    dropped = replace(successor.dropped, at=entry.dropped.at)
+                    dropped = structs.replace(successor.dropped, at=entry.dropped.at)
                     entries[name] = structs.replace(entry, dropped=dropped)
             entries |= new
         self._entries = {name: entry for name, entry in entries.items() if name not in tools}
@@ -261,7 +262,7 @@ class ToolRegistry:
         """
         if tool.info.view is None and tool.options.ui is None and tool.info.kind == "tool":
             info = structs.replace(tool.info, view=RESULT_VIEW)
-            self.replace(tool, replace(tool, info=info))
+            self.replace(tool, structs.replace(tool, info=info))
 
     def list_hosts(self, tool: DeclaredTool) -> tuple[str, ...]:
         """Return the origins that a tool's own page may load from."""
@@ -376,7 +377,7 @@ class ToolRegistry:
             self.unsettled = frozenset()
         functions = {id(tool.function) for tool in self.tools}
         changes = {
-            tool: replace(tool, variable=variable)
+            tool: structs.replace(tool, variable=variable)
             for tool in tools
             if (variable := _find_variable(tool, namespace, functions)) != tool.variable
         }
@@ -416,7 +417,9 @@ class ToolRegistry:
 def _keep_time(tool: DeclaredTool, old: DeclaredTool | None) -> DeclaredTool:
     """Return a tool that replaces another; the same text was not modified."""
     is_same = old is not None and tool.info.text is not None and tool.info == old.info
-    return replace(tool, declared_at=old.declared_at) if old is not None and is_same else tool
+    return (
+        structs.replace(tool, declared_at=old.declared_at) if old is not None and is_same else tool
+    )
 
 
 def _check_uris(tools: Iterable[DeclaredTool]) -> None:
@@ -530,7 +533,7 @@ def _compare(
     if list(current) == list(tools):
         return None
     first = tools[0]
-    current = [replace(tool, cell=first.cell) for tool in current]
+    current = [structs.replace(tool, cell=first.cell) for tool in current]
     source = first.variable if first.origin is None else first.origin.word
     names = ", ".join(f"`{tool.name}`" for tool in current)
     reason = f"`{source}` now offers {names}." if current else f"`{source}` was deleted."

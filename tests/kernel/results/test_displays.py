@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import wave
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from urllib.parse import quote
 import PIL.Image
 import pytest
 from IPython import display
+from msgspec import structs
 
 from mcp_notebook.content import Audio, Image, ResourceLink, Text
 from mcp_notebook.kernel.results import displays as bundles
@@ -33,7 +33,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><text y="2
 
 @pytest.fixture
 def budget(store):
-    return replace(Budget.from_settings(Settings(), store.keep), renderer=ProcessRenderer())
+    return structs.replace(Budget.from_settings(Settings(), store.keep), renderer=ProcessRenderer())
 
 
 @pytest.fixture

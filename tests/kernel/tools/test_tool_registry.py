@@ -6,6 +6,7 @@ from functools import lru_cache, wraps
 from unittest.mock import MagicMock
 
 import pytest
+from msgspec import structs
 
 from mcp_notebook import mcp_tool
 from mcp_notebook.discovery.departures import KEEP
@@ -364,8 +365,7 @@ def in_cell(registry, *names):
     """Run the cell "a" of a notebook, which declares tools of these names."""
     new = [name for name in names if registry.get(name) is None]
     for name in names:
-        object.__setattr__(made := make(name), "cell", "a")
-        registry.add(made)
+        registry.add(structs.replace(make(name), cell="a"))
     registry.retain("a", names, f"Its cell now declares {', '.join(names)}.", new)
 
 

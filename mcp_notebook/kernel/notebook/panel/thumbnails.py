@@ -6,8 +6,9 @@ small pictures are shown.
 
 import io
 import logging
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.safe.libraries import find_imported
@@ -27,13 +28,12 @@ _SMALLER = (1.0, 0.75, 0.5)
 """Scale factors to try until the picture has at most `MAX_BYTES`."""
 
 
-@dataclass(frozen=True)
-class Thumbnail:
+class Thumbnail(Struct, frozen=True):
     """A call's result in small."""
 
     text: str
     """A short line."""
-    picture: bytes | None = field(default=None, repr=False)
+    picture: bytes | None = None
     """A small picture, encoded."""
     mime_type: str = ""
     """The picture's MIME type."""

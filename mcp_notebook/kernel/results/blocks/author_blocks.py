@@ -12,6 +12,8 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from msgspec import structs
+
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import audio, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -101,7 +103,7 @@ def copy_annotations(pieces: list[Piece], like: ContentBlock) -> list[Piece]:
 
 
 def _change_block(piece: Piece, **changes: Any) -> Piece:
-    return replace(piece, block=replace(piece.block, **changes))
+    return structs.replace(piece, block=replace(piece.block, **changes))
 
 
 def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -> Piece:

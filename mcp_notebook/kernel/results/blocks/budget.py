@@ -4,8 +4,10 @@ Pure data. A `Budget` is passed through the whole conversion of a value, on the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
+
+import msgspec
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
 from mcp_notebook.settings.settings import Settings, TableFormat
@@ -39,8 +41,7 @@ def ignore_table(_frame: Any) -> None:
     """Do nothing, where the result has no live view."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """The limits of one result; `keep` takes the originals of what exceeds them."""
 
     chars: int
@@ -60,7 +61,7 @@ class Budget:
     keep: OriginalSink = discard_original
     note_table: Callable[[Any], None] = ignore_table
     """Takes the frame of each table that is shown whole."""
-    renderer: PlotRenderer = field(default_factory=NoRenderer, compare=False, repr=False)
+    renderer: PlotRenderer = msgspec.field(default_factory=NoRenderer)
     """Draws plots. It remembers failures, so all budgets of a kernel share it."""
 
     @classmethod

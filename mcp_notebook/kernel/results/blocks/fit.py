@@ -7,7 +7,8 @@ limits the number of pieces, drops repeated images, and limits the total bytes a
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks import images
@@ -70,7 +71,7 @@ def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:
         for piece, size in zip(pieces, sizes, strict=True)
         if size <= share or isinstance(piece.block, Image)
     ]
-    room = replace(budget, picture_bytes=compute_share(staying, budget.result_bytes))
+    room = structs.replace(budget, picture_bytes=compute_share(staying, budget.result_bytes))
     fitting: list[Piece] = []
     for piece, size in zip(pieces, sizes, strict=True):
         if size <= (room.picture_bytes if isinstance(piece.block, Image) else share):
@@ -86,9 +87,9 @@ def _shrink(piece: Piece, room: Budget, share: int) -> list[Piece]:
         case Image():
             return render_image(lambda: images.shrink_image(piece, room), room)
         case Audio():
-            return render_audio(block, replace(room, picture_bytes=share))
+            return render_audio(block, structs.replace(room, picture_bytes=share))
         case Resource():
-            least = replace(room, picture_bytes=share, chars=share // _LONGEST)
+            least = structs.replace(room, picture_bytes=share, chars=share // _LONGEST)
             return render_resource(block, least)
         case _:
             return [piece]

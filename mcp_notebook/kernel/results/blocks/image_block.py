@@ -5,7 +5,8 @@ its notes and original are only used when the result is complete.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from mcp_notebook.content import Image, Text
 from mcp_notebook.kernel.results.blocks.originals import (
@@ -82,7 +83,7 @@ def fit_image_count(
             continue
         original = piece.original or describe_encoded_original(block.data, block.mime_type)
         title = f"Picture {places.index(index) + 1} of {len(places)}"
-        links = keep(replace(original, title=title))
+        links = keep(structs.replace(original, title=title))
         linked += bool(links)
         remaining += map(Piece, links)
     text = f"{len(left_out)} of {len(places)} pictures are left out"

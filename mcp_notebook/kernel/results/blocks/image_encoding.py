@@ -7,8 +7,9 @@ image, PIL is loaded.
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
@@ -34,11 +35,10 @@ _COARSE = 2
 converted to colours at full size they would take four to 32 times the memory."""
 
 
-@dataclass(frozen=True)
-class EncodedImage:
+class EncodedImage(Struct, frozen=True):
     """An encoded image that fits the budget."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     mime_type: str
     notes: tuple[str, ...] = ()
     """Sentences about its changes."""

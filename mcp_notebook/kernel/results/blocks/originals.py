@@ -6,9 +6,11 @@ another thread.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from mcp_notebook.content import ResourceLink
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
@@ -20,21 +22,19 @@ _UNKNOWN = 2**20
 _BUILT_IN = frozenset({str, bytes, bytearray, int, float, list, tuple, dict, set, frozenset})
 
 
-@dataclass(frozen=True)
-class FileFormat:
+class FileFormat(Struct, frozen=True):
     """A format in which an original can be read, such as CSV for a table."""
 
     extension: str
     """File extension with its dot: ``".csv"``."""
     mime_type: str
-    content: Callable[[], str | bytes] = field(repr=False)
+    content: Callable[[], str | bytes]
     """Makes the content; called on another thread each time a client reads it."""
     size: int | None = None
     """Bytes, if known before the content is made."""
 
 
-@dataclass(frozen=True)
-class Original:
+class Original(Struct, frozen=True):
     """The whole of something that a result shows only in part or downsized."""
 
     name: str
@@ -47,7 +47,7 @@ class Original:
     """Bytes of memory held while it is kept."""
     kind: Literal["", "table", "plotly", "vega", "bokeh", "page", "widget"] = ""
     """What a live view can show it as; empty for none."""
-    read_table: Callable[[], Any] | None = field(default=None, repr=False)
+    read_table: Callable[[], Any] | None = None
     """Returns the frame (`tables.frame.Frame`) of a table, for its live view; raises
     `ResourceFailed` if the notebook no longer has the table."""
 

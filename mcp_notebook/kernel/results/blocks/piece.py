@@ -7,7 +7,8 @@ cut or an image left out, and so whether its original must be kept.
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from mcp_notebook.content import ContentBlock, Text
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -21,12 +22,11 @@ NOT_KEPT = ", and too large to be kept"
 """Said in the gap of a cut text that has no link to the whole."""
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A content block, and what is known about it."""
 
     block: ContentBlock
-    original: Original | None = field(default=None, repr=False)
+    original: Original | None = None
     """The whole of what the block shows in part or downsized. A cut text without one is its own
     original."""
     notes: tuple[str, ...] = ()

@@ -7,9 +7,10 @@ reported. The text of HTML, and the pictures and sounds that it contains, come f
 import base64
 import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.html.tags import iterate_tags
 
@@ -26,15 +27,14 @@ _PARENTS = frozenset({"video", "audio"})
 _TAGS = frozenset({*_KINDS, "source", "/video", "/audio"})
 
 
-@dataclass(frozen=True)
-class Medium:
+class Medium(Struct, frozen=True):
     """A video, a sound, or a nested page."""
 
     note: str
     """Its kind, and its address or size."""
     page: str = ""
     """The HTML of an embedded page."""
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
     """The bytes of an embedded video."""
     mime_type: str = ""
     """The MIME type of the bytes."""

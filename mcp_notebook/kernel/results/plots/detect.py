@@ -23,9 +23,10 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
@@ -64,8 +65,7 @@ _BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` draws it wit
 _DOT_NOTE = "Graphviz, if installed, draws it"
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """A plot that was found in a display or an object."""
 
     kind: str
@@ -76,13 +76,13 @@ class Plot:
     """The file that holds the whole plot."""
     cost: int
     """Estimated size of the plot in memory, in bytes."""
-    summarize: Callable[[int], str] = field(repr=False)
+    summarize: Callable[[int], str]
     """Describes the plot in at most this many characters."""
-    draw: Callable[[int, PlotRenderer], bytes] | None = field(default=None, repr=False)
+    draw: Callable[[int, PlotRenderer], bytes] | None = None
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
     """How to get a picture, for plots that are not drawn here."""
-    html: str = field(default="", repr=False)
+    html: str = ""
     """The picture within its HTML that it shows first."""
     library: Literal["", "plotly", "vega", "bokeh"] = ""
     """The library that draws it in a live view; empty if none does."""

@@ -10,7 +10,6 @@ import inspect
 import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import (
     Annotated,
@@ -24,6 +23,7 @@ from typing import (
     get_type_hints,
 )
 
+import msgspec
 import typing_extensions
 from msgspec import Struct
 
@@ -343,15 +343,14 @@ def format_hint(annotation: Any) -> str:
 # -- how its arguments reach it --------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(Struct, frozen=True, dict=True):
     """The parameters that a function takes by position; all others are passed by name."""
 
     positional: tuple[str, ...] = ()
     """Parameters, in order."""
     rest: str | None = None
     """The name of ``*args``, if it has one."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The defaults, by parameter."""
 
     @functools.cached_property

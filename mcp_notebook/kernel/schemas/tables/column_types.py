@@ -11,11 +11,11 @@ import re
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Annotated, Any, Literal, Optional, Union, cast, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import Field, TypeAdapter, WithJsonSchema
 from pydantic_core import (
     InitErrorDetails,
@@ -60,8 +60,7 @@ _ZONE_REASONS = {
 """Messages by whether the dtype needs a time zone; None: without a dtype."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True, dict=True):
     """One column of a table."""
 
     name: str

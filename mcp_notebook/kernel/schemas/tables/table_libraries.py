@@ -7,11 +7,10 @@ Runs in the user's kernel, wherever a call runs. A library is found through one 
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic_core import PydanticCustomError
 
 from mcp_notebook.errors import DefinitionError
@@ -55,7 +54,7 @@ class TableLibrary(Struct, frozen=True):
             return column
         try:
             if column.dtype is not None:
-                column = replace(column, dtype=self.find_dtype(column.dtype))
+                column = structs.replace(column, dtype=self.find_dtype(column.dtype))
             self.make_table({column.name: ([], column)})
         except Exception as error:
             what = column.hint if column.dtype is None else column.dtype

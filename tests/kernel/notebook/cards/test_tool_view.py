@@ -2,7 +2,6 @@
 
 import enum
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -213,8 +212,8 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
         output_schema={"type": "object", "properties": {EVIL: {"type": "string"}}},
     )
     tool = make_tool(evil, options)
-    tool = replace(tool, notes=(f"`{EVIL}` {EVIL}",))
-    many = [replace(tool, info=structs.replace(tool.info, name=f"e{n}")) for n in range(6)]
+    tool = structs.replace(tool, notes=(f"`{EVIL}` {EVIL}",))
+    many = [structs.replace(tool, info=structs.replace(tool.info, name=f"e{n}")) for n in range(6)]
     for bundle in (build([tool]), build(many), build_table([tool])):
         page = BeautifulSoup(bundle["text/html"], "html.parser")
         tags = {tag.name for tag in page.find_all()}

@@ -1,10 +1,10 @@
 """Encoding PIL images: the format that fits, the size that fits, and what is said about it."""
 
 import io
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec import structs
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
@@ -24,21 +24,21 @@ def test_an_image_that_fits_is_a_png_without_notes():
 
 @pytest.mark.parametrize(("channels", "mime_type"), [(3, "image/jpeg"), (4, "image/webp")])
 def test_noise_that_is_too_large_as_a_png_is_compressed(channels, mime_type):
-    budget = replace(BUDGET, picture_bytes=60_000)
+    budget = structs.replace(BUDGET, picture_bytes=60_000)
     encoded = encode_image(pil.fromarray(NOISE[:, :, :channels]), budget)
     assert encoded.mime_type == mime_type
     assert len(encoded.data) <= 60_000
 
 
 def test_scaling_is_told_with_the_original_size():
-    budget = replace(BUDGET, picture_side=100)
+    budget = structs.replace(BUDGET, picture_side=100)
     encoded = encode_image(pil.new("L", (200, 50)), budget, original_size=(400, 100))
     assert encoded.notes == ("The picture was scaled down from 400x100 to 100x25 pixels.",)
 
 
 def test_an_image_without_room_is_refused():
     with pytest.raises(Unshowable, match="does not fit into 10 bytes"):
-        encode_image(pil.fromarray(NOISE), replace(BUDGET, picture_bytes=10))
+        encode_image(pil.fromarray(NOISE), structs.replace(BUDGET, picture_bytes=10))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_picture_in_any_mode_keeps_its_look(mode, side):
     grey = pil.fromarray((RAMP * 255).astype("u1"))
     image = pil.merge("LA", [grey, grey]) if mode == "La" else grey
     image = image.convert({"RGBa": "RGBA", "La": "LA"}.get(mode, mode)).convert(mode)
-    found = read(encode_image(image, replace(BUDGET, picture_side=side))).convert("L")
+    found = read(encode_image(image, structs.replace(BUDGET, picture_side=side))).convert("L")
     assert found.size == (min(side, 10),) * 2
     assert found.getpixel((found.width - 1, found.height - 1)) > 230
 
@@ -109,7 +109,7 @@ def test_a_picture_in_any_mode_keeps_its_look(mode, side):
 def test_a_transparent_color_of_a_palette_stays_transparent(side):
     image = pil.fromarray((RAMP > 0.5).astype("u1")).convert("P")
     image.info["transparency"] = 0
-    found = read(encode_image(image, replace(BUDGET, picture_side=side))).convert("RGBA")
+    found = read(encode_image(image, structs.replace(BUDGET, picture_side=side))).convert("RGBA")
     assert found.getchannel("A").getextrema() == (0, 255)
 
 

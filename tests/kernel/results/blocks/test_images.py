@@ -1,6 +1,5 @@
 """Encoded images, PIL images and arrays: recognized, measured and scaled down, with real Pillow."""
 
-import dataclasses
 import io
 import struct
 import tracemalloc
@@ -9,6 +8,7 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
@@ -115,7 +115,7 @@ def test_the_original_of_an_image_is_encoded_when_it_is_read_and_as_it_was():
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("limit", [1_024, 20_000, 300_000])
 def test_every_picture_ends_within_the_bytes(channels, limit):
-    budget = dataclasses.replace(BUDGET, picture_bytes=limit)
+    budget = structs.replace(BUDGET, picture_bytes=limit)
     picture = encode_pil_image(pil.fromarray(noise(300, 400, channels)), budget)
     assert len(picture.block.data) <= limit
     assert opened(picture).mode == ("RGB" if channels == 3 else "RGBA")
@@ -229,7 +229,7 @@ def test_the_authors_format_is_tried_first():
     most=st.integers(1_024, 20_000),
 )
 def test_every_image_keeps_to_every_budget_and_says_what_was_done(mode, width, height, side, most):
-    budget = dataclasses.replace(BUDGET, picture_side=side, picture_bytes=most)
+    budget = structs.replace(BUDGET, picture_side=side, picture_bytes=most)
     image = pil.effect_noise((width, height), 90).convert("RGB")
     image = pil.new(mode, (width, height)) if mode.startswith(("I", "F")) else image.convert(mode)
     picture = encode_pil_image(image, budget)

@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from urllib.parse import quote
 
 import psutil
 import pytest
+from msgspec import structs
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import render_mime_bundle
@@ -166,7 +166,7 @@ def test_one_result_starts_a_bounded_number_of_processes(program, tmp_path):
     program(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")
     svg = quote('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
     html = "".join(f'<img src="data:image/svg+xml,{svg}">' for _ in range(100))
-    budget = replace(Budget.from_settings(Settings()), renderer=ProcessRenderer())
+    budget = structs.replace(Budget.from_settings(Settings()), renderer=ProcessRenderer())
     with deadline():
         for _ in range(2):
             render_mime_bundle({"text/html": html}, budget)
