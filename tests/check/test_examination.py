@@ -68,6 +68,18 @@ def test_tools_that_are_not_read_only_are_called_on_request_only(home):
     assert (home / "sales.csv").exists()
 
 
+def test_examples_on_the_line_of_the_magic_are_called(home):
+    line = "%%mcp_tool --read-only --example a=1 --example 'a=2, b=3'"
+    done = run_check(
+        home, write_notebook(home, ADD.replace("%%mcp_tool --read-only", line)), "--json"
+    )
+    calls = json.loads(done.stdout)["tools"][0]["calls"]
+    asked = [(call["arguments"], call["client"]) for call in calls]
+    examples = [{"a": 1}, {"a": 2, "b": 3}]
+    assert asked[:2] == [(example, "copy") for example in examples]
+    assert asked[2:] == [(each, era) for each in examples for era in ("modern", "legacy")]
+
+
 def test_recorded_answers_are_compared_with_later_ones(home):
     notebook = write_notebook(home, ADD.replace("a: int,", "a: int = 1,"))
     assert find(home, notebook, "--record") == set()

@@ -1,10 +1,11 @@
 """Parses the line of ``%%mcp_tool`` and ``%%mcp_prompt``: names or a signature, and options.
 
 Runs on the kernel's main thread, inside the user's cell. Pure. Names and options may come in any
-order. Each option is a field of `ToolOptions`; options with Python values (an executor, ``meta``,
-examples) exist only as keywords of ``@mcp_tool``.
+order. Each option is a field of `ToolOptions`; options with Python values (an executor,
+``meta``) exist only as keywords of ``@mcp_tool``.
 """
 
+import ast
 import io
 import re
 import shlex
@@ -12,6 +13,7 @@ import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -76,6 +78,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--confirm": {"action": "store_true"},
     "--requires": {"action": "append"},
     "--complete": {"action": "append"},
+    "--example": {"action": "append", "dest": "examples"},
     "--priority": {"type": _read_number, "default": 0},
     "--related": {"default": ""},
     "--tag": {"action": "append", "dest": "tags"},
@@ -221,9 +224,30 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
     values["allow"] = split_hosts(values.get("allow", ()))
     for name in ("tags", "requires"):
         values[name] = split_words(values.get(name))
+    values["examples"] = tuple(map(_read_example, values.get("examples", ())))
     if kind != "tool":
         values["complete"] = dict(map(_read_completion, values.get("complete", ())))
     return OPTION_TYPES[kind](**values)
+
+
+def _read_example(text: str) -> dict[str, Any]:
+    """Return the arguments of an example, written as in a call: ``year=2015, city="Bern"``."""
+    arguments = None
+    with suppress(SyntaxError, ValueError, RecursionError):
+        call = ast.parse(f"dict({text})", mode="eval").body
+        if isinstance(call, ast.Call) and not call.args:
+            arguments = {each.arg: _read_literal(each.value) for each in call.keywords}
+    if arguments is None or None in arguments:  # None: of a dict with two stars
+        raise DefinitionError(
+            "`--example` takes arguments as in a call, like `--example year=2015` or "
+            f"`--example 'year=2015, city=\"Bern\"'`, not {text!r}."
+        )
+    return {str(name): value for name, value in arguments.items()}
+
+
+def _read_literal(node: ast.expr) -> Any:
+    """Return the value of a literal; a name stands for itself."""
+    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
 
 
 def _read_completion(words: str) -> tuple[str, str]:

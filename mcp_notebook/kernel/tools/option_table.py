@@ -134,7 +134,12 @@ _FORMS: Mapping[str, _Form] = {
         'requires=["elicitation"]',
         ("--requires elicitation",),
     ),
-    "examples": _Form("list of dicts, or a dict", "none", 'examples=[{"year": 2015}]'),
+    "examples": _Form(
+        "list of dicts, or a dict",
+        "none",
+        'examples=[{"year": 2015}]',
+        ("--example year=2015",),
+    ),
     "priority": _Form("number", "0", "priority=1", ("--priority 1",)),
     "related": _Form(
         "list of names", "none", 'related=["costs", "staff"]', ("--related costs,staff",)

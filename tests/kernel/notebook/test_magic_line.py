@@ -54,6 +54,18 @@ def test_options_stand_before_and_after_the_signature():
     assert options.tags == ("x", "y z")
 
 
+def test_examples_are_written_as_in_a_call():
+    line = "--example year=2015 --example 'year=-2, city=Bern, days=[1, \"b\"]' --example ''"
+    examples = build_options(read(line).options).examples
+    assert examples == ({"year": 2015}, {"year": -2, "city": "Bern", "days": [1, "b"]}, {})
+
+
+@pytest.mark.parametrize("text", ["2015", "**a", "a=f()", "a=", "a=1)+(b", "(" * 300])
+def test_an_example_that_is_something_else_is_refused(text):
+    with pytest.raises(DefinitionError, match="takes arguments as in a call"):
+        build_options(read(f"--example '{text}'").options)
+
+
 def test_required_capabilities_may_be_repeated_or_stand_in_one_list():
     assert build_options(read("--requires elicitation").options).requires == ("elicitation",)
     options = build_options(read("--requires a,b --requires c").options)

@@ -24,7 +24,7 @@ def test_the_help_of_the_line_has_every_word_of_it():
 def test_the_help_of_the_line_names_what_only_python_can_say():
     end = describe_line_options().rpartition("\n\n")[2]
     assert end.startswith("Only as keywords of `@mcp_tool`: ")
-    for name in ("examples", "meta", "input_schema", "executor"):
+    for name in ("meta", "input_schema", "executor"):
         assert f"`{name}`" in end
 
 
