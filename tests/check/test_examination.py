@@ -1,9 +1,11 @@
 """``mcp-notebook check`` as people and programs run it."""
 
 import json
+import shutil
 
 import nbformat
 import pytest
+from documents import ROOT
 from planted_faults import ADD, FAULTS, find, run_check, write_notebook
 
 RULES = {rule for _, rule, *_ in FAULTS.values()}
@@ -90,3 +92,11 @@ def test_recorded_answers_are_compared_with_later_ones(home):
     document.cells[-1].source = document.cells[-1].source.replace("a + b", "a - b")
     nbformat.write(document, notebook)
     assert ("add", "other-answer") in find(home, notebook)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["declaring_tools", "long_running", "quickstart", "weather"])
+def test_the_demo_notebooks_give_no_false_alarm(home, name):
+    shutil.copytree(ROOT / "notebooks", home / "notebooks")
+    found = find(home, home / "notebooks" / f"{name}.ipynb")
+    assert {(tool, rule) for tool, rule in found if rule in RULES} == set()
