@@ -108,6 +108,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         *("opentelemetry", "prometheus-client"),  # of an extra; what is missing is said
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
+        "pytest",  # loads `pytest_plugin`, and has it imported
         "traitlets",  # IPython's and ipykernel's objects are made of it
     }
     graph = grimp.build_graph("mcp_notebook", include_external_packages=True)

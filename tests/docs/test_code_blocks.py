@@ -116,7 +116,9 @@ TOOLS = {
     "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
     "guides/prompts.md": "plot_rain, rainy_year, odd_days, explain_column, one_day",
     "guides/recipes.md": ("plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"),
-    "guides/resources-and-skills.md": "plot_rain, data_orders, frame, weekly-report/SKILL.md",
+    "guides/resources-and-skills.md": (
+        "plot_rain, data_orders, frame, weekly-report/SKILL.md, compare-regions/SKILL.md"
+    ),
     "guides/results.md": "plot_rain, report, wettest_day",
     "guides/watching-calls.md": "plot_rain",
     "operate/observability.md": "plot_rain, price",

@@ -97,8 +97,8 @@ async def _write(path: Path, folder: Path, include: Sequence[Path], settings: Se
             f"{path.name} does not list its packages. Put this into its first code cell, with what "
             f"else it needs:\n\n{_propose_block(sources)}"
         )
-    uv = find_uv(f"A bundle of {path.name} needs uv, which locks and installs its packages.")
     await check_trust(path, text, settings)
+    uv = find_uv(f"A bundle of {path.name} needs uv, which locks and installs its packages.")
     with tempfile.TemporaryDirectory(prefix="mcp-notebook-bundle-") as temporary:
         draft = Path(temporary) / "bundle"
         draft.mkdir()

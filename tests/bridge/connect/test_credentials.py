@@ -71,7 +71,7 @@ def test_a_keyring_has_the_token():
 
 def test_a_keyring_needs_its_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(MissingLibrary, match=r"mcp-notebook\[keyring\]"):
+    with pytest.raises(MissingLibrary, match="the extra 'keyring' of mcp-notebook"):
         TokenSource("keyring:hub").read()
 
 

@@ -57,7 +57,7 @@ def test_a_library_that_is_missing_or_too_old_is_named_with_its_extra(
     monkeypatch.setattr(resource_server, "version", find_version)
     file = tmp_path / "oauth.toml"
     file.write_text('issuer = "https://issuer.example"\n[scopes]\nread = {}\n')
-    with pytest.raises(MissingLibrary, match=r"pyjwt, version 2\.15 .*mcp-notebook\[oauth\]'"):
+    with pytest.raises(MissingLibrary, match=r"pyjwt, version 2\.15 .* the extra 'oauth'"):
         activate_oauth(file, RESOURCE)
     file.write_text('jupyterhub = "https://hub.example"\n[scopes]\nread = {}\n')
     activate_oauth(file, RESOURCE)  # a hub's tokens are not signed
