@@ -43,12 +43,13 @@ _PREFIX_WEIGHT, _SYNONYM_WEIGHT = 0.6, 0.45
 _MIN_PREFIX = 3
 """Letters of a word of the query that is looked for as a beginning."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^\W\d_a-zA-Z]+")
-_STOP_WORDS = (
+_STOP_TEXT = (
     "a about all an and any are as at be by can could do does for from get give has have how i if "
     "in into is it its let like may me my need not of on one or our out per please same should "
     "show so some such tell than that the their them then there these this those to tool up us "
     "use using want was we were what when where which who why will with would you your"
 )
+_STOP_WORDS = frozenset(_STOP_TEXT.split())
 _SUFFIXES = (
     *(("ational", "ate"), ("ization", "ize"), ("isation", "ize"), ("fulness", ""), ("ements", "")),
     *(("ement", ""), ("ments", ""), ("ment", ""), ("ations", "ate"), ("ation", "ate")),
@@ -134,13 +135,10 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > _MIN_STEM and word[-1] in "ey" else word
 
 
-def _list_stems(text: str) -> list[str]:
-    """Return the stems of a text's words; those of ``top_customers`` and ``topCustomers``, too."""
+def _list_words(text: str) -> list[str]:
+    """Return a text's words, also those of ``top_customers`` and ``topCustomers``."""
     plain = "".join(c for c in normalize("NFKD", text[:MAX_TEXT]) if not combining(c))
-    return [_stem(word.lower()) for word in _WORD.findall(plain)]
-
-
-_STOP_STEMS = frozenset(map(_stem, _STOP_WORDS.split()))
+    return [word.lower() for word in _WORD.findall(plain)]
 
 
 @lru_cache(maxsize=1)
@@ -195,8 +193,9 @@ def _read_list(meta: Mapping[str, Any] | None, key: str) -> list[Any]:
 def _count_words(entry: CatalogEntry) -> Mapping[str, float]:
     counts: dict[str, float] = {}
     for text, weight in _list_texts(entry):
-        for stem in _list_stems(text):
-            if stem not in _STOP_STEMS:
+        for word in _list_words(text):
+            if word not in _STOP_WORDS:
+                stem = _stem(word)
                 counts[stem] = counts.get(stem, 0.0) + weight
     return counts
 
@@ -226,10 +225,9 @@ class _Index:
 
     def rank(self, query: str) -> list[CatalogEntry]:
         """Return the tools with words of a query, best first."""
-        stems = dict.fromkeys(_list_stems(query))
-        telling = [stem for stem in stems if stem not in _STOP_STEMS] or [*stems]
+        words = [word for word in _list_words(query) if word not in _STOP_WORDS]
         scores: dict[int, float] = {}
-        for stem in telling[:MAX_QUERY_WORDS]:
+        for stem in [*dict.fromkeys(map(_stem, words))][:MAX_QUERY_WORDS]:
             best: dict[int, float] = {}
             for alike, weight in self._list_alike(stem):
                 for place, score in self._score(alike):
