@@ -23,7 +23,7 @@ from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.cost import find_savings
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.fixes import apply_fixes
-from mcp_notebook.check.lint import lint_tools
+from mcp_notebook.check.lint.rules import lint_tools
 from mcp_notebook.check.recorded import compare_recorded, read_recorded, write_recorded
 from mcp_notebook.check.report import describe_report, print_report
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition

@@ -22,11 +22,12 @@ def _run(home, *words):
 def test_each_tool_of_a_notebook_is_a_test(home):
     (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     sound = ADD.replace("a: int,", "a: int = 1,")
-    write_notebook(home, sound, FAULTS["writes a file"][-1], ADD.replace("def add", "def plus"))
+    uncalled = ADD.replace("def add", "def power").replace("Add two", "Raise one to another of")
+    write_notebook(home, sound, FAULTS["writes a file"][-1], uncalled)
     done = _run(home, "--mcp-notebook", "tools.ipynb")
     assert "tools.ipynb::add PASSED" in done.stdout
     assert "tools.ipynb::export_sales FAILED" in done.stdout
-    assert "tools.ipynb::plus SKIPPED (It has no example.)" in done.stdout
+    assert "tools.ipynb::power SKIPPED (It has no example.)" in done.stdout
     assert "cell 3, line 2: It is declared read-only, but it writes the file" in done.stdout
     assert done.returncode == 1
 

@@ -74,7 +74,8 @@ def test_a_default_that_is_missing_is_not_told_and_reaches_the_function(hint):
 
 TWO = Field(min_length=2, max_length=3)
 ROWS = {"type": "array", "items": {"type": "object"}, "minItems": 2, "maxItems": 3}
-COLUMNS = {"type": "object", "additionalProperties": {"type": "array"}}
+NESTED = {"type": "array", "items": {}}
+COLUMNS = {"type": "object", "additionalProperties": {"type": "array", "items": {}}}
 
 
 class Named(TypedDict):
@@ -100,10 +101,10 @@ def published(hint):
         (Annotated[pd.Timestamp, Field(ge=pd.Timestamp("2020-01-01"))],
          {"type": "string", "format": "date-time"}),
         (Annotated[npt.NDArray[np.int64], TWO],
-         {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "array"}]},
+         {"type": "array", "items": {"anyOf": [{"type": "integer"}, NESTED]},
           "minItems": 2, "maxItems": 3}),
         (Annotated[pd.Series, Field(min_length=2)],
-         {"anyOf": [{"type": "array", "minItems": 2}, {"type": "object", "minProperties": 2}]}),
+         {"anyOf": [NESTED | {"minItems": 2}, {"type": "object", "minProperties": 2}]}),
         (Annotated[pd.DataFrame, TWO], {"anyOf": [ROWS, COLUMNS]}),
         (Annotated[str, TWO], {"type": "string", "minLength": 2, "maxLength": 3}),
     ],

@@ -377,7 +377,7 @@ def _refuse_mixture(array: Any) -> None:
 
 
 def _describe(element: dict[str, Any]) -> dict[str, Any]:
-    nested = {"type": "array"}
+    nested = {"type": "array", "items": {}}  # OpenAI's API requires `items`
     options = element.get("anyOf", [element])
     return {"type": "array", "items": {"anyOf": [*options, nested]}}
 

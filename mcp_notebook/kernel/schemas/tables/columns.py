@@ -145,7 +145,10 @@ def make_series_schema(kind: Any) -> Any:
         except Exception as error:  # noqa: BLE001 - a library's
             raise _make_failure(error) from None
 
-    forms = [{"type": "array"}, {"type": "object"}]
+    forms: list[dict[str, Any]] = [
+        {"type": "array", "items": {}},  # OpenAI's API requires `items`
+        {"type": "object"},
+    ]
     schema = {"anyOf": forms} if library.has_labels else forms[0]
     return core_schema.no_info_plain_validator_function(convert, metadata=_describe_as(schema))
 
@@ -156,7 +159,7 @@ def describe_table(columns: Sequence[Column]) -> dict[str, Any]:
         return {
             "anyOf": [
                 {"type": "array", "items": {"type": "object"}},
-                {"type": "object", "additionalProperties": {"type": "array"}},
+                {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
             ]
         }
     required = [column.name for column in columns if not column.is_optional]

@@ -1,0 +1,57 @@
+"""Notebooks of a few cells, linted without a kernel."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.check.findings import Finding
+from mcp_notebook.check.lint.rules import lint_tools
+from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject
+from mcp_notebook.kernel.notebook.declarations import declare_cell, declare_names
+from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+
+
+def lint(shell: InteractiveShell, *cells: str) -> list[Finding]:
+    """Return the findings on a notebook of these cells."""
+    return list(lint_tools(make_subject(cells, declare(shell, cells))))
+
+
+def list_rules(shell: InteractiveShell, *cells: str) -> list[str]:
+    """Return the rules of the findings on a notebook of these cells."""
+    return [finding.rule for finding in lint(shell, *cells)]
+
+
+def make_subject(cells: Sequence[str], tools: Iterable[DeclaredTool]) -> Subject:
+    """Return what is linted."""
+    checked = [
+        CheckedTool(info=tool.info, entry=make_tool_form(tool.name, tool.info, VERSIONS[-1]))
+        for tool in tools
+    ]
+    numbered = [CodeCell(number=number, source=cell) for number, cell in enumerate(cells, start=1)]
+    return Subject(notebook=Path("test.ipynb"), cells=numbered, tools=checked)
+
+
+def declare(shell: InteractiveShell, cells: Iterable[str]) -> list[DeclaredTool]:
+    """Run cells as a notebook with the extension would; return the tools that they declare."""
+    tools = {}
+    for cell in cells:
+        head, _, body = cell.partition("\n")
+        if head.startswith("%%mcp_tool"):
+            line = read_line(build_parser(), head[10:], body, str)
+            found = declare_cell(shell, line, None)
+        else:
+            rest = re.sub(r"(?m)^%(?:load_ext|mcp).*$", "", cell)
+            shell.run_cell(rest).raise_error()
+            found = [
+                tool
+                for words in re.findall(r"(?m)^%mcp_tool (.*)$", cell)
+                for tool in declare_names(shell, read_line(build_parser(), words, None, str), None)
+            ]
+            marked = [value for value in shell.user_ns.values() if read_mark(value)]
+            found += [make_tool(value) for value in marked if f"def {value.__name__}(" in cell]
+        tools.update({tool.name: tool for tool in found})
+    return list(tools.values())
