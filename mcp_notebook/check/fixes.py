@@ -1,42 +1,100 @@
-"""Writes safe corrections into a notebook's file.
+"""Writes safe corrections into a notebook's file, and leaves all other bytes as they are.
 
-Runs in the process of the command.
+Runs in the process of the command. The file is not written anew from its parsed form: another
+program's indentation, order of keys and escapes would make a difference of every line.
 """
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import nbformat
+from mcp_notebook.check.findings import Edit, Finding
 
-from mcp_notebook.bridge.headless.notebook_reader import read_notebook
-from mcp_notebook.check.findings import Finding
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[\s,:]*")
 
 
 def apply_fixes(path: Path, findings: Iterable[Finding]) -> list[Finding]:
     """Correct a notebook, and return the findings that are corrected.
 
-    A line is changed once: of several corrections of it, the first is made.
-
-    Raises:
-        NotebookError: The file cannot be read.
+    A line is changed once: several findings with the same correction are corrected together. In a
+    notebook of a format before version 4, nothing is.
     """
-    _, notebook = read_notebook(path)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    text = path.read_bytes().decode("utf-8")
+    sources = list(_find_sources(text))
+    spans: dict[Edit, tuple[int, int, str]] = {}
     fixed = []
-    # From below, so that a correction of several lines moves no other.
-    for finding in sorted(findings, key=_find_position, reverse=True):
+    for finding in findings:
         edit = finding.fix
-        if edit is None:
+        if edit is None or not 0 < edit.cell <= len(sources):
             continue
-        lines = cells[edit.cell - 1].source.split("\n")
-        if lines[edit.line - 1] == edit.old:
-            lines[edit.line - 1] = edit.new
-            cells[edit.cell - 1].source = "\n".join(lines)
+        span = spans.get(edit) or _find_line(text, sources[edit.cell - 1], edit)
+        if span is not None and all(
+            other == span or other[:2] != span[:2] for other in spans.values()
+        ):
+            spans[edit] = span
             fixed.append(finding)
-    if fixed:
-        nbformat.write(notebook, path)
+    for start, end, new in sorted(set(spans.values()), reverse=True):
+        text = text[:start] + new + text[end:]
+    if spans:
+        path.write_bytes(text.encode("utf-8"))
     return fixed
 
 
-def _find_position(finding: Finding) -> tuple[int, int]:
-    return (0, 0) if finding.fix is None else (finding.fix.cell, finding.fix.line)
+def _find_sources(text: str) -> Iterator[int]:
+    """Yield where the sources of the code cells begin."""
+    cells = _find_members(text, text.index("{")).get("cells")
+    for start, _ in [] if cells is None else _list_items(text, cells):
+        members = _find_members(text, start)
+        if _DECODER.raw_decode(text, members["cell_type"])[0] == "code":
+            yield members["source"]
+
+
+def _find_members(text: str, start: int) -> dict[str, int]:
+    """Return where the values of an object begin, by their names."""
+    members = {}
+    position = _skip(text, start + 1)
+    while text[position] != "}":
+        name, position = _DECODER.raw_decode(text, position)
+        members[name] = _skip(text, position)
+        position = _skip(text, _DECODER.raw_decode(text, members[name])[1])
+    return members
+
+
+def _list_items(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield where the items of a list begin and end."""
+    position = _skip(text, start + 1)
+    while text[position] != "]":
+        end = _DECODER.raw_decode(text, position)[1]
+        yield position, end
+        position = _skip(text, end)
+
+
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return position if match is None else match.end()
+
+
+def _find_line(text: str, source: int, edit: Edit) -> tuple[int, int, str] | None:
+    """Return the JSON string that holds an edit's line, and the string in its place.
+
+    None if the line is another one by now.
+    """
+    is_list = text[source] == "["
+    spans = (
+        list(_list_items(text, source))
+        if is_list
+        else [(source, _DECODER.raw_decode(text, source)[1])]
+    )
+    first = 1
+    for start, end in spans:
+        lines = str(_DECODER.raw_decode(text, start)[0]).split("\n")
+        place = edit.line - first
+        if place < len(lines) and lines[place] == edit.old:
+            lines[place] = edit.new
+            return start, end, json.dumps("\n".join(lines), ensure_ascii=text[start:end].isascii())
+        first += len(lines) - 1
+        if first > edit.line:
+            break
+    return None
