@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_notebook.check.cost import count_tokens
+from mcp_notebook.check.cost import count_entry, count_tokens, describe_cost, load_tokenizer
 from mcp_notebook.check.findings import Finding, Severity, describe_finding
 from mcp_notebook.check.subject import Answer, CheckedTool, Subject
 from mcp_notebook.text.terminal import print_check, print_output, print_table
 from mcp_notebook.text.wording import count
 
 _MARKS: dict[Severity, str] = {"error": "✗", "warning": "!", "note": "-"}
-_TITLES = ("Tool", "Calls", "Seconds", "Characters", "Tokens", "Changes", "Findings")
+_TITLES = ("Tool", "Entry", "Calls", "Seconds", "Characters", "Tokens", "Changes", "Findings")
 
 
 def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
@@ -24,6 +24,7 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
         print_table(_TITLES, rows)
     else:
         print_output("\n".join(_align([_TITLES, *rows])))
+    print_output(describe_cost(subject))
     for name, reason in subject.skipped.items():
         print_check("-", f"{name}: not called. {reason}", is_wrong=False)
     for finding in findings:
@@ -47,6 +48,7 @@ def describe_report(subject: Subject, findings: Sequence[Finding]) -> dict[str, 
     """Return the JSON object of a check."""
     return {
         "notebook": str(subject.notebook),
+        "tokensAreEstimated": load_tokenizer() is None,
         "tools": [_describe_tool(subject, tool) for tool in subject.list_tools()],
         "findings": [describe_finding(finding) for finding in findings],
     }
@@ -55,6 +57,7 @@ def describe_report(subject: Subject, findings: Sequence[Finding]) -> dict[str, 
 def _describe_tool(subject: Subject, tool: CheckedTool) -> dict[str, Any]:
     return {
         "name": tool.name,
+        "entryTokens": count_entry(tool),
         "calls": [
             {
                 "arguments": dict(answer.arguments),
@@ -83,6 +86,7 @@ def _make_row(subject: Subject, tool: CheckedTool, findings: Sequence[Finding]) 
     wrong = sum(each.tool == tool.name and each.severity != "note" for each in findings)
     return (
         tool.name,
+        f"{count_entry(tool):,}",
         str(len(answers)),
         f"{max((answer.seconds for answer in answers), default=0):.2f}",
         f"{max(map(len, texts), default=0):,}",
