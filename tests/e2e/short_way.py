@@ -84,6 +84,7 @@ _VARIABLE_KEYS = {
     "taskId": "<task>",
     "createdAt": "<time>",
     "lastUpdatedAt": "<time>",
+    "lastModified": "<time>",
 }
 
 

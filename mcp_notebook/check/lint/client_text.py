@@ -6,7 +6,7 @@ call, so what is found is there, and what is hidden behind other libraries is no
 `Literal`, enumerations and parameters with a pattern are checked before the function runs. A
 membership test that ends the function clears a name (``if name not in TABLES: raise``).
 
-Bandit (Apache-2.0) was tried in its place: it reports every import of `subprocess` and each
+Bandit (Apache-2.0) does not replace it: it reports every import of `subprocess` and each
 f-string with a SQL word wherever its values come from, and knows no client, notebook or DataFrame.
 """
 
