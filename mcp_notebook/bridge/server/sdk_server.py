@@ -5,6 +5,7 @@ over stdio with the first message that the short way does not answer. One low-le
 serves both eras of the protocol: the handshake up to 2025-11-25, and 2026-07-28.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -44,6 +45,7 @@ from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
+from mcp_notebook.errors import CallError
 from mcp_notebook.wire import messages
 
 _CACHEABLE: tuple[CacheableMethod, ...] = (
@@ -177,6 +179,10 @@ class _Handlers:
             "prompt",
         )
         answer = await self._server.calls.answer(request, call, make_prompt_result)
+        if isinstance(answer, types.GetPromptResult):
+            with suppress(CallError):  # the prompt may have gone since
+                prompt = self._server.tools.find(request.caller, params.name, "prompt").tool
+                answer.description = prompt.description or None
         return cast("types.GetPromptResult | types.InputRequiredResult", answer)  # never a task
 
     async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
