@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.completion import Completion
@@ -62,6 +63,7 @@ class Parts(Protocol):
     """What the SDK's server needs: the parts of a `NotebookServer`."""
 
     default_caller: Caller
+    tools: PermittedTools
     request_rates: RateLimits
     sessions: ClientSessions
     clients: ConnectedClients
