@@ -71,13 +71,30 @@ class NoSuchTool(DefinitionError, KeyError):
 
     Args:
         name: The name.
-        names: The names of the notebook's tools, for a suggestion.
+        names: The names that are possible, for a suggestion.
+        kind: What the name is that of, if not of a tool: "prompt", "resource" or "skill".
+        is_any: Whether a name of a prompt, resource or skill would have been right as well.
     """
 
-    def __init__(self, name: object, names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: object,
+        names: tuple[str, ...] = (),
+        *,
+        kind: str | None = None,
+        is_any: bool = False,
+    ) -> None:
         close = suggest(str(name), names)
-        hint = f"did you mean {close!r}?" if close else f"tools: {', '.join(names) or 'none'}."
-        super().__init__(f"This notebook has no tool {name!r}; {hint}")
+        hint = f"did you mean {close!r}?" if close else ""
+        if is_any:
+            listed = f"it declares {', '.join(names) or 'nothing'}."
+            message = f"This notebook declares nothing called {name!r}; {hint or listed}"
+        elif kind is not None:
+            message = f"{name!r} is a {kind}, not a tool: change it in its cell."
+        else:
+            listed = f"tools: {', '.join(names) or 'none'}."
+            message = f"This notebook has no tool {name!r}; {hint or listed}"
+        super().__init__(message)
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would put it in quotes

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 import yaml
 from clients import ERAS, LOAD, Changes, connected, over_http, tool_kernel
-from live import TIMEOUT, live_kernel
+from live import TIMEOUT, Link, live_kernel, record_of
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel
@@ -266,6 +266,27 @@ async def test_docstrings_are_skills_that_follow_their_cell(home, era):
             with anyio.fail_after(TIMEOUT):
                 while await skills_of(client):
                     pass
+
+
+def skills_of_kernel(kernel):
+    with Link(record_of(kernel)) as link:
+        return [tool.name for tool in link.welcome.other_kinds]
+
+
+def test_a_docstrings_skill_goes_with_its_object(home):
+    with tool_kernel(home) as kernel:
+        kernel.ok(DOCSTRING, cell="c")
+        said = kernel.ok("Odd = 7").text
+        assert "The skill 'odd-days/SKILL.md' is gone: `Odd` now holds something without" in said
+        assert skills_of_kernel(kernel) == ["weekly-rain/SKILL.md"]
+        kernel.ok("del weekly_rain")
+        assert skills_of_kernel(kernel) == []
+        kernel.ok(DOCSTRING, cell="c")
+        kernel.ok("__import__('mcp_notebook').registry.remove('odd-days/SKILL.md')")
+        kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook")
+        assert skills_of_kernel(kernel) == ["weekly-rain/SKILL.md"]
+        kernel.ok("%reset -f")
+        assert skills_of_kernel(kernel) == []
 
 
 async def test_docstrings_decorated_before_the_extension_is_loaded_are_skills(home):

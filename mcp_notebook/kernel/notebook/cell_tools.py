@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from mcp_notebook.kernel.calls.capture import current_capture
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, write_subject
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 
@@ -41,8 +41,8 @@ class EndedRun(Struct, frozen=True):
 
     added: frozenset[str] = frozenset()
     """The names of the tools that it has declared or added."""
-    dropped: tuple[str, ...] = ()
-    """The names of the tools that an earlier run declared and this run did not."""
+    dropped: tuple[DeclaredTool, ...] = ()
+    """The tools that an earlier run declared and this run did not."""
     notes: tuple[str, ...] = ()
     """Sentences for the author."""
 
@@ -160,16 +160,17 @@ class CellTools:
         if old is None or _unbind(old.function) is _unbind(tool.function):
             return None
         if tool.name in run.declared:
-            kind = tool.info.kind
+            kind = tool.kind_word
+            how = "." if kind == "skill" else f", `@mcp_{kind}(name=...)`."
             return (
                 f"This cell declares `{tool.name}` more than once, and only the last one is a "
-                f"{kind}: give each a name of its own, `@mcp_{kind}(name=...)`."
+                f"{kind}: give each a name of its own{how}"
             )
         is_same_cell = old.cell is None or run.cell is None or old.cell == run.cell
         if is_same_cell and old.info.kind == tool.info.kind:
             return None
         return (
-            f"`{tool.name}` replaces the {old.info.kind} of that name from another cell. If you "
+            f"`{tool.name}` replaces the {old.kind_word} of that name from another cell. If you "
             "need both, rename one of them."
         )
 
@@ -194,8 +195,7 @@ def _unbind(function: Any) -> Any:
     return function.__func__ if isinstance(function, MethodType) else function
 
 
-def describe_undeclared(names: Sequence[str]) -> str:
+def describe_undeclared(tools: Sequence[DeclaredTool]) -> str:
     """Return the note for the author of a cell that no longer declares these tools."""
-    listed = ", ".join(f"`{name}`" for name in names)
-    subject = f"The tool {listed} is" if len(names) == 1 else f"The tools {listed} are"
-    return f"{subject} gone: this cell no longer declares {'it' if len(names) == 1 else 'them'}."
+    subject = write_subject(tools, [f"`{tool.name}`" for tool in tools])
+    return f"{subject} gone: this cell no longer declares {'it' if len(tools) == 1 else 'them'}."

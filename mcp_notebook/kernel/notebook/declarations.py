@@ -5,7 +5,7 @@ once all of them are built.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -25,8 +25,8 @@ from mcp_notebook.kernel.tools.attribute_tools import find_decorated, make_tools
 from mcp_notebook.kernel.tools.declared_tool import (
     DeclaredTool,
     make_tool,
+    merge_mark,
     read_cell,
-    read_mark,
     read_own_mark,
     read_skill_mark,
 )
@@ -69,7 +69,7 @@ def declare_cell(
     return [
         make_tool(
             shell.user_ns[name],
-            _merge_mark(options, shell.user_ns[name]),
+            merge_mark(options, shell.user_ns[name]),
             variable=name,
             schemas=schemas,
         )
@@ -134,12 +134,10 @@ def declare_names(
             "percent signs) on the first line of a cell that defines functions."
         )
     _check_names(words, options)
-    # Without options on the line, those of a decorator apply.
-    chosen = None if options == ToolOptions() else options
     tools: dict[str, DeclaredTool] = {}
     for word in words:
         for tool in make_tools_by_name(
-            word, shell.user_ns, chosen, prefix=line.prefix, schemas=schemas
+            word, shell.user_ns, options, prefix=line.prefix, schemas=schemas
         ):
             if tool.name in tools:
                 raise DefinitionError(
@@ -171,7 +169,7 @@ def declare_package(line: Line, schemas: SchemaCache | None) -> list[DeclaredToo
 
 
 class DecoratedObject(Struct, frozen=True):
-    """A decorated function or class, as the notebook had it when the extension was unloaded."""
+    """A decorated object, as the notebook had it when the extension was unloaded."""
 
     value: Any
     tools: Sequence[DeclaredTool]
@@ -179,13 +177,14 @@ class DecoratedObject(Struct, frozen=True):
 
 
 def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list[DecoratedObject]:
-    """Return the notebook's decorated functions and classes, with their tools.
+    """Return the notebook's decorated functions and classes, with their tools and skills.
 
     Args:
         registry: The notebook's tools.
         namespace: The notebook's variables.
     """
     values = [namespace[name] for name in find_decorated(namespace)]
+    values += [value for value in tuple(namespace.values()) if read_skill_mark(value) is not None]
     return [
         DecoratedObject(value, [tool for tool in registry.tools if _is_made_from(tool, value)])
         for value in values
@@ -217,10 +216,11 @@ def declare_decorated(
             reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
             print_note(f"{name} is not offered as a {kind}: {reason}")
-    marked = (read_skill_mark(value) for value in tuple(namespace.values()))
-    for skill in filter(None, marked):
-        if registry.get(skill.name) is None:
-            registry.add(skill)
+    for value in tuple(namespace.values()):
+        skill = read_skill_mark(value)
+        if skill is not None:
+            tools = tools_before.get(id(value), [skill])
+            registry.add(*(tool for tool in tools if tool.kind_word == "skill"))
 
 
 def _is_made_from(tool: DeclaredTool, value: Any) -> bool:
@@ -278,13 +278,3 @@ def _check_names(names: Sequence[str], options: ToolOptions) -> None:
             f"`--{unique[0]}` describes a single {options.kind}, but there are {len(names)} here: "
             f"{', '.join(names)}. Declare them one at a time."
         )
-
-
-def _merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
-    """Return the line's options, completed by those of a decorator in the cell."""
-    mark, defaults = read_mark(function), type(options)()
-    if mark is None or mark.kind != options.kind:
-        return options
-    values = {option.name: getattr(options, option.name) for option in fields(ToolOptions)}
-    changes = {name: value for name, value in values.items() if value != getattr(defaults, name)}
-    return replace(mark, **changes)

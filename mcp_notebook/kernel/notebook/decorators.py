@@ -31,7 +31,7 @@ from mcp_notebook.kernel.tools.options import (
     ToolOptions,
 )
 from mcp_notebook.kernel.tools.resource_templates import read_variables
-from mcp_notebook.kernel.tools.skills import make_skill_tool, read_docstring_skill
+from mcp_notebook.kernel.tools.skills import SkillOrigin, make_skill_tool, read_docstring_skill
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import suggest
 
@@ -194,7 +194,9 @@ def mcp_skill(
 
     def decorate(value: _V) -> _V:
         file = read_docstring_skill(value, description)
-        skill = make_skill_tool(file, tuple(tags))
+        variable = _find_variable(value)
+        origin = None if variable is None else SkillOrigin(variable, value)
+        skill = make_skill_tool(file, tuple(tags), origin)
         mark_skill(value, skill)
         extension = find_extension()
         if extension is not None:

@@ -82,16 +82,18 @@ class NotebookTools(Mapping[str, Tool]):
         _get_extension().cell_tools.note_added(names)
 
     def remove(self, *names: str) -> None:
-        """Remove tools or prompts, all or none. Functions of the notebook stay defined.
+        """Remove tools, prompts, resources or skills, all or none.
+
+        Functions of the notebook stay defined.
 
         Raises:
-            NoSuchTool: The notebook has no tool of that name.
+            NoSuchTool: The notebook declares nothing of that name.
         """
         registry = _get_registry()
         present = tuple(tool.name for tool in registry.tools)
         for name in names:
             if name not in present:
-                raise NoSuchTool(name, present)
+                raise NoSuchTool(name, present, is_any=True)
         registry.remove(*names)
 
     def update(self, name: str, /, **changes: Any) -> None:
@@ -228,7 +230,8 @@ def _list_tools(registry: ToolRegistry) -> list[DeclaredTool]:
 def _find_tool(registry: ToolRegistry, name: str) -> DeclaredTool:
     tool = registry.get(name)
     if tool is None or tool.info.kind != "tool":
-        raise NoSuchTool(name, tuple(tool.name for tool in _list_tools(registry)))
+        names = tuple(tool.name for tool in _list_tools(registry))
+        raise NoSuchTool(name, names, kind=tool.kind_word if tool else None)
     return tool
 
 

@@ -54,5 +54,8 @@ def describe_orphans(tools: Sequence[DeclaredTool]) -> str:
         quoted = ", ".join(f'"{tool.name}"' for tool in tools)
         line = f"from mcp_notebook import registry; registry.remove({quoted})"
     if len(tools) == 1:
-        return f"The cell of {names} was deleted. Clients still see the tool; `{line}` removes it."
-    return f"The cells of {names} were deleted. Clients still see the tools; `{line}` removes them."
+        seen = f"the {tools[0].kind_word}"
+        return f"The cell of {names} was deleted. Clients still see {seen}; `{line}` removes it."
+    kinds = {tool.kind_word for tool in tools}
+    seen = f"the {kinds.pop()}s" if len(kinds) == 1 else "them"
+    return f"The cells of {names} were deleted. Clients still see {seen}; `{line}` removes them."

@@ -21,6 +21,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     DeclaredTool,
     find_marked,
     make_tool,
+    merge_mark,
     read_mark,
     read_own_mark,
 )
@@ -103,7 +104,7 @@ def make_tools_by_name(
     Args:
         word: A variable of the notebook, or an attribute of one: ``f``, ``statistics.mean``.
         namespace: The notebook's variables.
-        options: The options on the line, if any.
+        options: The options on the line; a decorator's complete them. None: a decorator's.
         prefix: The prefix of the names of an object's tools.
         schemas: Schemas of earlier starts.
 
@@ -120,7 +121,7 @@ def make_tools_by_name(
     )
     owner, own_prefix = find_owner(value, word)
     if owner is not None:
-        if options is not None:
+        if options is not None and options != type(options)():
             raise DefinitionError(
                 f"`{word}` is an object with tools: write the options of each at its method, "
                 "`@mcp_tool(timeout=...)`; the line takes only `--prefix`."
@@ -132,10 +133,11 @@ def make_tools_by_name(
             f"`--prefix` is for an object with methods marked `@mcp_tool`; `{word}` is of type "
             f"{type(value).__name__}: use `--name`."
         )
+    if options is not None:
+        options = merge_mark(options, value)
     if variable == word:
         return [make_tool(value, options, variable=variable, schemas=schemas)]
-    mark = read_mark(value)
-    declared = mark if mark is not None and options is None else options or ToolOptions()
+    declared = options or read_mark(value) or ToolOptions()
     renamed = replace(declared, name=declared.name or word.rpartition(".")[2])
     return [structs.replace(make_tool(value, renamed, schemas=schemas), origin=origin)]
 

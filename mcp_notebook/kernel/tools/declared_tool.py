@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from hashlib import sha256
 from types import FunctionType
@@ -123,6 +123,11 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def name(self) -> str:
         """The tool's name for clients."""
         return self.info.name
+
+    @property
+    def kind_word(self) -> str:
+        """What it is, for its author: "tool", "prompt", "resource" or "skill"."""
+        return self.info.kind if self.info.text is None else "skill"
 
     @cached_property
     def source_hash(self) -> str | None:
@@ -381,6 +386,23 @@ def read_mark(function: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left, if any."""
     options = getattr(function, MARK, None)  # may have any type: a mock has every attribute
     return options if type(options) in _OPTIONS else None
+
+
+def write_subject(tools: Sequence[DeclaredTool], names: Sequence[str]) -> str:
+    """Return the subject of a sentence on declarations, with its verb: ``The prompt `x` is``."""
+    kinds = {tool.kind_word for tool in tools}
+    kind = f"{kinds.pop()}{'s' * (len(names) > 1)} " if len(kinds) == 1 else ""
+    return f"{f'The {kind}' if kind else ''}{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
+    """Return the options of a magic's line, completed by those of a decorator of the same kind."""
+    mark, defaults = read_mark(function), type(options)()
+    if mark is None or mark.kind != options.kind:
+        return options
+    values = {option.name: getattr(options, option.name) for option in fields(options)}
+    changes = {name: value for name, value in values.items() if value != getattr(defaults, name)}
+    return replace(mark, **changes)
 
 
 def read_own_mark(value: Any) -> ToolOptions | None:

@@ -23,7 +23,7 @@ from pydantic_core import from_json, to_json
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, read_skill_mark
 from mcp_notebook.kernel.tools.metadata import make_metadata
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
@@ -63,6 +63,38 @@ class SkillFile(Struct, frozen=True):
         if self.path.endswith((".md", ".markdown")):  # Python 3.11 does not know it
             return "text/markdown"
         return mimetypes.guess_type(self.path)[0] or "text/plain"
+
+
+class SkillOrigin(Struct, frozen=True, eq=False):
+    """The object whose docstring is a skill, which follows the object's variable."""
+
+    word: str
+    """The variable."""
+    value: Any
+
+    def is_current(self, namespace: Mapping[str, Any]) -> bool:
+        """Return whether the variable still holds the object, or a decorator's wrapper of it."""
+        value = namespace.get(self.word)
+        return value is self.value or (
+            value is not None and read_skill_mark(value) is read_skill_mark(self.value)
+        )
+
+    def with_options(self, _options: ToolOptions) -> "SkillOrigin":
+        """Return itself: the options of tools are not those of skills."""
+        return self
+
+    def make_tools(self, namespace: Mapping[str, Any]) -> tuple[DeclaredTool, ...]:
+        """Return the skill of what the variable holds now; none if it was deleted.
+
+        Raises:
+            DefinitionError: It holds something without a skill.
+        """
+        if self.word not in namespace:
+            return ()
+        skill = read_skill_mark(namespace[self.word])
+        if skill is None:
+            raise DefinitionError(f"`{self.word}` now holds something without `@mcp_skill`.")
+        return (skill,)
 
 
 def read_skill(word: str, text: str, description: str | None = None) -> SkillFile:
@@ -142,12 +174,15 @@ def read_docstring_skill(value: Any, description: str | None = None) -> SkillFil
     return read_skill(words, text, description)
 
 
-def make_skill_tool(file: SkillFile, tags: tuple[str, ...] = ()) -> DeclaredTool:
+def make_skill_tool(
+    file: SkillFile, tags: tuple[str, ...] = (), origin: SkillOrigin | None = None
+) -> DeclaredTool:
     """Return the resource that serves a skill's file.
 
     Args:
         file: The file.
         tags: Words to group it by, as those of tools.
+        origin: The object whose docstring it is, if it is in a variable.
 
     Raises:
         DefinitionError: A tag is not valid.
@@ -174,7 +209,9 @@ def make_skill_tool(file: SkillFile, tags: tuple[str, ...] = ()) -> DeclaredTool
         text=file.text,
         front_matter=matter,
     )
-    return DeclaredTool(info=info, function=read, schema=schema, options=options, variable=None)
+    return DeclaredTool(
+        info=info, function=read, schema=schema, options=options, variable=None, origin=origin
+    )
 
 
 def check_skill_name(name: str) -> None:

@@ -28,6 +28,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     ToolOrigin,
     make_tool,
     read_mark,
+    write_subject,
 )
 from mcp_notebook.kernel.tools.own_views import OwnViews, is_own
 from mcp_notebook.text.missing_tools import DEFINE_AGAIN, RUN_AGAIN, DroppedTool
@@ -300,7 +301,7 @@ class ToolRegistry:
 
     def retain(
         self, cell: str, names: Collection[str], reason: str, new_names: Collection[str] = ()
-    ) -> tuple[str, ...]:
+    ) -> tuple[DeclaredTool, ...]:
         """Remove the tools of a cell except those with these names.
 
         Args:
@@ -310,7 +311,7 @@ class ToolRegistry:
             new_names: Those of `names` that did not exist before the run.
 
         Returns:
-            The names of the tools that were removed.
+            The tools that were removed.
         """
         others = [tool for tool in self.tools if tool.cell == cell and tool.name not in names]
         new_tools = [tool for tool in self.tools if tool.name in new_names]
@@ -318,7 +319,7 @@ class ToolRegistry:
             lambda now: {name: tool for name, tool in now.items() if tool not in others},
             [Drop(others, reason, new_tools=new_tools, cell=cell)],
         )
-        return tuple(tool.name for tool in others)
+        return tuple(others)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -384,8 +385,8 @@ class ToolRegistry:
         if changes:
             self._change(lambda now: {name: changes.get(tool, tool) for name, tool in now.items()})
         return [
-            f"The tool {old.name!r} runs the function that was declared, but `{old.variable}` "
-            "holds something else at the end of the cell."
+            f"The {old.kind_word} {old.name!r} runs the function that was declared, but "
+            f"`{old.variable}` holds something else at the end of the cell."
             for old, new in changes.items()
             if old.name == old.variable
             and new.variable is None
@@ -461,14 +462,12 @@ class _Update(Struct, frozen=True):
     def warning(self) -> str | None:
         """The sentence for the author; None if they removed the tools themselves."""
         kept = {tool.name for tool in self.after}
-        lost = [tool.name for tool in self.before if tool.name not in kept]
+        lost = [tool for tool in self.before if tool.name not in kept]
         if not lost or not (self.after or self.is_failure):
             return None
-        names = ", ".join(map(repr, lost))
-        if len(lost) > 1:
-            return f"The tools {names} are gone: {self.reason}"
         # Messages about a declaration begin with the tool's name.
-        return f"The tool {names} is gone: {self.reason.removeprefix(f'`{lost[0]}`: ')}"
+        reason = self.reason.removeprefix(f"`{lost[0].name}`: ") if len(lost) == 1 else self.reason
+        return f"{write_subject(lost, [repr(tool.name) for tool in lost])} gone: {reason}"
 
 
 def _find_variable(

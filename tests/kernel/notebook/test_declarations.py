@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp_notebook import mcp_tool
+from mcp_notebook import mcp_prompt, mcp_tool
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
@@ -18,9 +18,9 @@ def cell(shell, text):
     return declare_cell(shell, read_line(build_parser(), head, body, str), None)
 
 
-def names(shell, line):
+def names(shell, line, kind="tool"):
     """Declare what a line names, given as what follows ``%mcp_tool``."""
-    return declare_names(shell, read_line(build_parser(), line, None, str), None)
+    return declare_names(shell, read_line(build_parser(kind), line, None, str, kind), None)
 
 
 def test_each_public_function_of_a_cell_is_a_tool_with_the_options_of_the_line(shell):
@@ -48,10 +48,22 @@ def test_the_line_goes_before_the_decorator_and_leaves_its_other_options(shell):
     assert (tool.options.title, tool.options.priority) == ("Line", 2)
 
 
-def test_a_line_without_options_keeps_those_of_the_decorator(shell):
+def test_the_line_of_existing_functions_leaves_the_other_options_of_their_decorator(shell):
     shell.user_ns["f"] = mcp_tool(title="Mark")(lambda: 1)
-    assert [tool.options.title for tool in names(shell, "f")] == ["Mark"]
-    assert [tool.options.title for tool in names(shell, "f --priority 1")] == [None]
+    for line, priority in (("f", 0), ("f --priority 1", 1)):
+        (tool,) = names(shell, line)
+        assert (tool.options.title, tool.options.priority) == ("Mark", priority)
+    shell.user_ns["g"] = mcp_prompt(title="Mark", timeout=3)(lambda: "g")
+    (prompt,) = names(shell, "g --title Line", "prompt")
+    assert (prompt.info.kind, prompt.info.title, prompt.options.time_limit) == ("prompt", "Line", 3)
+
+
+def test_the_line_says_what_a_function_is_that_is_decorated_as_something_else(shell):
+    shell.user_ns["f"] = mcp_tool(title="Mark")(lambda: 1)
+    shell.user_ns["g"] = mcp_prompt(title="Mark")(lambda: "g")
+    (prompt,), (tool,) = names(shell, "f", "prompt"), names(shell, "g --read-only")
+    assert (prompt.info.kind, prompt.info.title) == ("prompt", None)
+    assert (tool.info.kind, tool.info.title, tool.options.read_only) == ("tool", None, True)
 
 
 def _one():

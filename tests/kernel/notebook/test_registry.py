@@ -35,12 +35,28 @@ def test_a_missing_tool_is_a_key_error_with_the_closest_name():
     error = NoSuchTool("lokup", ("lookup", "other"))
     assert isinstance(error, KeyError)
     assert str(error) == "This notebook has no tool 'lokup'; did you mean 'lookup'?"
+    assert str(NoSuchTool("a", is_any=True)).endswith("called 'a'; it declares nothing.")
+
+
+def test_a_prompt_can_be_removed_and_is_not_called_a_tool(kernel):
+    kernel.ok(SETUP)
+    kernel.ok("%%mcp_prompt report(year: int)\nOn {year}.")
+    assert "called 'rain'; it declares report." in kernel.run("registry.remove('rain')").error
+    said = kernel.run("registry.update('report', title='R')").error
+    assert "'report' is a prompt, not a tool: change it in its cell." in said
+    assert "The prompt 'report' is gone: `report` was set to" in kernel.ok("report = 7").text
+    kernel.ok("%%mcp_prompt report(year: int)\nOn {year}.", cell="c")
+    assert "The prompt `report` is gone" in kernel.ok("1", cell="c").text
+    kernel.ok("%%mcp_prompt report(year: int)\nOn {year}.")
+    kernel.ok("registry.remove('report')")
+    with Link(record_of(kernel)) as link:
+        assert link.welcome.other_kinds == []
 
 
 def test_each_wrong_use_is_one_sentence_and_changes_nothing(shared_kernel):
     shared_kernel.ok(SETUP + "registry.add(Tool(name='lookup', handler=lambda: 1))")
     for code, said in {
-        "registry.remove('lookup', 'lokup')": "no tool 'lokup'; did you mean 'lookup'?",
+        "registry.remove('lookup', 'lokup')": "called 'lokup'; did you mean 'lookup'?",
         "registry['x']": "no tool 'x'",
         "registry.update('x', title='X')": "no tool 'x'",
         "registry.update('lookup', titel='X')": "has no option `titel`. Did you mean `title`?",

@@ -423,7 +423,8 @@ def _check_exists(notebook: Notebook, name: str) -> None:
 
 
 def _make_unknown(notebook: Notebook, name: str) -> NoSuchTool:
-    return NoSuchTool(name, tuple(tool.name for tool in notebook.registry.tools))
+    names = tuple(tool.name for tool in notebook.registry.tools)
+    return NoSuchTool(name, names, is_any=True)
 
 
 def _read_arguments(text: str, *, quotes: bool) -> dict[str, Any]:

@@ -255,7 +255,7 @@ def test_the_button_calls_the_tool_in_the_kernel_and_shows_what_a_client_would_g
     )
     assert "Seattle 2012" in rain.ok(press).stdout
     assert "rain" in rain.ok("%mcp log").text
-    assert "no tool 'x'" in rain.run("%mcp try x").error
+    assert "declares nothing called 'x'" in rain.run("%mcp try x").error
     assert "Which tool?" in rain.run("%mcp try").error
 
 
