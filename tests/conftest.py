@@ -30,7 +30,7 @@ hypothesis.settings.register_profile(
 )
 """For .ci/before-release: examples that come from the seed alone."""
 hypothesis.settings.register_profile(
-    "ci", hypothesis.settings.get_profile("fresh"), derandomize=True
+    "ci", hypothesis.settings.get_profile("fresh"), derandomize=True, max_examples=30
 )
 hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("ci"), max_examples=10)
 """For other Pythons and the lowest versions, where CI has run the many examples already."""

@@ -18,14 +18,13 @@ else:
     from lab_server import lab_server
     from web_browser import launched_chromium
 
-HERE = Path(__file__).parent
-NOTEBOOKS = HERE.parents[1] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
 def pytest_collection_modifyitems(items):
     """Let a page open even where that takes minutes."""
     for item in items:
-        if item.path.is_relative_to(HERE):
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.timeout(600))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, types
 
 from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
@@ -41,7 +41,11 @@ def mark_secret(core: Mapping[str, Any], plain: dict[str, Any]) -> dict[str, Any
 
 def is_secret(core: Mapping[str, Any]) -> bool:
     """Return whether a core schema is that of a `Secret`."""
-    return core.get("serialization", {}).get("function") is _find_serializer()
+    serializer = core.get("serialization", {}).get("function")
+    # Few types have a serializer of pydantic's: without one, that of `Secret` need not be built.
+    return getattr(serializer, "__module__", "") == types.__name__ and (
+        serializer is _find_serializer()
+    )
 
 
 @cache

@@ -29,7 +29,7 @@ def budget(keep, most=2**19, **other):
 def picture(side=300, form="PNG", seed=0, mode="RGB"):
     pixels = random.Random(seed).randbytes(side * side * len(mode))
     buffer = io.BytesIO()
-    PIL.Image.frombytes(mode, (side, side), pixels).save(buffer, format=form)
+    PIL.Image.frombytes(mode, (side, side), pixels).save(buffer, format=form, compress_level=1)
     return buffer.getvalue()
 
 
