@@ -12,14 +12,13 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from http import HTTPStatus
 
 import anyio.to_thread
-import httpx2
 from tornado.ioloop import PeriodicCallback
 from tornado.web import HTTPError
 
+from mcp_notebook.jupyter.bridge_connections import BridgeConnections
 from mcp_notebook.settings.settings import Settings
 
 SETTINGS_KEY = "mcp_notebook_bridge"
@@ -32,7 +31,7 @@ _NOT_STARTED = (
 
 
 class BridgeProcess:
-    """The bridge of one server, and the HTTP client that reaches it.
+    """The bridge of one server, and the connections to it.
 
     Args:
         list_kernels: Returns the ids of the server's kernels.
@@ -49,59 +48,54 @@ class BridgeProcess:
         self._log = log
         self._lock = asyncio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._http: httpx2.AsyncClient | None = None
+        self._connections: BridgeConnections | None = None
         self._reported: list[str] | None = None
         """The kernels that were reported to the bridge."""
         self._watch = PeriodicCallback(self._look, _LOOK_EVERY)
 
-    async def connect(self) -> httpx2.AsyncClient:
-        """Start the bridge unless it is running, and return the client that reaches it.
+    async def connect(self) -> BridgeConnections:
+        """Start the bridge unless it is running, and return the connections to it.
 
         Raises:
             HTTPError: The bridge does not start.
         """
         async with self._lock:
-            if self._http is None or self._process is None or self._process.poll() is not None:
+            if (
+                self._connections is None
+                or self._process is None
+                or self._process.poll() is not None
+            ):
                 try:
                     await self._start()
                 except BaseException:  # for example, the first client has disconnected
                     self._abandon_start()
                     raise
             await self._tell_kernels()
-            assert self._http is not None
-            return self._http
+            assert self._connections is not None
+            return self._connections
 
     async def _start(self) -> None:
         if self._process is not None:
             self._log.warning("mcp-notebook's bridge has ended and is being restarted.")
-        if self._http is not None:
-            await self._http.aclose()
-            self._http = None
+        if self._connections is not None:
+            self._connections.close()
+            self._connections = None
         token = secrets.token_urlsafe(32)
         self._reported = None
         self._process = await anyio.to_thread.run_sync(_spawn, token)
         await self._tell_kernels()
-        transport, base_url = await self._read_address(self._process)
-        self._http = httpx2.AsyncClient(
-            transport=transport,
-            base_url=base_url,
-            # Answers are relayed unchanged, without a timeout: a call may take hours.
-            headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
-            timeout=None,
-            trust_env=False,
-        )
+        address = await self._read_address(self._process)
+        self._connections = BridgeConnections(address, token)
         self._watch.start()
 
     def _abandon_start(self) -> None:
         """Kill a bridge whose address is unknown."""
         process, self._process = self._process, None
-        if process is not None and self._http is None:
+        if process is not None and self._connections is None:
             process.kill()
 
-    async def _read_address(
-        self, process: subprocess.Popen[bytes]
-    ) -> tuple[httpx2.AsyncHTTPTransport, str]:
-        """Wait until the bridge reports its address.
+    async def _read_address(self, process: subprocess.Popen[bytes]) -> str | int:
+        """Wait until the bridge reports the path of its socket, or its port.
 
         Raises:
             HTTPError: The bridge has ended, or takes too long.
@@ -113,14 +107,8 @@ class BridgeProcess:
         if not line:
             process.kill()
             raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, _NOT_STARTED)
-        address = json.loads(line)
-        make = partial(
-            httpx2.AsyncHTTPTransport,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-        )
-        if "socket" in address:
-            return make(uds=address["socket"]), "http://localhost"
-        return make(), f"http://127.0.0.1:{address['port']}"
+        address: dict[str, str | int] = json.loads(line)
+        return address["socket"] if "socket" in address else address["port"]
 
     async def _look(self) -> None:
         """Report new kernels to the bridge; `poll` also reaps a bridge that has ended."""

@@ -14,12 +14,12 @@ from typing import cast
 from urllib.parse import quote, urlsplit
 
 import anyio
-import httpx2
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
+from mcp_notebook.jupyter.bridge_connections import BridgeLost, Field
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 
 _REQUEST_HEADERS = {"accept", "baggage", "content-type", "last-event-id", "traceparent"}
@@ -109,7 +109,7 @@ class McpHandler(AuthorizedHandler):
         with self._relaying:
             try:
                 await self._exchange(notebook)
-            except httpx2.HTTPError:
+            except BridgeLost:
                 if not self._headers_written:
                     raise HTTPError(HTTPStatus.BAD_GATEWAY, _LOST) from None
                 # The client must not mistake a truncated answer for the whole.
@@ -118,38 +118,30 @@ class McpHandler(AuthorizedHandler):
                 self._relaying.cancel()
 
     async def _exchange(self, notebook: str) -> None:
-        http = await self._bridge.connect()
-        request = http.build_request(
-            self.request.method or "",
-            _make_path(notebook),
-            headers=[*self._list_headers()],
-            content=self.request.body or None,
-        )
-        answer = await http.send(request, stream=True)
-        try:
-            self.set_status(answer.status_code)
+        connections = await self._bridge.connect()
+        fields = list(self._list_fields())
+        async with connections.exchange(
+            self.request.method or "", _make_path(notebook), fields, self.request.body
+        ) as answer:
+            self.set_status(answer.status)
             self.clear_header("Content-Type")
-            for name, value in answer.headers.multi_items():
-                if name.lower() not in _OWN_HEADERS:
-                    self.set_header(name, value)
+            for name, value in answer.fields:
+                text = name.decode("latin-1")
+                if text.lower() not in _OWN_HEADERS:
+                    self.set_header(text, value.decode("latin-1"))
             self.set_header("X-Accel-Buffering", "no")
-            await self.flush()
-            async for chunk in answer.aiter_raw():
-                self.write(chunk)
+            if not answer.has_part:
+                await self.flush()  # a stream may have nothing to say for a long time
+            while part := await answer.take():
+                self.write(part)
                 await self.flush()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await answer.aclose()
 
-    def _list_headers(self) -> Iterator[tuple[bytes, bytes]]:
+    def _list_fields(self) -> Iterator[Field]:
         for name, value in self.request.headers.get_all():
             if name.lower() in _REQUEST_HEADERS or name.lower().startswith("mcp-"):
                 yield name.encode("latin-1"), value.encode("latin-1")  # as tornado decodes them
 
 
 def _make_path(notebook: str) -> str:
-    """Return the bridge's path for a notebook: one segment below ``/mcp``, whatever its name.
-
-    Dots are escaped, because httpx2 would resolve "..".
-    """
-    return f"/mcp/{quote(notebook, safe='').replace('.', '%2E')}" if notebook else "/mcp"
+    """Return the bridge's path for a notebook, whatever its name; the bridge resolves no dots."""
+    return f"/mcp/{quote(notebook)}" if notebook else "/mcp"

@@ -1351,8 +1351,8 @@ CHANGES = (
     ),
     Change(
         "jupyter/mcp_handler.py",
-        "quote(notebook, safe='').replace('.', '%2E')",
         "quote(notebook)",
+        "notebook",
         "jupyter/test_routes.py",
     ),
     # -- numbers and spans -------------------------------------------------------------------------
@@ -1699,6 +1699,42 @@ CHANGES = (
         "                Path(temporary).unlink()\n",
         "                pass\n",
         "kernel/notebook/recording/test_call_recorder.py",
+    ),
+    Change(
+        "jupyter/mcp_handler.py",
+        "if not answer.has_part:",
+        "if False:",
+        "jupyter/test_routes.py",
+    ),
+    Change(
+        "jupyter/bridge_connections.py",
+        "if now - since > KEEP_LIMIT:",
+        "if False:",
+        "jupyter/test_bridge_connections.py",
+    ),
+    Change(
+        "jupyter/bridge_connections.py",
+        ">= MAX_WAITING",
+        "< 0",
+        "jupyter/test_bridge_connections.py",
+    ),
+    Change(
+        "jupyter/bridge_connections.py",
+        "            if connection.is_free:\n",
+        "            if True:\n",
+        "jupyter/test_bridge_connections.py",
+    ),
+    Change(
+        "jupyter/bridge_connections.py",
+        "not self._parts and not self._is_complete",
+        "False",
+        "jupyter/test_bridge_connections.py",
+    ),
+    Change(
+        "jupyter/bridge_connections.py",
+        "if not self._parser.should_keep_alive():",
+        "if False:",
+        "jupyter/test_bridge_connections.py",
     ),
     Change(
         "jupyter/mcp_handler.py",
