@@ -63,6 +63,8 @@ with the reason."""
 _IDLE_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether a background bridge still has a notebook to serve."""
 _NO_TOOLS = "none yet. Open a notebook, run `%load_ext mcp_notebook` and a `%%mcp_tool` cell."
+_GREETING_LIMIT = 1.0
+"""Seconds to wait for live notebooks before the server describes itself to its first client."""
 _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 
@@ -113,6 +115,8 @@ class Bridge:
         """Set when the first tools are known, or when none can be expected."""
         self._can_list = anyio.Event()
         """Set when the first list can be answered, perhaps while headless kernels still start."""
+        self._starts_kernels = False
+        """Whether notebooks are served headless."""
         self._is_interrupted = False
         self._failure: McpNotebookError | None = None
         """Why there is no notebook to serve."""
@@ -138,6 +142,7 @@ class Bridge:
             self._catalog,
             self.links,
             ready=self._wait_for_first_tools,
+            settled=self._settle,
             can_list=self._wait_for_first_list,
             default_caller=default_caller,
             observers=[self.metrics, *observers, *tracers],
@@ -160,7 +165,7 @@ class Bridge:
             with handle_signals(numbers, self._note_signal):
                 async with anyio.create_task_group() as tasks:
                     async with self.links:
-                        tasks.start_soon(self.server.announce_changes)
+                        tasks.start_soon(self.server.announce_changes, self._wait_for_list)
                         yield self
                     tasks.cancel_scope.cancel()
         finally:
@@ -174,6 +179,7 @@ class Bridge:
         early: "EarlyKernel | None" = None,
     ) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
+        self._starts_kernels = bool(notebooks)
         if notebooks:
             tasks.start_soon(self._serve_until_failure, notebooks, early)
         else:
@@ -331,9 +337,19 @@ class Bridge:
         self.ready.set()
         self._can_list.set()
 
-    async def _wait_for_first_list(self) -> None:
+    async def _settle(self) -> bool:
+        """Wait a moment for live notebooks, and return whether the first tools are known."""
+        if not self._starts_kernels:
+            with anyio.move_on_after(_GREETING_LIMIT):
+                await self.ready.wait()
+        return self.ready.is_set()
+
+    async def _wait_for_list(self) -> None:
         with anyio.move_on_after(FIRST_LIST_LIMIT):
             await self._can_list.wait()
+
+    async def _wait_for_first_list(self) -> None:
+        await self._wait_for_list()
         self._check_failure()
 
     async def _wait_for_first_tools(self) -> None:

@@ -90,6 +90,11 @@ async def test_an_unknown_tool_is_a_result_that_a_model_reads(weather, connect, 
         assert (await client.list_tools()).tools  # the bridge lives on
 
 
+async def test_the_instructions_know_of_an_open_notebook(weather, connect, era, transport):
+    async with connect(era, transport) as client:
+        assert "No notebook offers" not in client.instructions
+
+
 async def test_no_kernel_alive_gives_an_empty_list_and_instructions(home, era, transport):
     async with connected(home, era, transport) as client:
         assert (await client.list_tools()).tools == []

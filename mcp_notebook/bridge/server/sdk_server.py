@@ -76,7 +76,7 @@ class Parts(Protocol):
     tasks: Tasks
     open_streams: OpenStreams
 
-    def write_instructions(self, caller: Caller) -> str:
+    async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model."""
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
@@ -198,7 +198,7 @@ class _Handlers:
                 return restore_null(result)
             if "instructions" in result:
                 caller = find_caller(ctx, self._server.default_caller)
-                result["instructions"] = self._server.write_instructions(caller)
+                result["instructions"] = await self._server.write_instructions(caller)
             elif ctx.method == "tools/list":
                 await self._fill_in_list(ctx, result, "tool")
             elif ctx.method == "prompts/list":

@@ -65,6 +65,8 @@ class NotebookServer:
         catalog: The tools, kept up to date by the links.
         links: The links to the kernels, which run the calls and read the resources.
         ready: Waits until the first tools can be expected, if they need time to appear.
+        settled: Waits a moment for the first tools, and returns whether they are known now; None:
+            they are.
         can_list: Waits until the first list can be answered, perhaps earlier; None: `ready`.
         default_caller: The caller if the transport does not name one.
         observers: Notified of the start and the end of each call.
@@ -83,6 +85,7 @@ class NotebookServer:
         links: Links,
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
+        settled: Callable[[], Awaitable[bool]] | None = None,
         can_list: Callable[[], Awaitable[None]] | None = None,
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
@@ -95,6 +98,7 @@ class NotebookServer:
         own = meta_tools.list_offered(with_meta_tools)
         catalog.reserve(tool.name for tool in own)
         self._links = links
+        self._settled = settled
         self.default_caller = default_caller
         """The caller if the transport does not name one."""
         self.tools = PermittedTools(catalog)
@@ -194,9 +198,11 @@ class NotebookServer:
 
         return sdk_server.build(self)
 
-    def write_instructions(self, caller: Caller) -> str:
+    async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
-        return self._about if self.tools.list_entries(caller) else f"{self._about} {NO_TOOLS}"
+        are_known = self._settled is None or await self._settled()
+        has_none = are_known and not self.tools.list_entries(caller)
+        return f"{self._about} {NO_TOOLS}" if has_none else self._about
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the input schema of a tool that the current caller may call, or None."""
@@ -213,10 +219,14 @@ class NotebookServer:
         self.changes.note_change()
         self.subscriptions.note_declarations()
 
-    async def announce_changes(self) -> None:
-        """Notify clients of new lists and kernels of clients, once for each burst; runs forever."""
+    async def announce_changes(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Notify clients of new lists and kernels of clients, once for each burst; runs forever.
+
+        Args:
+            first: Waits until clients can get their first list.
+        """
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.changes.run)
+            tasks.start_soon(self.changes.run, first)
             tasks.start_soon(self.resource_notices.run)
             tasks.start_soon(self.subscriptions.run)
             tasks.start_soon(self.clients.run)

@@ -77,11 +77,11 @@ def info(name, schema=None, **changed):
 
 
 @asynccontextmanager
-async def listed(catalog, era):
+async def listed(catalog, era, **options):
     """Yield a client of a server that has this catalogue and no kernel."""
     async with (
         Links(catalog, on_change=lambda: None) as links,
-        Client(NotebookServer(catalog, links).mcp, mode=era) as client,
+        Client(NotebookServer(catalog, links, **options).mcp, mode=era) as client,
     ):
         with anyio.fail_after(TIMEOUT):
             yield client
@@ -193,6 +193,15 @@ async def test_the_instructions_say_what_to_do_without_tools(era):
     catalog.set_kernel("1", notebook="sales", tools=[info("top")])
     async with listed(catalog, era) as client:
         assert NO_TOOLS not in client.instructions
+
+
+@pytest.mark.parametrize("are_known", [True, False])
+async def test_the_instructions_say_nothing_of_tools_that_may_still_come(era, are_known):
+    async def settle():
+        return are_known
+
+    async with listed(Catalog(), era, settled=settle) as client:
+        assert (NO_TOOLS in client.instructions) == are_known
 
 
 async def test_an_ambiguous_name_is_a_result_that_names_both(era):

@@ -167,6 +167,8 @@ class ToolCalls:
             await self._changes.notify_caller(request.connection)  # perhaps made by this call
             if params.kind == "resource" or not isinstance(result, Result):
                 return result
+            if params.kind == "prompt":
+                return self._results.adapt_messages(request, result)
             return self._results.adapt(request, result)
         except ProtocolError:
             raise

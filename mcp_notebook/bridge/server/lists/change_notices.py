@@ -9,7 +9,7 @@ of what it sees.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,8 +134,17 @@ class ChangeNotices:
         """End the subscriptions gracefully."""
         self._subscriptions.close()
 
-    async def run(self) -> None:
-        """Notify all clients, once for each burst of changes; runs forever."""
+    async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Notify all clients, once for each burst of changes; runs forever.
+
+        Args:
+            first: Waits until clients can get their first list. They are not told of what changed
+                before: while Gemini CLI 0.61 waits for its first list of prompts, a notice makes
+                it list them twice, and it shows each prompt under two names (2026-11-27).
+        """
+        if first is not None:
+            await first()
+            self._forget()
         async with anyio.create_task_group() as tasks:
             while True:
                 await self._change.wait()
@@ -145,6 +154,15 @@ class ChangeNotices:
                 for connection in tuple(self._listeners):
                     # One task each: a client that does not read delays no other.
                     tasks.start_soon(self._notify, connection)
+
+    def _forget(self) -> None:
+        """Forget the changes that nobody has been notified of."""
+        self._last_published = self._last_change
+        self._unpublished.clear()
+        self._subscriptions.forget_changes()
+        for listener in self._listeners.values():
+            listener.last_notice = self._last_change
+            listener.watcher.take_changes()
 
     async def notify_caller(self, connection: Any) -> None:
         """Notify a client of new changes at once, before its answer."""

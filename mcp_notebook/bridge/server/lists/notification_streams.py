@@ -154,6 +154,11 @@ class Subscriptions:
         for stream in self._streams.values():
             stream.watcher.note_changes(changed)
 
+    def forget_changes(self) -> None:
+        """Forget the noted changes."""
+        for stream in self._streams.values():
+            stream.watcher.take_changes()
+
     async def publish_changes(self) -> None:
         """Notify the callers who see a difference in one of their lists."""
         for stream in tuple(self._streams.values()):

@@ -18,7 +18,15 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.result_forms import describe_links
-from mcp_notebook.content import Audio, ContentBlock, Image, ResourceLink, Result, Text
+from mcp_notebook.content import (
+    Audio,
+    ContentBlock,
+    Image,
+    Resource,
+    ResourceLink,
+    Result,
+    Text,
+)
 from mcp_notebook.settings.settings import MetaTools
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import resource_uris
@@ -54,6 +62,9 @@ class Accommodation:
     takes_media: bool = True
     """Whether its model sees pictures and sounds, or at least a note about them. If not, it would
     read their base64 as text, many thousand characters each."""
+    takes_all_messages: bool = True
+    """Whether its model gets all messages of a prompt. If not, they become one text: it gets the
+    first message only, and fails if that is no text."""
 
 
 ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
@@ -83,12 +94,16 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
             takes_structured=False,
             takes_all_blocks=True,
         ),
+        "gemini-cli-mcp-client": Accommodation(
+            evidence="Gemini CLI 0.61, 2026-11-27", takes_all_messages=False
+        ),
         # The name ends with the server's name in the client's settings.
         "qwen-cli-mcp-client-notebook": Accommodation(
-            evidence="Qwen Code 0.24.4, 2026-11-22",
+            evidence="Qwen Code 0.24.4, 2026-11-27",
             lists_again=False,
             takes_links=True,
             takes_all_blocks=True,
+            takes_all_messages=False,
         ),
         "opencode": Accommodation(evidence="opencode 1.18.33, 2026-11-22", takes_all_blocks=True),
     }
@@ -150,6 +165,22 @@ class ResultAdapter:
             result = replace(result, meta={**result.meta, meta_keys.WRAPPED: True})
         return result if _is_one_text(result) else _adapt_blocks(request, result)
 
+    def adapt_messages(self, request: ClientRequest, result: Result) -> Result:
+        """Return the messages of a prompt in the form that a request's client can use."""
+        if _is_one_text(result):
+            return result
+        self._note_links(request.caller, result)
+        accommodation = find_accommodation(request.profile)
+        content = result.content
+        if not accommodation.takes_all_messages:
+            content = [_join_messages(content)]
+        else:
+            if not accommodation.takes_links:
+                content = list(_replace_links(content))
+            if not accommodation.takes_media:
+                content = [_replace_media(block) for block in content]
+        return replace(result, content=content)
+
     def _add_note(self, request: ClientRequest, result: Result) -> Result:
         """Return a result with a note on the tools that its client does not know of."""
         listed = self._names[request.connection]
@@ -188,7 +219,12 @@ def _replace_links(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
     for block in [*content, None]:
         if forms and not (isinstance(block, ResourceLink) and _lead_to_one(forms[0], block)):
             first = forms[0]
-            yield Text(describe_links(forms), audience=first.audience, priority=first.priority)
+            yield Text(
+                describe_links(forms),
+                audience=first.audience,
+                priority=first.priority,
+                role=first.role,
+            )
             forms = []
         if isinstance(block, ResourceLink):
             forms.append(block)
@@ -204,14 +240,33 @@ def _lead_to_one(link: ResourceLink, other: ResourceLink) -> bool:
 
 
 def _replace_media(block: ContentBlock) -> ContentBlock:
-    if not isinstance(block, Image | Audio):
-        return block
+    return _describe_media(block) if isinstance(block, Image | Audio) else block
+
+
+def _describe_media(block: Image | Audio) -> Text:
     kind = "picture" if isinstance(block, Image) else "sound"
     text = (
         f"[A {kind}, {block.mime_type}, {len(block.data):,} bytes: this client cannot show it "
         "to its model. Ask for its content as text or numbers.]"
     )
-    return Text(text, audience=block.audience, priority=block.priority)
+    return Text(text, audience=block.audience, priority=block.priority, role=block.role)
+
+
+def _join_messages(content: Sequence[ContentBlock]) -> Text:
+    """Return the messages of a prompt as one text of the user's."""
+    texts = []
+    for block in content:
+        match block:
+            case Text(text) | Resource(data=str(text)):
+                pass
+            case Image() | Audio():
+                text = _describe_media(block).text
+            case ResourceLink():
+                text = describe_links([block])
+            case Resource():
+                text = f"[A file, {block.mime_type}, {len(block.data):,} bytes: {block.uri}]"
+        texts.append(f"Assistant: {text}" if block.role == "assistant" else text)
+    return Text("\n\n".join(texts))
 
 
 def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:

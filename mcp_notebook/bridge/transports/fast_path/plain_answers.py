@@ -159,9 +159,9 @@ class PlainAnswers:
         if plain.method == LIST:
             return await self._list(plain, request)
         if plain.method == INITIALIZE:
-            return [to_json(self._initialize(request))]
+            return [to_json(await self._initialize(request))]
         if plain.method == DISCOVER:
-            return [to_json(self._discover(request))]
+            return [to_json(await self._discover(request))]
         return [b"{}"]  # to a ping
 
     async def _call(self, plain: PlainRequest, request: ClientRequest) -> list[Piece]:
@@ -171,19 +171,19 @@ class PlainAnswers:
             return result
         return [to_json(_make_other_form(request.protocol_version, result))]
 
-    def _initialize(self, request: ClientRequest) -> dict[str, Any]:
+    async def _initialize(self, request: ClientRequest) -> dict[str, Any]:
         return {
             "protocolVersion": request.protocol_version,
             "capabilities": list_capabilities(),
             "serverInfo": SERVER_INFO,
-            "instructions": self._server.write_instructions(request.caller),
+            "instructions": await self._server.write_instructions(request.caller),
         }
 
-    def _discover(self, request: ClientRequest) -> dict[str, Any]:
+    async def _discover(self, request: ClientRequest) -> dict[str, Any]:
         return _COMPLETE | {
             "supportedVersions": MODERN_PROTOCOL_VERSIONS,
             "capabilities": list_capabilities(request.protocol_version),
-            "instructions": self._server.write_instructions(request.caller),
+            "instructions": await self._server.write_instructions(request.caller),
         }
 
     async def _list(self, plain: PlainRequest, request: ClientRequest) -> list[bytes]:

@@ -59,6 +59,30 @@ async def test_a_burst_of_changes_is_one_notice(server):
         assert waited.cancelled_caught
 
 
+async def test_what_came_before_the_first_list_is_no_news(server):
+    first, (send, told) = anyio.Event(), anyio.create_memory_object_stream(10)
+    async with (
+        send,
+        told,
+        anyio.create_task_group() as tasks,
+        Client(server.mcp, mode="auto") as modern,
+        modern.listen(tools_list_changed=True) as changes,
+        Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
+    ):
+        tasks.start_soon(server.announce_changes, first.wait)
+        make_change(server)
+        first.set()
+        with anyio.move_on_after(3 * change_notices.CHANGE_DELAY) as waited:
+            await anext(aiter(changes))
+        assert waited.cancelled_caught
+        assert told.statistics().current_buffer_used == 0
+        make_change(server)
+        with anyio.fail_after(LIMIT):
+            await anext(aiter(changes))
+            await told.receive()
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server, monkeypatch):
     monkeypatch.setattr(change_notices, "SEND_LIMIT", 10 * LIMIT)
     deaf, (send, told) = anyio.Event(), anyio.create_memory_object_stream(10)

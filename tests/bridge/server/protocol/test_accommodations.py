@@ -35,6 +35,21 @@ def declare(names: list[str]) -> str:
     registry.add(*(Tool(name=name, handler=lambda: name) for name in names))
     return "declared"
 """
+PROMPT = """%%mcp_prompt
+import PIL.Image
+from mcp_notebook import Message, Resource, ResourceLink
+
+def odd() -> list:
+    "A prompt of several messages."
+    return [
+        "Look:",
+        PIL.Image.new("RGB", (2, 2)),
+        Message(ResourceLink("https://example.com/a.csv", name="a.csv"), "assistant"),
+        Resource("data:notes", "Some notes."),
+        Resource("data:bytes", b"12", "application/zip"),
+        "What is odd?",
+    ]
+"""
 CODEX = "codex-mcp-client"
 
 
@@ -189,3 +204,45 @@ async def test_clients_that_list_again_or_have_not_listed_are_not_told(tools):
 def test_each_says_in_which_version_it_was_seen_and_when():
     for accommodation in ACCOMMODATIONS.values():
         assert any(part.isdigit() for part in accommodation.evidence)
+
+
+@pytest.fixture
+def prompts(notebook):
+    notebook.ok(PROMPT)
+    return notebook
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_the_messages_of_a_prompt_keep_their_order_and_roles(prompts, era):
+    async with asked(prompts, "any-client", era) as client:
+        messages = (await client.get_prompt("odd", {})).messages
+    seen = [(message.role, message.content.type) for message in messages]
+    assert seen == [
+        ("user", "text"),
+        ("user", "image"),
+        ("assistant", "text"),  # a link is text to who is not known to take links
+        ("user", "resource"),
+        ("user", "resource"),
+        ("user", "text"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["gemini-cli-mcp-client", "qwen-cli-mcp-client-notebook"])
+async def test_who_takes_the_first_message_of_a_prompt_gets_all_of_it_in_one_text(prompts, name):
+    async with asked(prompts, name) as client:
+        [message] = (await client.get_prompt("odd", {})).messages
+    first, picture, link, notes, archive, last = message.content.text.split("\n\n")
+    assert (message.role, first, last) == ("user", "Look:", "What is odd?")
+    assert picture.startswith("[A picture, image/png")
+    assert link.startswith("Assistant: [a.csv")
+    assert notes == "Some notes."
+    assert archive == "[A file, application/zip, 2 bytes: data:bytes]"
+
+
+async def test_a_prompt_brings_no_news_of_tools(prompts):
+    async with asked(prompts, CODEX) as client:
+        await client.list_tools()
+        await client.call_tool("declare", {"names": ["late"]})
+        before = (await client.get_prompt("odd", {})).messages
+        await client.call_tool("declare", {"names": ["later"]})
+        assert len((await client.get_prompt("odd", {})).messages) == len(before)
