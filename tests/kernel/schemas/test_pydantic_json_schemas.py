@@ -2,14 +2,14 @@
 
 import datetime as dt
 import enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
 from hints import Access, Shade, Sparse, accept, error_for, schema_of
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator
@@ -132,6 +132,47 @@ def test_a_value_out_of_bounds_is_refused_in_our_words(hint, sent, said):
 
 
 def test_fields_that_are_called_as_bounds_stay():
-    properties = schema_of(Named).input_schema["$defs"]["Named"]["properties"]
+    properties = schema_of(Named).input_schema["properties"]["value"]["properties"]
     assert properties == {"ge": {"type": "integer"}, "minLength": {"type": "integer"}}
     assert accept(Named, {"ge": 1, "minLength": 2}) == {"ge": 1, "minLength": 2}
+
+
+class Zone(enum.Enum):
+    """How far it goes."""
+
+    NEAR = "near"
+    FAR = "far"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    friend: "Pet | None" = None
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    zone: Zone
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+Cat.model_rebuild()
+
+
+def test_a_type_that_is_used_once_is_written_where_it_is_used():
+    zone = schema_of(Annotated[Zone, "Where it goes."]).input_schema
+    assert zone["properties"]["value"] == {
+        "type": "string",
+        "enum": ["near", "far"],
+        "description": "Where it goes. How far it goes.",
+    }
+    assert "$defs" not in zone
+
+
+def test_a_type_that_is_used_twice_or_named_by_a_discriminator_is_a_definition():
+    twice = schema_of(tuple[Zone, Zone]).input_schema
+    assert list(twice["$defs"]) == ["Zone"]
+    one_of = schema_of(Pet).input_schema
+    assert {"Cat", "Dog"} <= one_of["$defs"].keys()
+    mapping = one_of["properties"]["value"]["discriminator"]["mapping"]
+    assert {address.rpartition("/")[2] for address in mapping.values()} <= one_of["$defs"].keys()
+    assert one_of["$defs"]["Dog"]["properties"]["zone"]["enum"] == ["near", "far"]

@@ -111,7 +111,7 @@ def test_a_secret_within_a_model_has_its_mark_too():
         api: Secret[str]
         pins: Secret[list[int]]
 
-    keys = schema_of(Keys).input_schema["$defs"]["Keys"]["properties"]
+    keys = schema_of(Keys).input_schema["properties"]["value"]["properties"]
     assert keys["api"] == TEXT
     assert keys["pins"] == {"type": "array", "items": {"type": "integer"}, "writeOnly": True}
     flat = read_function_schema(lambda keys: keys, flatten=False)

@@ -69,7 +69,7 @@ def test_the_fields_of_the_model_are_the_arguments():
         "minimum": 1,
         "type": "integer",
     }
-    assert list(schema["$defs"]) == ["Town"]
+    assert list(schema["properties"]["town"]["anyOf"][0]["properties"]) == ["name"]
     assert schema["additionalProperties"] is False
 
 
