@@ -40,7 +40,7 @@ NOT_RUN = {
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
     r"mcp-notebook call --stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
-    r"python tests/benchmarks/.*": "takes minutes, and reads the network at first",
+    r"python tests/(?:benchmarks|evals)/.*": "takes minutes, and reads the network at first",
     r"python docs/make_performance.py": "tests/docs/test_performance.py compares what it makes",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
     r"keyring set .*": "asks for a secret; tests/bridge/connect has a keyring of its own",
