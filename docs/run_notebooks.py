@@ -3,9 +3,9 @@
 Needs the extra ``gallery``. Run it after a change of a notebook or of what cells show. The outputs
 are what GitHub and the site show, and a test compares them with those of a fresh run.
 
-Two runs give the same outputs, because nothing of the machine is stored: each notebook runs in an
-empty folder with a home folder, a kernel's id and a hash seed of its own; times of execution are
-not recorded; paths below both folders are written as "." and "~", addresses of objects as
+Two runs give the same outputs, because nothing of the machine is stored: each notebook runs in a
+folder, with a home folder, a kernel's id and a hash seed of its own; times of execution are not
+recorded; paths below both folders are written as "." and "~", addresses of objects as
 ``0x7f0000000000``, the time of ``%mcp status`` as one time, and random parts of links
 and of names of IPython's files as zeros. `differences` compares the rest: texts word for word,
 pictures and sounds by their type and (about) their size, as fonts and encoders differ from one
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from base64 import b64decode
@@ -29,6 +30,8 @@ from nbformat import NotebookNode
 from rich.progress import Progress
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
+RECORDED = "-calls"
+"""Ends the name of a notebook that `%mcp record` has written, beside the one that it is of."""
 KERNEL_ID = "0" * 32
 """The record's id, which is a part of the links to originals."""
 CONNECTED = ("scaling.ipynb",)
@@ -44,12 +47,12 @@ _LINK = re.compile(rf"(notebook://{KERNEL_ID}/)[0-9a-f]+")
 
 
 def notebook_paths() -> list[Path]:
-    """Return the demo notebooks."""
-    return sorted(FOLDER.glob("*.ipynb"))
+    """Return the demo notebooks, without recordings of their calls."""
+    return sorted(path for path in FOLDER.glob("*.ipynb") if not path.stem.endswith(RECORDED))
 
 
 def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> NotebookNode:
-    """Run a notebook in an empty folder and return it with its outputs.
+    """Run a notebook in a folder with nothing but its recording, and return it with its outputs.
 
     Args:
         path: The notebook, which is left as it is.
@@ -64,6 +67,9 @@ def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> No
         if cell.cell_type == "code":
             cell.outputs = []
     with tempfile.TemporaryDirectory(prefix="mcpnb-") as home, tempfile.TemporaryDirectory() as cwd:
+        recording = path.with_stem(path.stem + RECORDED)
+        if recording.exists():
+            shutil.copy(recording, cwd)
         env = {name: text for name, text in os.environ.items() if "MCP_NOTEBOOK" not in name} | {
             "HOME": home,
             "IPYTHONDIR": f"{home}/.ipython",

@@ -1,6 +1,7 @@
 """The demo notebooks, run in real kernels as a reader would; what is stored is what they show."""
 
 import re
+import shutil
 from importlib.metadata import version
 from multiprocessing import get_all_start_methods
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from live import Output, live_kernel
-from run_notebooks import differences, run_notebook
+from run_notebooks import differences, notebook_paths, run_notebook
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+NOTEBOOKS = notebook_paths()
 ARE_COMPARED = int(version("pandas").partition(".")[0]) >= 3
 """Whether fresh outputs are compared with those that are stored, which pandas 3 has made."""
+RECORDING = FOLDER / "first_look-calls.ipynb"
 MARKS = {
     "declaring_tools.ipynb": [pytest.mark.slow],
     "live_views.ipynb": [
@@ -146,6 +148,37 @@ def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
         answer = kernel.ok("%mcp call top_customers region=EU n=1")
     assert "Ada" in answer.text
     assert "120" in answer.text
+
+
+def test_the_first_notebook_plays_a_conversation_back_whose_calls_have_the_recorded_results(home):
+    shutil.copy(RECORDING, home)
+    notebook = _read("first_look.ipynb")
+    sources = "\n".join(_code(notebook).values())
+    assert f"%mcp call {RECORDING.name}\n" in sources
+    with live_kernel(home) as kernel:
+        *_, (cell, played), _ = [
+            (cell, kernel.ok(source)) for cell, source in _code(notebook).items()
+        ]
+    assert cell == "exchange"
+    texts = [data["text/plain"] for data in played.displays if "text/plain" in data]
+    assert [text for text in texts if "the result was" in text] == [], (
+        "the calls have other results than the recorded ones: run "
+        "`python tests/assistants/record_exchange.py`"
+    )
+    assert sum(text.startswith("Called again now") for text in texts) == 3
+    assert [list(data) for data in played.displays].count(["image/png"]) == 1
+
+
+def test_the_recording_says_that_its_model_was_a_script():
+    note, question, *calls, answer = nbformat.read(RECORDING, as_version=4).cells
+    assert "**Its model was a script**" in note.source
+    assert question.source.startswith("## The question")
+    assert answer.source.startswith("## The answer")
+    recorded = [cell.metadata.mcp_notebook for cell in calls]
+    assert {call.client.partition(" ")[0] for call in recorded} == {"claude-code"}
+    assert {call.state for call in recorded} == {"done"}
+    for year_or_share in re.findall(r"\d[\d.]*\d", answer.source):
+        assert year_or_share in str([cell.outputs for cell in calls])
 
 
 def test_the_weather_notebook_declares_its_tools_in_order(weather):

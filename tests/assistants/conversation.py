@@ -123,7 +123,7 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class _Commands:
+class Commands:
     """Starts the assistant as its user would, in an environment with nothing else in it."""
 
     command: list[str]
@@ -151,7 +151,15 @@ class _Commands:
         return start(command, self.home, self.home / "work", self.env, has_pipes=has_pipes)
 
 
-def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Commands:
+def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Commands:
+    """Set an assistant up with the notebook's server and a model.
+
+    Args:
+        assistant: The assistant.
+        home: Its home folder.
+        url: The address of the model.
+        modules: The assistants' packages.
+    """
     if assistant.write_settings is not None:
         assistant.write_settings(home, url)
     (home / "work").mkdir()
@@ -169,7 +177,7 @@ def _set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> _Comma
     env = make_env(home, url, f"{node.parent}:{os.defpath}")
     env |= {name: value.format(url=url) for name, value in assistant.env.items()}
     command = [str(node), str(program)] if program.suffix == ".js" else [str(program)]
-    return _Commands(command, home, env)
+    return Commands(command, home, env)
 
 
 def _install(client: str, home: Path) -> None:
@@ -216,7 +224,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         other.ok(LOAD)
         other.ok(SHARED.format("snow"))
         model = stack.enter_context(stand_in(assistant.api()))
-        commands = _set_up(assistant, home, model.url, modules)
+        commands = set_up(assistant, home, model.url, modules)
         # Not while it has a conversation: opencode would make its database twice.
         servers = _list_servers(assistant, commands)
         process = commands.start(*assistant.arguments, has_pipes=assistant.is_app)
@@ -228,7 +236,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         yield Conversation(name, assistant, home, kernel, other, model, app, servers)
 
 
-def _list_servers(assistant: Assistant, commands: _Commands) -> str:
+def _list_servers(assistant: Assistant, commands: Commands) -> str:
     """Let it connect; again on a busy machine, as Gemini CLI waits for five seconds."""
     said = ""
     deadline = time.monotonic() + PATIENCE

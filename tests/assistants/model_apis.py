@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 END = "All done."
-"""What the stand-in says when it asks for no more tools."""
+"""What the stand-in says when it asks for no more tools, unless it is told what to say."""
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,(.*)", re.DOTALL)
 
 
@@ -76,8 +76,8 @@ class MessagesApi:
                 received.add_picture(block["source"]["media_type"], block["source"]["data"])
         return received
 
-    def write(self, body: dict[str, Any], call: Call | None) -> tuple[str, str]:
-        """Return the media type and the text of an answer."""
+    def write(self, body: dict[str, Any], call: Call | str) -> tuple[str, str]:
+        """Return the media type and the text of an answer: a call, or the last words."""
         message = {
             "id": "msg_1",
             "type": "message",
@@ -88,10 +88,10 @@ class MessagesApi:
             "stop_sequence": None,
             "usage": {"input_tokens": 1, "output_tokens": 1},
         }
-        if call is None:
-            block: dict[str, Any] = {"type": "text", "text": END}
+        if isinstance(call, str):
+            block: dict[str, Any] = {"type": "text", "text": call}
             start, stop = block | {"text": ""}, "end_turn"
-            delta = {"type": "text_delta", "text": END}
+            delta = {"type": "text_delta", "text": call}
         else:
             id_ = f"toolu_{call.number:03d}"
             block = {"type": "tool_use", "id": id_, "name": call.name, "input": call.arguments}
@@ -144,11 +144,11 @@ class ResponsesApi:
                 received.add_url(item["image_url"])
         return received
 
-    def write(self, _: dict[str, Any], call: Call | None) -> tuple[str, str]:
-        """Return the media type and the text of an answer."""
+    def write(self, _: dict[str, Any], call: Call | str) -> tuple[str, str]:
+        """Return the media type and the text of an answer: a call, or the last words."""
         item: dict[str, Any]
-        if call is None:
-            content = {"type": "output_text", "text": END, "annotations": []}
+        if isinstance(call, str):
+            content = {"type": "output_text", "text": call, "annotations": []}
             item = {"type": "message", "id": "m1", "role": "assistant", "content": [content]}
         else:
             namespace, _, name = call.name.rpartition("/")
@@ -162,7 +162,11 @@ class ResponsesApi:
             if namespace:
                 item["namespace"] = namespace
         usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        response = {"id": f"resp_{call.number if call else 0}", "output": [item], "usage": usage}
+        response = {
+            "id": f"resp_{0 if isinstance(call, str) else call.number}",
+            "output": [item],
+            "usage": usage,
+        }
         return "text/event-stream", _write_events(
             [
                 {"type": "response.created", "response": {"id": response["id"]}},
@@ -204,15 +208,15 @@ class GenerateContentApi:
         elif "text" in part:
             received.add_text(part["text"])
 
-    def write(self, body: dict[str, Any], call: Call | None) -> tuple[str, str]:
-        """Return the media type and the text of an answer."""
+    def write(self, body: dict[str, Any], call: Call | str) -> tuple[str, str]:
+        """Return the media type and the text of an answer: a call, or the last words."""
         part: dict[str, Any]
-        if call is not None:
+        if isinstance(call, Call):
             part = {"functionCall": {"name": call.name, "args": call.arguments}}
         elif "json" in body.get("generationConfig", {}).get("responseMimeType", ""):
             part = {"text": "{}"}
         else:
-            part = {"text": END}
+            part = {"text": call}
         content = {"role": "model", "parts": [part]}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         answer = {
@@ -250,15 +254,15 @@ class ChatApi:
                     received.add_url(part["image_url"]["url"])
         return received
 
-    def write(self, body: dict[str, Any], call: Call | None) -> tuple[str, str]:
-        """Return the media type and the text of an answer."""
-        message: dict[str, Any] = {"role": "assistant", "content": END}
-        if call is not None:
+    def write(self, body: dict[str, Any], call: Call | str) -> tuple[str, str]:
+        """Return the media type and the text of an answer: a call, or the last words."""
+        message: dict[str, Any] = {"role": "assistant", "content": call}
+        if isinstance(call, Call):
             function = {"name": call.name, "arguments": json.dumps(call.arguments)}
             id_ = f"call_{call.number}"
             calls = [{"index": 0, "id": id_, "type": "function", "function": function}]
             message = {"role": "assistant", "content": None, "tool_calls": calls}
-        reason = "stop" if call is None else "tool_calls"
+        reason = "stop" if isinstance(call, str) else "tool_calls"
         common = {"id": "chat_1", "created": 1, "model": body.get("model", "m")}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         if not body.get("stream"):

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from model_apis import Call, ModelApi, Received
+from model_apis import END, Call, ModelApi, Received
 
 PATIENCE = 90
 """Seconds for an assistant to start, and for it to answer."""
@@ -37,7 +37,7 @@ class StandIn:
         self._api = api
         self._turns: queue.Queue[dict[str, Any]] = queue.Queue()
         """Requests of the conversation: the bodies."""
-        self._answers: queue.Queue[Call | None] = queue.Queue()
+        self._answers: queue.Queue[Call | str] = queue.Queue()
         self.requests: list[str] = []
         """The paths of all requests, for who looks why a test fails."""
         self.refused: list[str] = []
@@ -47,7 +47,7 @@ class StandIn:
         self.url = ""
         self._turn: dict[str, Any] | None = None
         self._calls = 0
-        self._is_over = False
+        self._end: str | None = None
         self._process: subprocess.Popen[str] | None = None
         self._log: Path | None = None
 
@@ -96,21 +96,21 @@ class StandIn:
         """Return what the model is told of the call that was started."""
         return self._api.read_result(self.turn)
 
-    def say_end(self) -> None:
-        """Ask for nothing more, now and later."""
-        self._is_over = True
-        self._answers.put(None)
+    def say_end(self, text: str = END) -> None:
+        """Say this, and ask for nothing more, now and later."""
+        self._end = text
+        self._answers.put(text)
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
         """Answer a request, on a thread of its own."""
-        call = None
+        said: Call | str = self._end or END
         names = self._api.read_tools(body) if body.get("tools") else ()
         parts = {part for name in names for part in name.split("/")}  # of a namespace, and in it
         self.invalid_names |= {part for part in parts if not _NAME.fullmatch(part)}
-        if self._api.is_turn(path, body) and not self._is_over:
+        if self._api.is_turn(path, body) and self._end is None:
             self._turns.put(body)
-            call = self._answers.get()
-        return self._api.write(body, call)
+            said = self._answers.get()
+        return self._api.write(body, said)
 
 
 class _Server(ThreadingHTTPServer):

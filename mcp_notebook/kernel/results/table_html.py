@@ -17,7 +17,9 @@ from msgspec import Struct
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
 from mcp_notebook.kernel.results.tables.table_text import GAP
 
-_TITLE = re.compile(r"[^\n]*?: (\d[\d,]{0,14}) rows?(?: x (\d[\d,]{0,14}) columns?)?(?![\w ])")
+_TITLE = re.compile(
+    r"[^\n]*?: (\d[\d,]{0,14}) rows?(?: x (\d[\d,]{0,14}) columns?(?: by [^\n]+)?)?(?![\w ])"
+)
 _ARRAY = re.compile(r"array of shape \((\d{1,15}), (\d{1,15})\)")
 _ENDS = re.compile(
     r"^Only the first (\d[\d,]{0,14})(?: and last (\d[\d,]{0,14}))? rows are", re.MULTILINE

@@ -76,6 +76,13 @@ def test_labels_of_rows_are_headings_as_in_pandas():
     assert [tag for tag, _ in show(pd.Series([1], ["a"], name="n")).rows[1]] == ["th", "td"]
 
 
+def test_columns_with_a_name_of_their_own_are_shown_as_any_others():
+    columns = pd.Index(["a", "b"], name="kind; of 2 rows")
+    shown = show(pd.DataFrame([[1, 2]], columns=columns))
+    assert shown.texts == [["a", "b"], ["1", "2"]]
+    assert "by kind; of 2 rows" in shown.note
+
+
 @pytest.mark.parametrize("table_format", ["csv", "markdown"])
 def test_a_row_of_dots_is_in_the_place_of_those_left_out(table_format):
     shown = show(pd.DataFrame({"n": range(1_000), "m": 0}), table_format)

@@ -15,6 +15,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
 from IPython.core.error import UsageError
@@ -25,6 +26,7 @@ from msgspec import Struct
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import CheckFailed, InvalidArguments, NoSuchTool
+from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import (
     build_environment,
@@ -49,6 +51,13 @@ from mcp_notebook.kernel.notebook.recording.recording import (
     Recording,
     insert_call,
     read_record_line,
+)
+from mcp_notebook.kernel.notebook.recording.replay import (
+    Note,
+    build_call,
+    build_comparison,
+    build_note,
+    read_recording,
 )
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.table_html import format_table_html
@@ -246,16 +255,36 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
             "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
         )
     tool = notebook.registry.get(name)
-    if tool is None:
+    if tool is not None:
+        _call_here(notebook, name, _read_arguments(values.strip(), quotes=not tool.takes_secrets))
+        return
+    words = _split(arguments, quotes=True)
+    if len(words) != 1 or not words[0].endswith(".ipynb"):
         raise _make_unknown(notebook, name)
-    _call_here(notebook, name, _read_arguments(values.strip(), quotes=not tool.takes_secrets))
+    _call_again(notebook, Path.cwd() / Path(words[0]).expanduser())
 
 
-def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> None:
+def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> Result:
     refused = notebook.folders.refused.count
-    _show_result(notebook.invoker.run_here(name, arguments))
+    result = notebook.invoker.run_here(name, arguments)
+    _show_result(result)
     for reason in notebook.folders.refused.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
+    return result
+
+
+def _call_again(notebook: Notebook, path: Path) -> None:
+    for step in read_recording(path):
+        if isinstance(step, Note):
+            display(build_note(step.text), raw=True)
+            continue
+        display(build_call(step), raw=True)
+        result = None
+        if step.obstacle is None:
+            result = _call_here(notebook, step.call.tool, step.call.arguments)
+            if notebook.invoker.log.list_calls()[-1].state is CallState.CANCELLED:
+                return  # *Interrupt* means all of them
+        display(build_comparison(step, result), raw=True)
 
 
 def _try_tool(notebook: Notebook, arguments: str) -> None:
@@ -374,8 +403,9 @@ VERBS: Mapping[str, Verb] = {
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients see them"),
     "call": Verb(
         run=_call_tool,
-        arguments="TOOL name=value ...",
-        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
+        arguments="TOOL name=value ..., or FILE.ipynb",
+        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"}); FILE.ipynb: '
+        "make the calls of a recording again, and show them with its notes",
     ),
     "try": Verb(
         run=_try_tool,

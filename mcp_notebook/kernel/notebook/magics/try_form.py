@@ -69,7 +69,7 @@ class _Field(Struct, frozen=True, kw_only=True):
 
 def build_form(
     tool: DeclaredTool,
-    call: Callable[[dict[str, Any]], None],
+    call: Callable[[dict[str, Any]], object],
     list_files: Callable[[], Sequence[str]] = tuple,
 ) -> Any:
     """Return a form that calls a tool, as a widget.

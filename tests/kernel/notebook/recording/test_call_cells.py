@@ -12,6 +12,7 @@ from hostile_texts import hostile_texts, objects
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from msgspec import convert
 from recorded_cells import read_call_cells
 from traitlets.config import Config
 
@@ -25,6 +26,7 @@ from mcp_notebook.kernel.notebook.recording.call_cells import (
     make_call_cell,
     make_outputs,
 )
+from mcp_notebook.kernel.notebook.recording.replay import Output
 from mcp_notebook.text.redaction import MASK
 
 RESULT = Result(
@@ -62,9 +64,8 @@ def test_a_cell_is_valid_and_says_everything_of_its_call():
     notebook = notebook_of(cell)
     nbformat.validate(notebook)
     (recorded,) = read_call_cells(notebook)
-    assert recorded.number == 1
     assert recorded.call == call()
-    assert recorded.outputs == make_outputs(RESULT)
+    assert recorded.outputs == convert(make_outputs(RESULT), list[Output])
     assert cell["source"] == "rain(\n    year=2012,\n)"
 
 

@@ -63,7 +63,7 @@ def test_a_recording_is_a_valid_notebook_before_the_first_call_and_after_each(pa
     assert recorder.close()
     (cell, *_) = read_call_cells(read(path))
     assert (cell.call.client, cell.call.source_hash) == ("editor 1.2", "abc")
-    assert cell.outputs[1]["data"]["image/png"] == "MTIzNDU="
+    assert cell.outputs[1].data["image/png"] == "MTIzNDU="
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -60,7 +60,7 @@ def test_each_call_of_a_client_and_of_the_notebook_is_recorded_until_the_stop(ra
     assert (good.state, wrong.state, own.client) == ("done", "failed", "this notebook")
     assert good.arguments == {"city": "Seattle", "year": 2015}
     (cell, *_) = read_call_cells(nbformat.read(folder / "calls.ipynb", as_version=4))
-    assert cell.outputs[0]["data"]["text/plain"] == "Seattle 2015"
+    assert cell.outputs[0].text == "Seattle 2015"
 
 
 def test_secrets_are_not_in_the_file(rain, folder):
