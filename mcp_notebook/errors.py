@@ -314,19 +314,22 @@ class TimedOut(CallError):
         seconds: The limit.
         is_own: Whether the tool's author set the limit.
         is_set: Whether the limit was set at all, or is a default.
+        kind: As for `UnknownTool`.
     """
 
-    def __init__(self, tool: str, seconds: float, *, is_own: bool, is_set: bool = True) -> None:
+    def __init__(
+        self, tool: str, seconds: float, *, is_own: bool, is_set: bool = True, kind: str = "tool"
+    ) -> None:
         change = "Its author set the limit with `timeout=` (`--timeout` in a cell)"
         if not is_own:
             limit = (
-                "the limit for all tools, MCP_NOTEBOOK_CALL_TIMEOUT"
+                "the limit for all calls, MCP_NOTEBOOK_CALL_TIMEOUT"
                 if is_set
                 else "the limit for tools with `run='fork'`"
             )
-            change = f"This is {limit}. A tool can set its own with `timeout=`"
+            change = f"This is {limit}. A {kind} can set its own with `timeout=`"
         super().__init__(
-            f"The tool {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
+            f"The {kind} {tool!r} was stopped: it ran longer than {seconds:g} s. {change}. "
             "Ask for less, or have the limit raised."
         )
 

@@ -1,9 +1,10 @@
 """Whatever is done in whatever order, clients see and get what a small model says.
 
 hypothesis makes up sequences of what users and clients do: cells that define, redefine and delete
-tools, calls that are answered, wait, are cancelled or interrupted, kernels that are restarted or
-killed, clients that go and come back. Each step is done in the real system (`whole_system`) and in
-the model (`notebook_model`), and then both are compared.
+tools, prompts, resources and skills, calls, prompts and reads that are answered, wait, are
+cancelled or interrupted, kernels that are restarted or killed, clients that go and come back. Each
+step is done in the real system (`whole_system`) and in the model (`notebook_model`), and then both
+are compared.
 
 ``pytest -m slow tests/e2e/test_sequences.py --sequences-minutes 60`` goes on for an hour, with new
 sequences each time; without the option a few are run.
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,26 +40,46 @@ from hypothesis.stateful import (
 )
 from live import LiveKernel
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    GetPromptResult,
+    PromptReference,
+    ReadResourceResult,
+    ResourceTemplateReference,
+)
 from notebook_model import (
     ARGUMENTS,
     SHAPES,
     Function,
     Joined,
-    Listed,
+    Kind,
     Notebook,
     Options,
     Outcome,
+    Skill,
+    Tool,
+    Uri,
+    fill,
+    list_variables,
     marked,
+    write_texts,
 )
-from whole_system import Connection, Listing, System, running
+from whole_system import Connection, System, running
 
-pytestmark = pytest.mark.slow
+from mcp_notebook.bridge.server.lists.resources import LEGACY_NOT_FOUND
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed"),
+]
 
 SEQUENCES, STEPS = 10, 15
 NAMES = ("alpha", "beta", "gamma")
 LABELS = ("sales", "stock")
-FORMER = re.compile(r"The tool '[^']*' of the notebook '[^']*' is gone\. ")
+FORMER = re.compile(r"The (tool|prompt|resource) '[^']*'( of the notebook '[^']*')? is gone\. ")
+_VALUES = {"x": "5", "items": "a,b", "size": "small"}
+"""Of the variables in the path of a URI."""
 UNLOADED = "The call was lost: The notebook unloaded mcp_notebook."
 INTERRUPTED = "The user interrupted the call in the notebook."
 RESTARTED = ("The call was lost: The kernel was restarted.", INTERRUPTED)
@@ -67,7 +88,7 @@ RESTARTED = ("The call was lost: The kernel was restarted.", INTERRUPTED)
 
 @dataclass(frozen=True)
 class Definition:
-    """A cell that defines a function, and perhaps a tool."""
+    """A cell that defines a function, and perhaps a tool, a prompt or a resource."""
 
     name: str
     shape: int
@@ -75,34 +96,64 @@ class Definition:
     fails: bool
     described: bool
     way: str
-    options: Options
+    kind: Kind = "tool"
+    served_name: str | None = None
+    run: str = "main"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cell is the Markdown of a prompt."""
+        return self.way == "text" and self.kind == "prompt"
+
+    @property
+    def is_whole_cell(self) -> bool:
+        """Whether nothing can stand above it."""
+        return self._way in ("magic", "text")
+
+    @property
+    def _way(self) -> str:
+        is_possible = self.is_text if self.way == "text" else True
+        if self.way == "line":
+            is_possible = self.kind != "resource"
+        return self.way if is_possible else "magic"
+
+    @property
+    def options(self) -> Options:
+        """What it says about what it declares."""
+        uri = None
+        if self.kind == "resource":
+            shape = SHAPES[self.shape]
+            optional = shape.optional if shape.parameters else ()
+            uri = Uri(self.served_name or self.name, shape.required, optional)
+        return Options(self.served_name, self.run, self.kind, uri)
 
     def function(self, number: int) -> Function:
         """Return the function."""
-        function = Function(
-            self.name,
-            number,
-            SHAPES[self.shape],
-            self.is_coroutine,
-            self.fails,
-            self.described,
-        )
+        shape = SHAPES[self.shape]
+        if self.is_text:
+            shape = replace(shape, has_ticket=False)
+            return Function(self.name, number, shape, False, False, self.described, is_text=True)
+        function = Function(self.name, number, shape, self.is_coroutine, self.fails, self.described)
         return marked(function, self.options) if self.way == "decorator" else function
 
     def cell(self, function: Function) -> str:
         """Return the cell."""
-        words = f"--run {self.options.run}" if self.options.run != "main" else ""
-        keywords = f"run={self.options.run!r}"
-        if self.options.name is not None:
-            words += f" --name {self.options.name}"
-            keywords += f", name={self.options.name!r}"
+        kind, uri = self.kind, self.options.uri
+        first = "" if uri is None else uri.template
+        words = first + (f" --run {self.run}" if self.run != "main" else "")
+        keywords = (f"{first!r}, " if first else "") + f"run={self.run!r}"
+        if self.served_name is not None:
+            words += f" --name {self.served_name}"
+            keywords += f", name={self.served_name!r}"
+        signature = ", ".join(item.source for item in function.parameters)
         return {
-            "magic": f"%%mcp_tool {words}\n{function.source}",
-            "decorator": "from mcp_notebook import mcp_tool\n"
-            f"@mcp_tool({keywords})\n{function.source}",
-            "line": f"{function.source}\n%mcp_tool {self.name} {words}",
+            "magic": f"%%mcp_{kind} {words}\n{function.source}",
+            "text": f"%%mcp_{kind} {self.name}({signature}) {words}\n{function.text}",
+            "decorator": f"from mcp_notebook import mcp_{kind}\n"
+            f"@mcp_{kind}({keywords})\n{function.source}",
+            "line": f"{function.source}\n%mcp_{kind} {self.name} {words}",
             "plain": function.source,
-        }[self.way]
+        }[self._way]
 
     def apply(self, notebook: Notebook, function: Function) -> None:
         """Do it in the model."""
@@ -117,9 +168,13 @@ definitions = st.builds(
     is_coroutine=st.booleans(),
     fails=st.sampled_from([False, False, False, True]),
     described=st.booleans(),
-    way=st.sampled_from(["magic", "decorator", "line", "plain"]),
-    options=st.builds(Options, st.none() | names, st.sampled_from(["main", "main", "thread"])),
+    way=st.sampled_from(["magic", "decorator", "line", "plain", "text"]),
+    kind=st.sampled_from(["tool", "tool", "prompt", "resource"]),
+    served_name=st.none() | names,
+    run=st.sampled_from(["main", "main", "thread"]),
 )
+kinds = st.sampled_from(["tool", "tool", "prompt", "resource"])
+typed = st.tuples(st.sampled_from(["size", "size", "x", "none"]), st.sampled_from(["", "l", "sm"]))
 picks = st.integers(0, 11)
 """Which one of those that there are."""
 arguments_of_calls = st.none() | st.sampled_from(ARGUMENTS)
@@ -132,10 +187,10 @@ class Pending:
 
     site: "Site"
     connection: Connection
-    tool: str
-    """Its name in its kernel."""
+    tool: Tool
+    """What it calls."""
     arguments: Mapping[str, Any]
-    future: "Future[CallToolResult]"
+    future: "Future[Any]"
     on_loop: bool = False
     """It is a coroutine on the main thread's loop."""
     expected: Outcome | None = None
@@ -221,11 +276,7 @@ class Sequences(RuleBasedStateMachine):
         self.sites = [
             Site(kernel, label) for kernel, label in zip(self.system.kernels, LABELS, strict=True)
         ]
-        self.http = Joined()
-        self.joined = {
-            connection: self.http if connection.transport == "http" else Joined()
-            for connection in self.connections
-        }
+        self.joined = {connection: Joined(connection.allowed) for connection in self.connections}
         for site in self.sites:
             site.kernel.ok("%unload_ext mcp_notebook")
             site.kernel.ok("%reset -f")
@@ -277,13 +328,13 @@ class Sequences(RuleBasedStateMachine):
             definition.apply(site.notebook, function)
 
     @precondition(lambda self: self.free)
-    @rule(pick=picks, name=names)
-    def define_a_prompt(self, pick, name):
+    @rule(pick=picks, word=names, is_object=st.booleans())
+    def declare_a_skill(self, pick, word, is_object):
         site = self.free[pick % len(self.free)]
-        cell = f"%%mcp_prompt text(x: int) --name {name}\nPrompt {self._number()} on {{x}}."
-        self._say(f"{site.label}: {cell!r}")
-        site.kernel.ok(cell)
-        site.notebook.prompt(name)
+        skill = Skill(word, self._number(), word.capitalize() if is_object else None)
+        self._say(f"{site.label}: {skill.source!r}")
+        site.kernel.ok(skill.source)
+        site.notebook.declare_skill(skill)
 
     @precondition(lambda self: any(site.notebook.variables for site in self.free))
     @rule(pick=picks, name=picks, how=st.sampled_from(["del {}", "{} = 7"]))
@@ -300,28 +351,49 @@ class Sequences(RuleBasedStateMachine):
             site.notebook.variables[variable] = None
         site.notebook.follow()
 
-    @precondition(lambda self: any(site.notebook.tools for site in self.free))
+    @property
+    def declaring(self) -> list[Site]:
+        """The free sites that declare something."""
+        return [site for site in self.free if site.notebook.declared]
+
+    @precondition(lambda self: self.declaring)
     @rule(pick=picks, name=picks)
     def remove(self, pick, name):
-        sites = [site for site in self.free if site.notebook.tools]
-        site = sites[pick % len(sites)]
-        tools = list(site.notebook.tools)
-        tool = tools[name % len(tools)]
+        site = self.declaring[pick % len(self.declaring)]
+        names = list(site.notebook.declared)
+        tool = names[name % len(names)]
         cell = f"from mcp_notebook import registry; registry.remove({tool!r})"
         self._say(f"{site.label}: {cell}")
         site.kernel.ok(cell)
         del site.notebook.declared[tool]
 
-    @precondition(lambda self: any(any(site.notebook.variables.values()) for site in self.free))
-    @rule(pick=picks, name=picks)
-    def offer_again(self, pick, name):
-        sites = [site for site in self.free if any(site.notebook.variables.values())]
+    @precondition(lambda self: self.declaring)
+    @rule(pick=picks, name=picks, new=names)
+    def rename(self, pick, name, new):
+        site = self.declaring[pick % len(self.declaring)]
+        declared = site.notebook.declared
+        one = list(declared.values())[name % len(declared)]
+        cell = f"from mcp_notebook import registry; registry.update({one.name!r}, name={new!r})"
+        self._say(f"{site.label}: {cell}")
+        if one.kind != "tool":
+            assert f"'{one.name}' is a " in str(site.kernel.run(cell).error)
+        elif new != one.name and new in declared:
+            assert "cannot be renamed" in str(site.kernel.run(cell).error)
+        else:
+            site.kernel.ok(cell)
+            site.notebook.rename(one.name, new)
+
+    @precondition(lambda self: any(site.notebook.functions for site in self.free))
+    @rule(pick=picks, name=picks, kind=st.sampled_from(["tool", "prompt"]))
+    def offer_again(self, pick, name, kind):
+        sites = [site for site in self.free if site.notebook.functions]
         site = sites[pick % len(sites)]
-        functions = [function for function in site.notebook.variables.values() if function]
+        functions = site.notebook.functions
         function = functions[name % len(functions)]
-        self._say(f"{site.label}: %mcp_tool {function.name}")
-        site.kernel.ok(f"%mcp_tool {function.name}")
-        site.notebook.offer(function, function.mark or Options())
+        self._say(f"{site.label}: %mcp_{kind} {function.name}")
+        site.kernel.ok(f"%mcp_{kind} {function.name}")
+        is_of_kind = function.mark is not None and function.mark.kind == kind
+        site.notebook.offer(function, function.mark if is_of_kind else Options(kind=kind))
         site.notebook.follow()
 
     @precondition(lambda self: self.free)
@@ -331,22 +403,22 @@ class Sequences(RuleBasedStateMachine):
         self._say(f"{site.label}: %reset -f")
         site.kernel.ok("%reset -f")
         site.notebook.variables.clear()
-        for prompt in site.notebook.prompts:
-            del site.notebook.declared[prompt]
         site.notebook.follow()
 
-    @precondition(lambda self: any(site.notebook.tools for site in self.free))
+    @precondition(lambda self: any(site.notebook.callable for site in self.free))
     @rule(pick=picks, name=picks, arguments=arguments_of_calls)
     def call_in_a_cell(self, pick, name, arguments):
-        sites = [site for site in self.free if site.notebook.tools]
+        sites = [site for site in self.free if site.notebook.callable]
         site = sites[pick % len(sites)]
-        tool = list(site.notebook.tools.values())[name % len(site.notebook.tools)]
+        tool = site.notebook.callable[name % len(site.notebook.callable)]
         given = dict(tool.function.shape.fitting if arguments is None else arguments)
+        if tool.kind != "tool":
+            given = write_texts(given)
         code = f"get_ipython().run_line_magic('mcp', {f'call {tool.name} ' + _json(given)!r})"
         self._say(f"{site.label}: {code}")
         output = site.kernel.ok(code)
-        expected = tool.function.answer(given)
-        assert expected.text in output.stdout
+        expected = tool.answer(given)
+        assert expected.text in output.stdout, (expected, output.stdout)
         assert ("The client would get an error" in output.stdout) == (expected.kind == "error")
 
     @precondition(lambda self: self.free)
@@ -388,12 +460,12 @@ class Sequences(RuleBasedStateMachine):
 
     def _come(self, site: Site) -> None:
         site.notebook.load()
-        for joined in set(self.joined.values()):
+        for joined in self.joined.values():
             joined.come(site.notebook, site.label)
 
     def _go(self, site: Site) -> None:
         site.notebook.unload()
-        for joined in set(self.joined.values()):
+        for joined in self.joined.values():
             joined.go(site.notebook)
 
     def _lost(self, site: Site, *reasons: str) -> None:
@@ -412,60 +484,90 @@ class Sequences(RuleBasedStateMachine):
     @precondition(lambda self: self.room)
     @rule(
         calls=st.lists(
-            st.tuples(picks, picks, st.booleans(), arguments_of_calls), min_size=1, max_size=4
+            st.tuples(picks, kinds, picks, st.booleans(), arguments_of_calls),
+            min_size=1,
+            max_size=4,
         )
     )
     def call(self, calls):
         started = []
-        for client, target, full, arguments in calls:
+        for client, kind, target, full, arguments in calls:
             connection = self.connections[client % len(self.connections)]
-            name, given = self._target(connection, target, full, arguments)
-            self._say(f"{connection} calls {name} with {given}")
-            started.append((connection, name, given, connection.call(name, given)))
-        for connection, name, given, future in started:
-            found = self.joined[connection].find(name)
+            name, given = self._target(connection, kind, target, full, arguments)
+            future = self._start(connection, kind, name, given)
+            started.append((connection, kind, name, given, future))
+        for connection, kind, name, given, future in started:
+            found = self.joined[connection].find(name, kind)
             if isinstance(found, Outcome):
                 self._answered(future, found)
                 continue
-            notebook, tool = found
+            notebook, one = found
             site = self._site(notebook)
-            if site.main is not None and tool.options.run == "main":
-                site.queue.append(Pending(site, connection, tool.name, given, future))
+            if isinstance(one, Skill):
+                self._answered(future, Outcome(one.document, "value"))
+            elif site.main is not None and one.options.run == "main":
+                site.queue.append(Pending(site, connection, one, given, future))
             else:
-                self._answered(future, tool.function.answer(given))
+                self._answered(future, one.answer(given))
+
+    def _start(self, connection: Connection, kind: Kind, name: str, given: dict[str, Any]):
+        target = fill(name, given) if kind == "resource" else name
+        self._say(f"{connection} requests the {kind} {target} with {given}")
+        return connection.call(kind, target, given)
 
     @precondition(lambda self: self.room)
-    @rule(client=picks, wanted=picks, full=st.booleans())
-    def call_and_wait(self, client, wanted, full):
+    @rule(client=picks, kind=kinds, wanted=picks, full=st.booleans())
+    def call_and_wait(self, client, kind, wanted, full):
         connection = self.connections[client % len(self.connections)]
-        name, given = self._target(connection, wanted, full, None)
-        found = self.joined[connection].find(name)
-        if isinstance(found, Outcome):
+        name, given = self._target(connection, kind, wanted, full, None)
+        found = self.joined[connection].find(name, kind)
+        if isinstance(found, Outcome) or isinstance(found[1], Skill):
             return
         notebook, tool = found
+        if kind == "resource" and "ticket" not in list_variables(name):
+            return
+        if not tool.function.shape.has_ticket:
+            return
         site = self._site(notebook)
         given["ticket"] = f"call-{self._number()}"
+        if not tool.waits(given):
+            return
         queued = site.main is not None and tool.options.run == "main"
         if queued and any(call.ticket for call in site.queue):
             return  # which of the two comes first nobody could tell
-        self._say(f"{connection} calls {name} with {given}, which waits")
-        future = connection.call(name, given)
-        call = Pending(site, connection, tool.name, given, future)
+        future = self._start(connection, kind, name, given)
+        call = Pending(site, connection, tool, given, future)
         if queued:
             site.queue.append(call)
         else:
             on_loop = tool.options.run == "main" and not tool.holds_main
             self._began(call, holds_main=tool.holds_main, on_loop=on_loop)
 
-    def _target(self, connection, target, full, arguments):
-        """Choose a name, mostly one that is there, and arguments."""
+    def _target(self, connection, kind, target, full, arguments):
+        """Choose a name or a template, mostly one that is there, and arguments."""
         joined = self.joined[connection]
-        there = list(joined.full_names if full else joined.names)
-        choices = [*there, *there, *NAMES, "sales_alpha", "sales.alpha"]
+        there = list(joined.full_names(kind) if full else joined.names(kind))
+        absent = [*NAMES, "sales_alpha", "sales.alpha"]
+        if kind == "resource":
+            shared = [one.template for _, one in joined.full_names(kind).values()]
+            absent = [*(f"data://{name}" for name in NAMES), "data://stock/beta", *shared]
+        choices = [*there, *there, *absent]
         name = choices[target % len(choices)]
-        found = joined.find(name)
-        fitting = {} if isinstance(found, Outcome) else found[1].function.shape.fitting
-        return name, dict(fitting if arguments is None else arguments)
+        found = joined.find(name, kind)
+        is_called = not isinstance(found, Outcome) and isinstance(found[1], Tool)
+        fitting = found[1].function.shape.fitting if is_called else {}
+        given = dict(fitting if arguments is None else arguments)
+        if kind != "tool":
+            given = write_texts(given)
+        if kind == "resource":
+            variables = list_variables(name)
+            given = {each: text for each, text in given.items() if each in variables}
+            given |= {
+                each: _VALUES[each]
+                for each, is_optional in variables.items()
+                if not is_optional and not given.get(each)
+            }
+        return name, given
 
     def _began(self, call: Pending, *, holds_main: bool, on_loop: bool) -> None:
         call.on_loop = on_loop
@@ -478,10 +580,19 @@ class Sequences(RuleBasedStateMachine):
 
     def _outcome(self, call: Pending) -> Outcome:
         """Return what a call answers whose turn is now."""
-        tool = call.site.notebook.tools.get(call.tool)
-        if tool is None:
-            return Outcome(f"Unknown tool: {call.tool!r}", "error")
-        return tool.function.answer(call.arguments)
+        kind, name = call.tool.kind, call.tool.name
+        tool = self._declared(call)
+        if tool is not None:
+            return tool.answer(call.arguments)
+        other = call.site.notebook.declared.get(name)
+        if other is not None:
+            return Outcome(f"{name!r} is a {other.kind}, not a {kind}", "error")
+        return Outcome(f"Unknown {kind}: {name!r}", "error")
+
+    def _declared(self, call: Pending) -> Tool | None:
+        """Return what a call would run now."""
+        tool = call.site.notebook.declared.get(call.tool.name)
+        return tool if isinstance(tool, Tool) and tool.kind == call.tool.kind else None
 
     @precondition(lambda self: any(site.main is None for site in self.sites))
     @rule(pick=picks, then=st.none() | definitions)
@@ -490,12 +601,10 @@ class Sequences(RuleBasedStateMachine):
         site = sites[pick % len(sites)]
         if not site.notebook.loaded:
             then = None
-        elif then is not None and then.way == "magic":
+        elif then is not None and then.is_whole_cell:
             then = None  # a cell of its own
         ticket = f"cell-{self._number()}"
-        function = (then or Definition("f", 0, False, False, False, "", Options())).function(
-            self._number()
-        )
+        function = (then or Definition("f", 0, False, False, False, "")).function(self._number())
         code = f"import desk\ndesk.wait({ticket!r})\n" + (then.cell(function) if then else "")
         self._say(f"{site.label}: {code!r}")
         site.main = BusyCell(site.kernel.start(code), ticket, then, function)
@@ -531,7 +640,7 @@ class Sequences(RuleBasedStateMachine):
     @rule(pick=picks)
     def cancel(self, pick):
         call = self.unanswered[pick % len(self.unanswered)]
-        self._say(f"{call.connection} cancels {call.tool} {call.ticket}")
+        self._say(f"{call.connection} cancels {call.tool.name} {call.ticket}")
         call.future.cancel()
         if call in call.site.queue:
             call.site.queue.remove(call)
@@ -570,18 +679,79 @@ class Sequences(RuleBasedStateMachine):
         """Those that waited for the main thread come to their turn."""
         site.main = None
         for call in site.queue:
-            tool = site.notebook.tools.get(call.tool)
-            if tool and tool.function.waits(call.arguments) and not tool.function.is_coroutine:
+            tool = self._declared(call)
+            if tool and tool.waits(call.arguments) and not tool.function.is_coroutine:
                 site.queue.remove(call)  # those before and behind it cannot be told apart
                 self._began(call, holds_main=True, on_loop=False)
                 return
         queue, site.queue = site.queue, []
         for call in queue:
-            tool = site.notebook.tools.get(call.tool)
-            if tool and tool.function.waits(call.arguments):
+            tool = self._declared(call)
+            if tool and tool.waits(call.arguments):
                 self._began(call, holds_main=False, on_loop=True)
             else:
                 self._answered(call.future, self._outcome(call))
+
+    # -- completions and subscriptions -------------------------------------------------------------
+
+    @rule(client=picks, kind=st.sampled_from(["prompt", "resource"]), wanted=picks, typed=typed)
+    def complete(self, client, kind, wanted, typed):
+        connection = self.connections[client % len(self.connections)]
+        joined = self.joined[connection]
+        choices = [*joined.names(kind), *NAMES]
+        name = choices[wanted % len(choices)]
+        argument, text = typed
+        self._say(f"{connection} completes {argument}={text!r} of the {kind} {name}")
+        reference = (
+            PromptReference(name=name) if kind == "prompt" else ResourceTemplateReference(uri=name)
+        )
+        future = connection.complete(reference, argument, text)
+        found = joined.find(name, kind)
+        if kind == "resource" and name not in joined.names(kind):
+            found = Outcome("Unknown resource", "error")
+        if isinstance(found, Outcome):
+            self._answered(future, found)
+            return
+        shape = found[1].function.shape if isinstance(found[1], Tool) else SHAPES[0]
+        values = [v for item in shape.parameters if item.name == argument for v in item.completions]
+        expected = [v for v in values if v.startswith(text)]
+        expected += [v for v in values if text in v and not v.startswith(text)]
+        assert future.result(LIMIT).completion.values == expected
+
+    @rule(client=picks, wanted=picks)
+    def subscribe(self, client, wanted):
+        connection = self.connections[client % len(self.connections)]
+        templates = list(self.joined[connection].names("resource")) or ["data://nothing"]
+        uri = fill(templates[wanted % len(templates)], _VALUES)
+        if uri in connection.subscriptions:
+            self._say(f"{connection} unsubscribes from {uri}")
+            connection.unsubscribe(uri)
+        else:
+            self._say(f"{connection} subscribes to {uri}")
+            connection.subscribe(uri)
+
+    @precondition(lambda self: any(site.notebook.of_kind("resource") for site in self.free))
+    @rule(pick=picks, name=picks)
+    def change_a_resource(self, pick, name):
+        sites = [site for site in self.free if site.notebook.of_kind("resource")]
+        site = sites[pick % len(sites)]
+        resources = list(site.notebook.of_kind("resource").values())
+        one = resources[name % len(resources)]
+        uri = fill(one.template, _VALUES)
+        waiting = [
+            (connection, fill(served, _VALUES))
+            for connection in self.connections
+            for served, found in self.joined[connection].names("resource").items()
+            if found == (site.notebook, one) and fill(served, _VALUES) in connection.subscriptions
+        ]
+        for connection, served in waiting:
+            connection.viewer.updated.discard(served)
+        cell = f"from mcp_notebook import resource_changed; resource_changed({uri!r})"
+        self._say(f"{site.label}: {cell}; {len(waiting)} are told")
+        site.kernel.ok(cell)
+        for connection, served in waiting:
+            told = self.system.portal.call(connection.viewer.until_told, served)
+            assert told, f"{connection} was not told that {served} has changed"
 
     # -- what ends ---------------------------------------------------------------------------------
 
@@ -619,7 +789,7 @@ class Sequences(RuleBasedStateMachine):
         connection.close()
         connection.open()
         if connection.transport == "stdio":
-            joined = self.joined[connection] = Joined()
+            joined = self.joined[connection] = Joined(connection.allowed)
             for kernel in self.system.oldest_first:
                 (site,) = (site for site in self.sites if site.kernel is kernel)
                 if site.notebook.loaded:
@@ -647,20 +817,18 @@ class Sequences(RuleBasedStateMachine):
 
     def _compare_lists(self) -> None:
         expected = {connection: self.joined[connection].listed for connection in self.connections}
-        problems = self.system.shows(
-            {connection: _shows(listed) for connection, listed in expected.items()}
-        )
+        problems = self.system.shows(expected)
         assert not problems, f"{problems}\nexpected: {expected}"
 
-    def _answered(self, future: "Future[CallToolResult]", *expected: Outcome) -> None:
+    def _answered(self, future: "Future[Any]", *expected: Outcome) -> None:
         try:
             result = future.result(LIMIT)
         except MCPError as error:
             code, got = error.error.code, Outcome(error.error.message, "error")
         else:
             code = None
-            got = Outcome(text_of(result), "error" if result.is_error else "value")
-        assert code in (None, INVALID_PARAMS), got
+            got = _read_result(result)
+        assert code in (None, INVALID_PARAMS, INTERNAL_ERROR, LEGACY_NOT_FOUND), got
         assert any(
             (
                 got.kind == each.kind
@@ -668,7 +836,7 @@ class Sequences(RuleBasedStateMachine):
             )
             # For minutes the bridge remembers names, also those of the sequences before.
             or (
-                each.text.startswith("Unknown tool")
+                each.text.startswith(("Unknown", "No "))
                 and got.kind == "error"
                 and FORMER.match(got.text)
             )
@@ -700,14 +868,15 @@ def _json(value: object) -> str:
     return json.dumps(value)
 
 
-def _shows(expected: tuple[Listed, ...]):
-    def check(listing: Listing) -> bool:
-        told = tuple(
-            Listed(tool.name, tool.description or "", tool.input_schema) for tool in listing
-        )
-        return told == expected
-
-    return check
+def _read_result(result: Any) -> Outcome:
+    """Return the answer to a call of any kind."""
+    if isinstance(result, GetPromptResult):
+        (message,) = result.messages
+        return Outcome(message.content.text, "value")
+    if isinstance(result, ReadResourceResult):
+        (content,) = result.contents
+        return Outcome(content.text, "value")
+    return Outcome(text_of(result), "error" if result.is_error else "value")
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,13 @@ from mcp_notebook.kernel.tools.context import NO_CLIENT, Client, Context
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.text.redaction import MASK, redact_arguments
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = "The user interrupted the call in the notebook."
 _MASKED = (
-    "The tool {!r} failed. Its error is not shown to this client; the tool's author finds it in "
+    "The {} {!r} failed. Its error is not shown to this client; the author finds it in "
     "the notebook's side panel and log, as call {}."
 )
 BY_INTERRUPT = "you, with the notebook's interrupt"
@@ -111,6 +112,11 @@ class ActiveCall(Call):
         self.shown_arguments = dict.fromkeys(self.arguments, MASK)
         if self.declared is not None:
             self.set_target(self.declared)
+
+    @property
+    def kind(self) -> messages.Kind:
+        """What it was to call: a tool, or the function of a prompt or a resource."""
+        return "tool" if self.declared is None else self.declared.info.kind
 
     # -- its state ---------------------------------------------------------------------------------
 
@@ -256,7 +262,8 @@ class ActiveCall(Call):
             return ErrorStyle()
         tool = self.target or self.declared
         chosen = None if tool is None else tool.options.errors
-        return ErrorStyle(chosen or self.client.errors, _MASKED.format(self.tool, self.number))
+        masked = _MASKED.format(self.kind, self.tool, self.number)
+        return ErrorStyle(chosen or self.client.errors, masked)
 
     def get_stop_reason(self) -> str | None:
         """Return why the call has to stop; None if it may continue."""

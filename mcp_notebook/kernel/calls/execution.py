@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from mcp_notebook.content import Result
-from mcp_notebook.errors import CallError, NotConfirmed, ToolGone, UnknownTool
+from mcp_notebook.errors import CallError, NotConfirmed, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.interrupts import Gate
@@ -174,10 +174,11 @@ class Execution:
             CallError: The tool is gone, or the call was not approved.
         """
         tool, before = self._registry.get(call.tool), call.declared
-        # While a call waits, a prompt may take the place of its tool.
-        is_other = tool is not None and before is not None and tool.info.kind != before.info.kind
-        if tool is None or is_other:
-            raise _explain_missing(call.tool, self._registry)
+        if tool is None:
+            raise _explain_missing(call, self._registry)
+        if before is not None and tool.info.kind != before.info.kind:
+            # While a call waited, a prompt, say, has taken the place of its tool.
+            raise OtherKind(call.tool, tool.info.kind, before.info.kind)
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # redeclared while the call waited
@@ -221,13 +222,15 @@ def _close_coroutine(value: Any) -> None:
         value.close()
 
 
-def _explain_missing(name: str, registry: ToolRegistry) -> CallError:
+def _explain_missing(call: ActiveCall, registry: ToolRegistry) -> CallError:
     """Return the error for a tool that has gone since the bridge sent the call."""
+    name, kind = call.tool, call.kind
     dropped = registry.dropped.get(name)
     if dropped is None:
-        return UnknownTool(name, tuple(tool.name for tool in registry.tools))
+        names = tuple(tool.name for tool in registry.tools if tool.info.kind == kind)
+        return UnknownTool(name, names, kind)
     missing = explain_dropped("", name, dropped, registry.find_new_name(dropped))
-    return ToolGone(name, f"{missing.reason} {missing.next_step}")
+    return ToolGone(name, f"{missing.reason} {missing.next_step}", kind=kind)
 
 
 class CallElsewhere:

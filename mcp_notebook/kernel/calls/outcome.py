@@ -94,7 +94,7 @@ class CallConverter:
             style, name = call.error_style, type(error).__name__
             is_masked = style.detail == "masked"
             return error_result(
-                style.masked if is_masked else f"The tool {call.tool!r} failed with {name}."
+                style.masked if is_masked else f"The {call.kind} {call.tool!r} failed with {name}."
             )
 
     def _show_drawn_figures(self, call: ActiveCall) -> None:

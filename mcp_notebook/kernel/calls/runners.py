@@ -167,7 +167,8 @@ class ThreadRunner(_OutsideCellsRunner):
             thread.start()
         except RuntimeError as error:
             self._loop.call_soon_threadsafe(self._watch.release)
-            on_result(error_result(f"The tool {call.tool!r} cannot be run: {error}. Try again."))
+            text = f"The {call.kind} {call.tool!r} cannot be run: {error}. Try again."
+            on_result(error_result(text))
 
     def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         self._copy_context().run(self._run_in_context, call, on_result)

@@ -97,7 +97,8 @@ class Stopper:
 
     def _make_error(self, call: ActiveCall, limit: float) -> TimedOut:
         is_own = _get_own_limit(call) is not None
-        return TimedOut(call.tool, limit, is_own=is_own, is_set=is_own or bool(self._time_limit))
+        is_set = is_own or bool(self._time_limit)
+        return TimedOut(call.tool, limit, is_own=is_own, is_set=is_set, kind=call.kind)
 
     def answer_early(self, call: ActiveCall) -> None:
         """Answer a call that has to stop while its code still runs."""

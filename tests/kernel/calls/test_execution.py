@@ -16,7 +16,7 @@ from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
 from mcp_notebook.kernel.tools.declared_tool import make_tool
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PromptOptions, ToolOptions
 
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
 
@@ -85,9 +85,18 @@ def test_wrong_arguments_never_reach_the_function(execution, start):
 def test_a_tool_that_was_removed_while_the_call_waited_is_unknown(execution, start, registry):
     call = start(double, x=4)
     registry.remove("double")
+    registry.add(make_tool(triple, PromptOptions()))
     result = run(execution, call)
     assert result.is_error
-    assert "'double'" in text_of(result)
+    assert text_of(result) == "Unknown tool: 'double'. No open notebook offers a tool now."
+
+
+def test_a_call_whose_tool_became_a_prompt_while_it_waited_runs_nothing(execution, start, registry):
+    call = start(double, x=4)
+    registry.add(make_tool(double, PromptOptions()))
+    result = run(execution, call)
+    assert result.is_error
+    assert text_of(result).startswith("'double' is a prompt, not a tool: ")
 
 
 @pytest.mark.parametrize(("confirmed", "said"), [("", "nobody was asked"), ("x", "was changed")])

@@ -131,7 +131,8 @@ class DeclaredResources:
                     continue
         uris = [entry.uri for entry in self.list_entries(caller)]
         if not uris:
-            return UnknownResource(uri)
+            none = f"No resource has the address {uri!r}: no open notebook offers resources now."
+            return UnknownResource(uri, None if uri.startswith("notebook:") else none)
         shown = ", ".join(uris[:20]) + (", ..." if len(uris) > 20 else "")  # noqa: PLR2004
         return UnknownResource(
             uri, f"No resource has the address {uri!r}. The notebooks' resources: {shown}."
