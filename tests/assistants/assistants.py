@@ -51,7 +51,7 @@ class Assistant:
     """Addresses that it looks for however it is set up, and does without."""
 
 
-def _write(path: Path, settings: Mapping[str, Any]) -> None:
+def write_json(path: Path, settings: Mapping[str, Any]) -> None:
     """Add settings to a file in JSON, which is YAML as well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
@@ -63,7 +63,11 @@ def _set_up_claude(home: Path, url: str) -> None:
     (home / "answer.json").write_text(json.dumps({"hookSpecificOutput": answer}), "utf-8")
     # Without a screen, a hook answers in the place of the user.
     hook = {"type": "command", "command": f"cat {home / 'answer.json'}"}
-    _write(home / ".claude" / "settings.json", {"hooks": {"Elicitation": [{"hooks": [hook]}]}})
+    settings = {
+        "hooks": {"Elicitation": [{"hooks": [hook]}]},
+        "enableAllProjectMcpServers": True,  # what it asks the user before the first start
+    }
+    write_json(home / ".claude" / "settings.json", settings)
 
 
 def _set_up_codex(home: Path, url: str) -> None:
@@ -94,7 +98,7 @@ def _set_up_gemini(home: Path, url: str) -> None:
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
     }
-    _write(home / ".gemini" / "settings.json", settings)
+    write_json(home / ".gemini" / "settings.json", settings)
 
 
 def _set_up_qwen(home: Path, url: str) -> None:
@@ -104,7 +108,7 @@ def _set_up_qwen(home: Path, url: str) -> None:
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False},
     }
-    _write(home / ".qwen" / "settings.json", settings)
+    write_json(home / ".qwen" / "settings.json", settings)
 
 
 def _set_up_opencode(home: Path, url: str) -> None:
@@ -124,7 +128,7 @@ def _set_up_opencode(home: Path, url: str) -> None:
         "autoupdate": False,
         "share": "disabled",
     }
-    _write(home / ".config" / "opencode" / "opencode.json", settings)
+    write_json(home / ".config" / "opencode" / "opencode.json", settings)
 
 
 def _set_up_continue(home: Path, url: str) -> None:
@@ -147,17 +151,17 @@ models:
 
 def _add_to_opencode(home: Path, entry: dict[str, Any]) -> None:
     server = {"type": "local", "command": [entry["command"], *entry["args"]], "enabled": True}
-    _write(home / ".config" / "opencode" / "opencode.json", {"mcp": {"notebook": server}})
+    write_json(home / ".config" / "opencode" / "opencode.json", {"mcp": {"notebook": server}})
 
 
 def _add_to_copilot(home: Path, entry: dict[str, Any]) -> None:
     server = {"type": "local", "tools": ["*"]} | entry
-    _write(home / ".copilot" / "mcp-config.json", {"mcpServers": {"notebook": server}})
+    write_json(home / ".copilot" / "mcp-config.json", {"mcpServers": {"notebook": server}})
 
 
 def _add_to_qwen(home: Path, entry: dict[str, Any]) -> None:
     server = entry | {"args": [*entry["args"], "--meta-tools"]}
-    _write(home / ".qwen" / "settings.json", {"mcpServers": {"notebook": server}})
+    write_json(home / ".qwen" / "settings.json", {"mcpServers": {"notebook": server}})
 
 
 ASSISTANTS: Mapping[str, Assistant] = {

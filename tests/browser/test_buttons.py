@@ -1,12 +1,17 @@
 """Buttons and scripts of outputs on pages that are not Jupyter's: exports, VS Code."""
 
+import json
+
 import pytest
+from lab_server import TOKEN
+from looks import look_at
 from playwright.sync_api import expect
 
 from mcp_notebook.kernel.notebook.output_html import COPY_BUTTON
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 
 pytestmark = pytest.mark.browser
+BINDER = {"BINDER_LAUNCH_HOST": "https://mybinder.org/"}
 HUB = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/", "JPY_MCP_PATH": "/user/ada/mcp"}
 
 
@@ -20,7 +25,29 @@ def page(context):
 
 def test_a_page_of_another_origin_is_not_taken_for_the_host(page):
     page.set_content(build_address_card(find_public_address(HUB))["text/html"])
-    expect(page.locator("code").first).to_have_text("https://HOST/user/ada/mcp")
+    expect(page.locator("code[title=settings]")).to_contain_text("https://HOST/user/ada/mcp")
+
+
+def test_on_binder_a_button_copies_the_settings_with_the_token_that_the_page_has(open_notebook):
+    notebook = open_notebook("quickstart.ipynb")
+    place = "mcp_notebook.kernel.notebook.public_address"
+    card = notebook.run(
+        f"from {place} import build_address_card, find_public_address\n"
+        f"display(build_address_card(find_public_address({HUB | BINDER})), raw=True)"
+    )
+    origin = notebook.page.evaluate("location.origin")
+    expect(card).to_contain_text(f"{origin}/user/ada/mcp")
+    expect(card).not_to_contain_text("jupyter server list")
+    look_at("binder", notebook, card)
+    card.get_by_role("button", name="Copy with the token").click()
+    expect(card.get_by_role("button", name="Copied")).to_be_visible()
+    copied = notebook.page.evaluate("navigator.clipboard.readText()")
+    assert json.loads(copied)["mcpServers"]["binder"] == {
+        "type": "http",
+        "url": f"{origin}/user/ada/mcp",
+        "headers": {"Authorization": f"Bearer {TOKEN}"},
+    }
+    assert TOKEN not in card.inner_html()
 
 
 def test_a_line_that_could_not_be_copied_is_not_called_copied(page):

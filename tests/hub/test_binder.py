@@ -118,7 +118,7 @@ def server(image, module_home):
     """The server of a Binder with two notebooks that have run; what their first cells showed."""
     with binder(image, module_home) as server:
         shown = {}
-        for name in ("weather", "results_gallery"):
+        for name in ("weather", "first_look", "results_gallery"):
             kernel_id = server.start_kernel(path=f"notebooks/{name}.ipynb")
             first, *_ = server.run(kernel_id, *cells_of(f"{name}.ipynb"))
             shown[name] = first
@@ -130,7 +130,7 @@ def test_the_first_cell_shows_the_public_address_and_a_line_for_a_client_but_no_
     for output in shown.values():
         card = output.displays[0]
         assert f"https://HOST{PREFIX}mcp" in card["text/plain"]
-        assert "mcp-notebook install claude-code --url" in card["text/html"]
+        assert "mcp-notebook install claude-desktop --url" in card["text/html"]
         assert TOKEN not in json.dumps(output.displays)
 
 

@@ -2,9 +2,10 @@
 
 Runs on the kernel's main thread, when the extension is loaded and for ``%mcp status``. A kernel
 knows its server's path, but often not the host: a script on the card takes it from the page. The
-token is never part of an output; a button copies it from the page.
+token is never part of an output; a button copies it from the page, within a client's settings.
 """
 
+import json
 import shlex
 from collections.abc import Mapping
 from html import escape
@@ -19,6 +20,7 @@ from mcp_notebook.text.wording import make_printable
 
 _HOST = "https://HOST"
 """Placeholder for a host that the kernel does not know."""
+_TOKEN = "TOKEN"  # noqa: S105 - a placeholder
 _TOKEN_FILE = "notebook.token"  # noqa: S105 - a file's name
 _FILL_IN = (
     "<script>(() => {"
@@ -28,16 +30,18 @@ _FILL_IN = (
     "for (const code of card.querySelectorAll('code'))"
     " code.textContent = code.textContent.replace('https://HOST', location.origin);"
     "const token = JSON.parse(data.textContent).token;"
-    "const place = card.querySelector('span[title=token]');"
-    "if (!token || !place || !navigator.clipboard) return;"
+    "const settings = card.querySelector('code[title=settings]');"
+    "if (!settings || !navigator.clipboard) return;"
     "const button = document.createElement('button');"
-    "button.textContent = 'Copy the token';"
-    "button.onclick = () => navigator.clipboard.writeText(token)"
+    "button.textContent = token ? 'Copy with the token' : 'Copy';"
+    "button.onclick = () => navigator.clipboard"
+    ".writeText(settings.textContent.replace('TOKEN', token || 'TOKEN'))"
     ".then(() => { button.textContent = 'Copied'; });"
-    "place.replaceChildren(button);"
+    "settings.after(' ', button);"
+    "if (token) card.querySelector('span[title=token]').remove();"
     "})();</script>"
 )
-"""Replaces the placeholder by the page's host, and the text about the token by a copy button.
+"""Replaces the placeholder by the page's host, and adds a button that copies the settings.
 
 Works only on Jupyter's own pages: an exported page and VS Code have another origin. Browsers allow
 copying only on HTTPS and on localhost."""
@@ -85,10 +89,20 @@ def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
     )
 
 
+def _format_settings(address: PublicAddress) -> str:
+    """Return the settings of a client on the user's computer, with a placeholder for the token."""
+    server = {
+        "type": "http",
+        "url": address.url,
+        "headers": {"Authorization": f"Bearer {_TOKEN}"},
+    }
+    return json.dumps({"mcpServers": {address.place.lower(): server}})
+
+
 def _format_install_line(address: PublicAddress) -> str:
     """Return the shell command that connects a client on the user's computer."""
     url = shlex.quote(address.url)
-    return f"mcp-notebook install claude-code --url {url} --token-file {_TOKEN_FILE}"
+    return f"mcp-notebook install claude-desktop --url {url} --token-file {_TOKEN_FILE}"
 
 
 def describe_access(address: PublicAddress) -> str:
@@ -113,48 +127,49 @@ def build_address_card(address: PublicAddress) -> dict[str, str]:
             "Server and restart the server."
         )
         return {"text/plain": text, "text/html": render_box(escape(text))}
-    line = _format_install_line(address)
-    steps = (
-        ("The token", _describe_token(address)),
-        (
-            "On your own computer",
-            f"keep it in a file that only you can read, here `{_TOKEN_FILE}`.",
-        ),
-        (
-            "There, in a terminal",
-            "install mcp-notebook as it is installed here, and then for your client:",
-        ),
+    title = f"On {place}, connect an assistant on your own computer in three steps:"
+    settings, line = _format_settings(address), _format_install_line(address)
+    token = (
+        f"`{_TOKEN}` is a token from the Hub's token page, "
+        f"{address.origin or _HOST}{address.token_page}"
+        if address.token_page
+        else f"`{_TOKEN}` is what `jupyter server list` in a terminal here shows after `token=`"
     )
-    title = f"On {place}, assistants reach the tools of the open notebooks at"
+    steps = (_PASTE, _START)
     plain = [
-        f"{title} {address.url}",
-        *(f"- {head}: {text}" for head, text in steps),
-        f"    {line}",
+        title,
+        f"1. Copy these settings; {token}:",
+        f"       {settings}",
+        *(f"{number}. {step}" for number, step in enumerate(steps, 2)),
+        _COMMANDS,
+        f"       {line}",
     ]
-    rows = "".join(
-        f"<li>{escape(head)}: {_render_token(address) if not number else render_code(text)}</li>"
-        for number, (head, text) in enumerate(steps)
-    )
     html = (
-        f"{escape(title)} <code>{escape(address.url)}</code>"
-        f"<ol style='margin:.3em 0;padding-left:1.4em'>{rows}</ol>"
-        f"<code style='user-select:all'>{escape(line)}</code>{COPY_BUTTON}"
-        f"<div style='opacity:.7;font-size:.9em'>{render_code(_OTHERS)}</div>{_FILL_IN}"
+        f"{escape(title)}<ol style='margin:.3em 0;padding-left:1.6em'>"
+        f"<li>Copy these settings<span title='token'>; {_render_token(address, token)}</span>: "
+        f"<code title='settings' style='user-select:all'>{escape(settings)}</code></li>"
+        + "".join(f"<li>{render_code(step)}</li>" for step in steps)
+        + f"</ol><div style='opacity:.7;font-size:.9em'>{render_code(_COMMANDS)} "
+        f"<code style='user-select:all'>{escape(line)}</code>{COPY_BUTTON}</div>{_FILL_IN}"
     )
     return {"text/plain": make_printable("\n".join(plain)), "text/html": render_box(html)}
 
 
-_OTHERS = "`mcp-notebook install` names the other clients."
+_PASTE = (
+    "Paste them into the file `.mcp.json` of a new folder on your computer (Cursor: "
+    "`~/.cursor/mcp.json`, Gemini CLI: `~/.gemini/settings.json`). They are secret: the token is "
+    "in them."
+)
+_START = "Start your assistant in that folder, for example `claude`, and ask it."
+_COMMANDS = (
+    "Assistants that only start commands, such as Claude Desktop, need mcp-notebook on your "
+    f"computer, and the token in a file that only you can read, here `{_TOKEN_FILE}`:"
+)
 
 
-def _describe_token(address: PublicAddress) -> str:
+def _render_token(address: PublicAddress, text: str) -> str:
     if address.token_page is None:
-        return "`jupyter server list` in a terminal here shows it, after `token=`."
-    return f"make one on the Hub's token page, {address.origin or _HOST}{address.token_page}"
-
-
-def _render_token(address: PublicAddress) -> str:
-    if address.token_page is None:
-        return f"<span title='token'>{render_code(_describe_token(address))}</span>"
+        return render_code(text)
     page = escape(f"{address.origin or ''}{address.token_page}")
-    return f"make one on <a href='{page}' target='_blank'>the Hub's token page</a>."
+    name = f"<code>{_TOKEN}</code>"
+    return f"{name} is a token from <a href='{page}' target='_blank'>the Hub's token page</a>"

@@ -1,5 +1,6 @@
 """The card for Binder and a JupyterHub: the right address, and never a token."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -48,17 +49,24 @@ def test_a_machine_of_ones_own_has_none(env):
 )
 def test_a_hub_says_its_host_or_the_page_does(env, origin):
     text = text_of(HUB | env)
-    assert f"at https://{origin}" in text
+    assert f'"url": "https://{origin}' in text
     assert "/hubs/user/ada/mcp" in text
     assert "/hubs/hub/token" in text
 
 
-def test_the_line_for_a_terminal_has_the_address_and_no_token():
-    assert text_of(BINDER).endswith(
-        "    mcp-notebook install claude-code --url https://HOST/user/x-y-1/mcp "
+def test_the_settings_and_the_line_for_a_terminal_have_the_address_and_no_token():
+    text = text_of(BINDER)
+    assert text.startswith("On Binder, connect an assistant on your own computer in three steps:")
+    (settings,) = (json.loads(line) for line in text.splitlines() if "mcpServers" in line)
+    assert settings["mcpServers"]["binder"] == {
+        "type": "http",
+        "url": "https://HOST/user/x-y-1/mcp",
+        "headers": {"Authorization": "Bearer TOKEN"},
+    }
+    assert text.endswith(
+        "    mcp-notebook install claude-desktop --url https://HOST/user/x-y-1/mcp "
         "--token-file notebook.token"
     )
-    assert text_of(BINDER).startswith("On Binder, assistants reach the tools")
 
 
 def test_a_server_without_the_extension_is_told_from_one_that_has_it():
@@ -100,8 +108,7 @@ def test_hostile_variables_do_not_become_markup():
 def test_the_page_says_what_the_card_says():
     page = Path(__file__).parents[3] / "docs" / "guides" / "jupyter-server.md"
     env = BINDER | {"JPY_MCP_PATH": "/user/ada-rain-1a2b3c/mcp"}
-    shown = text_of(env).rpartition("\n")[0]
-    assert shown in page.read_text(encoding="utf-8")
+    assert text_of(env) in page.read_text(encoding="utf-8")
 
 
 def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
