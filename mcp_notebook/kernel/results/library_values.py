@@ -6,6 +6,7 @@ is an object of one, it is loaded. This module limits the rows that are read; `t
 rows that are shown.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -14,13 +15,20 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
+from mcp_notebook.content import Text
+from mcp_notebook.kernel.results.blocks.piece import (
+    Piece,
+    describe_text_original,
+    join_texts,
+    make_text_piece,
+)
 from mcp_notebook.kernel.results.displays import PICTURES, render_mime_bundle
 from mcp_notebook.kernel.results.value_renderer import Position, ValueRenderer
 from mcp_notebook.kernel.safe.foreign_code import run_bounded
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import find_reader
 from mcp_notebook.kernel.safe.tabular_data import find_free_name
+from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.safe.to_json import to_json_value
 from mcp_notebook.text.wording import count
 
@@ -36,6 +44,10 @@ MAX_STORED = 10_000_000
 """Maximum stored elements of a sparse matrix."""
 MAX_DENSE = 400
 """Elements of the largest sparse matrix that is shown as a dense one."""
+COORDINATE_DIGITS = 7
+"""Significant digits of a coordinate after the first."""
+MAX_POINTS, SHOWN_POINTS = 60, 10
+"""Points of the largest geometry whose WKT is shown whole; of a larger one, so many are shown."""
 _PICTURES = (*PICTURES, "image/svg+xml")
 _PLAN = ["explain_key", "explain_value"]
 """The columns of DuckDB's ``explain``, whose values are drawings of plans."""
@@ -251,12 +263,40 @@ def render_with_picture(
     reader = find_reader(value)
     if reader is None:
         return None
-    pieces = [make_text_piece(str(run_bounded(reader, value)))]
+    if is_instance(value, "shapely.geometry.base.BaseGeometry"):
+        pieces = [run_bounded(_describe_geometry, value)]
+    else:
+        pieces = [make_text_piece(str(run_bounded(reader, value)))]
     if position.depth == 0:
         data, _ = run_bounded(renderer.format, value)
         picture = {kind: data[kind] for kind in _PICTURES if data.get(kind)}
         pieces += render_mime_bundle(picture, renderer.budget) if picture else []
     return pieces
+
+
+def _describe_geometry(value: Any) -> Piece:
+    """Return the WKT of a geometry, rounded; of one with many points a summary and the ends."""
+    shapely = sys.modules["shapely"]
+    bounds = [float(bound) for bound in value.bounds]
+    largest = max(map(abs, bounds), default=0.0)
+    size = math.floor(math.log10(largest)) if largest and math.isfinite(largest) else 0
+    decimals = min(max(COORDINATE_DIGITS - size, 2), 15)
+    text = clean_text(shapely.to_wkt(value, rounding_precision=decimals))
+    points = text.split(", ")
+    if len(points) <= MAX_POINTS:
+        return Piece(Text(text))
+    corners = ", ".join(f"{bound:.{decimals}f}".rstrip("0").rstrip(".") for bound in bounds)
+    half = SHOWN_POINTS // 2
+    gap = f"... {len(points) - SHOWN_POINTS:,} of {len(points):,} points left out ..."
+    shown = ", ".join([*points[:half], gap, *points[-half:]])
+    facts = f"{value.geom_type} of {len(points):,} points, bounds {corners}"
+    if value.area:
+        facts += f", area {value.area:.6g}"
+    if value.length:
+        facts += f", length {value.length:.6g}"
+    whole = str(value)
+    original = describe_text_original(whole, ".wkt", what="geometry")
+    return Piece(Text(f"{facts}\n{shown}"), original, is_partial=True, whole="the geometry")
 
 
 def draw_lets_plot(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:

@@ -203,24 +203,19 @@ def to_whole_json(value: Any, max_items: int) -> tuple[Any, bool]:
 
 
 def format_json(value: Any) -> str:
-    """Write a JSON value compactly: on one line if short, else one line per item."""
+    """Write a JSON value for a model: on one line, which costs the fewest tokens."""
+    return _dump_json(value)
+
+
+def format_json_lines(value: Any) -> str:
+    """Write a JSON value for a file, which is read in pages: each item has its own line."""
     line = _dump_json(value)
-    if len(line) <= _ONE_LINE:
+    if len(line) <= _ONE_LINE or not isinstance(value, dict | list):
         return line
     if isinstance(value, dict):
         items = [f" {_dump_json(key)}: {_dump_json(item)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + "\n}"
-    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
-    return line
-
-
-def format_json_lines(value: Any) -> str:
-    """Like `format_json`, but for a file: each item of a long list has its own line."""
-    text = format_json(value)
-    if isinstance(value, list) and "\n" not in text and len(text) > _ONE_LINE:
-        return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
-    return text
+    return "[\n" + ",\n".join(f" {_dump_json(item)}" for item in value) + "\n]"
 
 
 class _Conversion:

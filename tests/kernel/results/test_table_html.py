@@ -89,7 +89,7 @@ def test_a_row_of_dots_is_in_the_place_of_those_left_out(table_format):
     assert shown.texts[:2] == [["n", "m"], ["0", "0"]]
     assert shown.texts[-1] == ["999", "0"]
     assert ["...", "..."] in shown.texts
-    assert "950 between them are left out." in shown.note
+    assert "990 between them are left out." in shown.note
 
 
 def test_an_array_has_no_names():

@@ -74,9 +74,9 @@ def test_a_text_that_a_model_could_not_take_is_replaced(converter):
     assert only_text(converter.make_result(" \n", ())) == "Done: the tool returned an empty text."
 
 
-def test_longer_json_has_a_line_for_each_item(converter):
+def test_json_is_on_one_line_which_costs_the_fewest_tokens(converter):
     text = only_text(converter.make_result([{"name": "x" * 30, "n": [n]} for n in range(3)], ()))
-    assert len(text.splitlines()) == 5
+    assert len(text.splitlines()) == 1
     assert json.loads(text)[2]["n"] == [2]
 
 

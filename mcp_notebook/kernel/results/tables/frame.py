@@ -17,6 +17,7 @@ from mcp_notebook.kernel.results.tables.cell_text import (
     format_column,
     quote_unclear,
 )
+from mcp_notebook.kernel.results.tables.column_facts import Facts
 from mcp_notebook.text.wording import count
 
 MAX_COLUMNS = 30
@@ -53,6 +54,8 @@ class Frame(ABC):
     """Whether its columns have names. Numbers in their place would look like one more row."""
     nan_is_missing: bool = True
     """Whether a float NaN is a missing value, as in pandas."""
+    has_summary: bool = True
+    """Whether its columns can be summarized, as one line for each."""
     is_live: bool = False
     """Whether this snapshot changes with the user's table."""
 
@@ -91,6 +94,10 @@ class Frame(ABC):
         Args:
             positions: An array of numpy, or another sequence of ints.
         """
+
+    def find_facts(self, position: int) -> Facts | None:  # noqa: ARG002 - most have no arrays
+        """Return what is in a column of numbers, times or bools; None for any other column."""
+        return None
 
     def labels(self, start: int, stop: int) -> list[Column]:  # noqa: ARG002 - most have none
         """Return some rows of the labels, unless they only count rows."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
+from mcp_notebook.kernel.results.tables.column_facts import Facts, find_series_facts
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.libraries import is_instance
@@ -122,6 +123,10 @@ class NarwhalsFrame(Frame):
         series = self.get_series(position)
         # Arrow would get the addresses of Python objects in polars.
         return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
+
+    @override
+    def find_facts(self, position: int) -> Facts | None:
+        return find_series_facts(self.get_series(position), nan_is_missing=self.nan_is_missing)
 
     @override
     def estimate_bytes(self) -> int:

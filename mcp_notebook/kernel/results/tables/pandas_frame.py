@@ -11,6 +11,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.cell_text import format_cell, looks_missing, quote_unclear
+from mcp_notebook.kernel.results.tables.column_facts import Facts, find_pandas_facts
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     MAX_COPY,
@@ -93,6 +94,10 @@ class PandasFrame(Frame):
             if not self.is_live and self.width <= MAX_COLUMNS:
                 self._columns[position] = column
         return column
+
+    @override
+    def find_facts(self, position: int) -> Facts | None:
+        return find_pandas_facts(self.column_data(position))
 
     @override
     def labels(self, start: int, stop: int) -> list[Column]:
@@ -186,6 +191,10 @@ class IndexFrame(Frame):
         return self._index.get_level_values(position)
 
     @override
+    def find_facts(self, position: int) -> Facts | None:
+        return find_pandas_facts(self.column_data(position))
+
+    @override
     def estimate_bytes(self) -> int:
         return int(self._index.nbytes)
 
@@ -212,8 +221,11 @@ class StylerFrame(Frame):
     """The display of a Styler: formatted values, without the rows and columns that it hides.
 
     A Styler renders from its first row on, so the tail of a long table would cost its whole length.
-    Instead, the function that formats a cell is looked up, as pandas' `StylerRenderer` does.
+    Instead, the function that formats a cell is looked up, as pandas' `StylerRenderer` does. It has
+    no summary, which would be of other texts, and of hidden rows.
     """
+
+    has_summary = False
 
     def __init__(self, styler: Any) -> None:
         self._styler = styler

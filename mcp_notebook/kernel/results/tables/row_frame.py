@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import date, time, timedelta
 from decimal import Decimal
+from types import NoneType
 from typing import Any, Self
 from uuid import UUID
 
 from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.cell_text import ABSENT
+from mcp_notebook.kernel.results.tables.column_facts import Facts, find_array_facts
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS, MAX_COPY, Frame
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import list_elements
@@ -110,6 +112,10 @@ class ArrayFrame(Frame):
         return self.array[:, position]
 
     @override
+    def find_facts(self, position: int) -> Facts | None:
+        return find_array_facts(self.column_data(position))
+
+    @override
     def estimate_bytes(self) -> int:
         return int(self.array.nbytes)
 
@@ -201,7 +207,8 @@ class DictsFrame(Frame):
 
     @override
     def format_column(self, values: Sequence[Any]) -> list[str]:
-        if set(map(type, values)) == {str}:
+        kinds = set(map(type, values)) - {NoneType, object}
+        if kinds in ({str}, {float}):
             return super().format_column(values)
         are_missing = self.find_missing(values)
         cells = list(zip(values, are_missing, strict=True))

@@ -1,7 +1,8 @@
-"""Writes a table for a model: its shape, schema, head and tail, and a link to the rest.
+"""Writes a table for a model: its shape, its columns, its rows, and a link to the rest.
 
-Runs in the user's kernel, on the thread of the call. A `Frame` reads the table, so that only the
-rows of the preview are touched. `Settings.table_format` chooses the layout; ``auto`` takes the one
+Runs in the user's kernel, on the thread of the call. A short table is shown whole. Of a longer one,
+there is a line for each column (`summary`), which answers most of what a model would ask next, and
+the first and last rows. `Settings.table_format` chooses the layout; ``auto`` takes the one
 that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
 text that looks like one is quoted. Markdown also quotes, as JSON, a string whose line ends or outer
 spaces would be lost. Length is counted in characters, since tokens depend on the model.
@@ -43,6 +44,7 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
 )
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
+from mcp_notebook.kernel.results.tables.summary import summarize_array, summarize_columns
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
@@ -53,8 +55,14 @@ MAX_NAMES = 1_000
 """Maximum characters of the list of columns that are left out."""
 MAX_SCHEMA = 2_000
 """Maximum characters of the list of names and types."""
-MAX_ELEMENTS = 1_000
-"""Elements of the largest array that is shown whole; else numpy shows the ends of each axis."""
+ROWS, MIN_ROWS = 10, 4
+"""Most and fewest rows of a table that is summarized."""
+SHOWN_CELLS = 150
+"""Cells of its rows, about."""
+CELLS = 6
+"""Cells that a table may have to be shown whole, for each row that it may have."""
+ENDS = 5
+"""Elements at each end of a long array of one dimension; of more dimensions, numpy's own number."""
 CUT_CELLS = "A cell that ends with [+N] has N more characters."
 """Said once above a table with such cells."""
 NOTE_CHARS = 300
@@ -146,12 +154,16 @@ def render_table(value: Any, budget: Budget) -> list[Piece]:
 def render_array(value: Any, budget: Budget) -> list[Piece]:
     """Render a numpy array as a table if it has rows, otherwise as numpy abbreviates it."""
     frame = wrap_array(value)
-    if frame is not None:
+    most = CELLS * budget.table_rows
+    if frame is not None and (value.dtype.names or value.size <= most or not value.size):
         return _render_frame(frame, budget)
-    original = describe_array(value) if value.size > 1 else None
-    is_partial = value.size > MAX_ELEMENTS
+    is_partial = value.size > most
+    original = None
+    if value.size > 1:
+        original = describe_array(value) if frame is None else describe_table(frame)
     whole = count(value.size, "element") if is_partial else ""
-    return [Piece(Text(format_array(value)), original, is_partial=is_partial, whole=whole)]
+    text = format_array(value, most)
+    return [Piece(Text(text), original, is_partial=is_partial, whole=whole)]
 
 
 def render_index(value: Any, budget: Budget) -> list[Piece]:
@@ -165,6 +177,8 @@ def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
     if frame is None:
         return None
     preview = _make_preview(frame, budget)
+    if preview.is_summarized:
+        return _render_frame(frame, budget, preview)
     if preview.has_cut_cells:
         return None
     if frame.height <= budget.table_rows:
@@ -174,8 +188,13 @@ def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
     return _render_frame(frame, budget, preview)
 
 
-def format_array(value: Any) -> str:
-    """Return a numpy array as numpy abbreviates it, under a line with its shape and type."""
+def format_array(value: Any, most: int) -> str:
+    """Return a numpy array as numpy abbreviates it, under a line that summarizes it.
+
+    Args:
+        value: The array.
+        most: Elements of the largest array that is shown whole.
+    """
     numpy = sys.modules["numpy"]
     numbers, formatter = value, None
     if is_instance(value, "numpy.ma.MaskedArray"):
@@ -183,10 +202,13 @@ def format_array(value: Any) -> str:
         elements = value.ravel()
         numbers = numpy.arange(value.size).reshape(value.shape)
         formatter = {"int": lambda position: _format_element(elements[position])}
+    ends = ENDS if value.ndim == 1 else None
     text = numpy.array2string(
-        numbers, threshold=MAX_ELEMENTS, max_line_width=100, formatter=formatter
+        numbers, threshold=most, max_line_width=100, formatter=formatter, edgeitems=ends
     )
-    return f"array of shape {value.shape}, {value.dtype}\n{clean_text(text)}"
+    facts = summarize_array(value) if value.size > most else ""
+    title = f"array of shape {value.shape}, {value.dtype}{facts and f': {facts}'}"
+    return f"{title}\n{clean_text(text)}"
 
 
 def _format_element(element: Any) -> str:
@@ -224,6 +246,8 @@ class _Preview(Struct, frozen=True):
     """Rows of the table."""
     misses_columns: bool
     has_cut_cells: bool
+    is_summarized: bool
+    """Whether the notes say what is in each column, since not all rows are shown."""
 
     @property
     def has_empty_rows(self) -> bool:
@@ -233,12 +257,17 @@ class _Preview(Struct, frozen=True):
 
 def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     positions = select_ends(frame.width, MAX_COLUMNS)
+    shown = _count_shown_rows(frame, budget, len(positions))
+    is_summarized = shown < frame.height and frame.has_summary and bool(positions)
     # A row takes at least two characters, so no more rows than that fit.
-    limit = min(budget.table_rows, max(budget.chars // 2, 1))
-    slices = _slice_rows(frame.height, limit)
+    slices = _slice_rows(frame.height, min(shown, max(budget.chars // 2, 1)))
     columns = _read_columns(frame, positions, slices) if frame.width else []
     schema = frame.schema_text
-    notes = [_describe_frame(frame, schema)]
+    notes = _summarize(frame, positions, budget) if is_summarized else []
+    is_summarized = bool(notes)
+    if is_summarized:
+        schema = ""
+    notes.insert(0, _describe_frame(frame, schema))
     if frame.width > len(positions):
         notes.append(_list_missing_columns(frame))
     texts = [frame.format_column(column.values) for column in columns]
@@ -257,7 +286,26 @@ def _make_preview(frame: Frame, budget: Budget) -> _Preview:
         frame.height if columns else 0,
         misses_columns,
         is_cut,
+        is_summarized,
     )
+
+
+def _count_shown_rows(frame: Frame, budget: Budget, width: int) -> int:
+    """Return how many rows to show: all of a small table, or a few of a larger one."""
+    rows, cells = budget.table_rows, CELLS * budget.table_rows
+    is_small = frame.height <= rows and frame.height * width <= cells
+    if is_small or not width:
+        return frame.height
+    if frame.has_summary:
+        return min(frame.height, rows, ROWS, max(SHOWN_CELLS // width, MIN_ROWS))
+    return min(frame.height, rows, max(cells // width, ROWS))
+
+
+def _summarize(frame: Frame, positions: Sequence[int], budget: Budget) -> list[str]:
+    """Return the lines that summarize a table; none if they take too much room."""
+    summary = summarize_columns(frame, positions)
+    lines = [*summary.lines, *([summary.note] if summary.note else [])]
+    return lines if sum(map(len, lines)) <= budget.chars // 2 else []
 
 
 def _describe_frame(frame: Frame, schema: str) -> str:

@@ -170,13 +170,25 @@ def test_a_tool_may_have_a_budget_of_its_own(converter):
 # -- the same as structured content ----------------------------------------------------------------
 
 
-def test_a_large_text_of_what_is_structured_content_has_a_brief_one():
+def test_a_long_list_of_what_is_structured_content_is_whole_there_only():
     def numbers() -> list[int]:
         """Numbers."""
 
     converter = Converter(DisplayFormatter().format, Settings())
     value = list(range(4_000))
     result = converter.make_result(value, (), of_schema(numbers))
+    [text] = result.content
+    assert result.structured == value
+    assert "3,980 of 4,000 items left out; all: 0 to 3999, mean 1999.5" in text.text
+    assert text.brief is None
+
+
+def test_a_large_text_in_what_is_structured_content_is_cut_in_the_brief_one(converter):
+    def texts() -> list[str]:
+        """Texts."""
+
+    value = ["word " * 200] * 10
+    result = converter.make_result(value, (), of_schema(texts))
     [text] = result.content
     assert json.loads(text.text) == value == result.structured
     assert len(text.brief) <= MAX_REPEATED
@@ -198,7 +210,7 @@ def test_the_text_of_a_table_that_is_structured_content_has_a_brief_one(converte
     def table() -> pandas.DataFrame:
         """Rows."""
 
-    frame = pandas.DataFrame({f"column {n}": range(10**6, 10**6 + 40) for n in range(25)})
+    frame = pandas.DataFrame({f"column {n}": ["word " * 30] * 40 for n in range(2)})
     result = converter.make_result(frame, (), of_schema(table))
     assert len(result.structured) == 40
     assert len(result.content[0].text) > MAX_REPEATED >= len(result.content[0].brief)

@@ -103,8 +103,9 @@ def test_a_short_frame_is_shown_whole_under_its_shape_and_types():
 
 def test_a_long_frame_shows_its_head_and_tail_and_says_how_much_is_left_out():
     lines = shown(pd.DataFrame({"n": range(1_000)}), max_rows=5).split("\n")
-    assert lines[1] == "Only the first 3 and last 2 rows are shown; 995 between them are left out."
-    assert lines[5:] == ["| 0 |", "| 1 |", "| 2 |", "| ... |", "| 998 |", "| 999 |"]
+    assert lines[1] == "n int64: 0 to 999, mean 499.5, all distinct"
+    assert lines[2] == "Only the first 3 and last 2 rows are shown; 995 between them are left out."
+    assert lines[6:] == ["| 0 |", "| 1 |", "| 2 |", "| ... |", "| 998 |", "| 999 |"]
 
 
 def test_a_wide_frame_names_the_columns_it_leaves_out():
@@ -191,8 +192,10 @@ def test_columns_of_one_name_are_all_shown():
 
 
 def test_arrays_are_shortened_under_their_shape():
-    text = format_array(np.zeros((300, 300)))
-    assert text.startswith("array of shape (300, 300), float64\n[[0. 0. 0. ... 0. 0. 0.]")
+    text = format_array(np.zeros((300, 300)), 300)
+    assert text.startswith(
+        "array of shape (300, 300), float64: always 0.0\n[[0. 0. 0. ... 0. 0. 0.]"
+    )
     assert len(text) < 500
 
 
@@ -215,11 +218,11 @@ MASKED = np.ma.array([1.5, 2, 3], mask=[0, 1, 0])
 )
 @pytest.mark.filterwarnings("error")
 def test_a_masked_element_is_shown_as_such(array, text):
-    assert format_array(array).split("\n")[1] == text
+    assert format_array(array, 300).split("\n")[1] == text
 
 
 def test_of_a_long_masked_array_it_is_seen_what_is_left_out():
-    text = format_array(np.ma.masked_less(np.arange(2_000).reshape(2, 5, 200), 3))
+    text = format_array(np.ma.masked_less(np.arange(2_000).reshape(2, 5, 200), 3), 300)
     assert text.split("\n", 1)[1].startswith("[[[-- -- -- ... 197 198 199]\n")
 
 
@@ -235,6 +238,8 @@ def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
     frame = pd.DataFrame({"a": ['x,"y"'] * 9, "n": range(9)})
     [block] = blocks(frame, table_format="csv", max_table_rows=2)
     assert block.text.split("\n")[1:] == [
+        'a str: always x,"y"',
+        "n int64: 0 to 8, mean 4.0, all distinct",
         "Only the first 1 and last 1 rows are shown; 7 between them are left out.",
         "",
         "a,n",

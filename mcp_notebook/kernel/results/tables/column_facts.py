@@ -1,0 +1,274 @@
+"""What is in a column: missing values, the smallest and the largest, the mean, the most frequent.
+
+Runs in the user's kernel, on the thread of the call. Numbers and times are read by their own
+library, at the speed of its arrays. Other values are read as a list, and counted only if their
+classes are Python's or pandas' own: counting runs the code of a class. No library is imported.
+"""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
+from mcp_notebook.kernel.safe.tabular_data import shorten_floats
+from mcp_notebook.kernel.safe.text import get_type_name
+
+MAX_LISTED = 10
+"""Most distinct texts that are all listed, with how often each occurs."""
+MAX_NUMBERS_LISTED = 5
+"""The same for whole numbers, which also have a smallest and a largest."""
+MAX_TOP = 3
+"""Most frequent texts of more."""
+MAX_COUNTED = 200_000
+"""Whole numbers whose distinct ones are counted."""
+MAX_SORTED = 50_000
+"""The same if they are too far apart for a table of counts."""
+MAX_CHARS = 10_000_000
+"""Characters of texts that are counted."""
+MAX_TYPES = 3
+"""Types that are named for a column of other values."""
+_LARGEST = 2**62
+_NUMBERS = frozenset({int, float})
+_TIMES = frozenset({date, datetime, time, timedelta})
+_COUNTED = frozenset({str, bool, bytes, Decimal, UUID}) | _NUMBERS | _TIMES
+_PANDAS_TIMES = ("Timestamp", "Timedelta", "Period")
+
+
+class Facts(Struct, frozen=True):
+    """What is in a column."""
+
+    missing: int = 0
+    nan: int = 0
+    """NaN in a library that distinguishes it from missing values."""
+    least: Any = None
+    most: Any = None
+    mean: float | None = None
+    distinct: int | None = None
+    """How many different values there are; None if they are not counted."""
+    top: tuple[tuple[Any, int], ...] = ()
+    """The most frequent values, and how often each occurs."""
+    types: tuple[str, ...] = ()
+    """The types of values that are neither compared nor counted."""
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def find_array_facts(array: Any, *, nan_is_missing: bool = False) -> Facts | None:
+    """Return what is in an array of numpy; None unless it holds numbers, times or bools.
+
+    Args:
+        array: An array of any shape.
+        nan_is_missing: Whether NaN is a missing value, as in pandas.
+    """
+    numpy = sys.modules["numpy"]
+    kind, masked = array.dtype.kind, 0
+    if kind not in "biufmM" or not array.size:
+        return Facts() if kind in "biufmM" else None
+    if is_instance(array, "numpy.ma.MaskedArray"):
+        array, size = array.compressed(), array.size
+        masked = size - array.size
+        if not array.size:
+            return Facts(masked)
+    if kind == "b":
+        return _count_bools(int(numpy.count_nonzero(array)), array.size, masked)
+    least, most, nan = array.min(), array.max(), 0
+    if least != least:  # noqa: PLR0124 - NaN and NaT differ from themselves
+        size, array = array.size, array[array == array]  # noqa: PLR0124 - as above
+        nan = size - array.size
+    is_missing = nan_is_missing or kind in "mM"
+    missing, nan = (masked + nan, 0) if is_missing else (masked, nan)
+    if not array.size:
+        return Facts(missing, nan)
+    if missing or nan:
+        least, most = array.min(), array.max()
+    if kind in "mM":
+        return Facts(missing, nan, least, most)
+    with numpy.errstate(all="ignore"):
+        mean = array.mean(dtype="float64")
+    least, most = (shorten_floats(end.item(), array.dtype) for end in (least, most))
+    distinct, top = _count_integers(array, least, most) if kind in "iu" else (None, ())
+    return Facts(missing, nan, least, most, _keep_finite(mean), distinct, top)
+
+
+def _keep_finite(mean: Any) -> float | None:
+    """Return a mean as a float; None if there were infinities."""
+    return float(mean) if math.isfinite(mean) else None
+
+
+def _count_integers(
+    array: Any, least: int, most: int
+) -> tuple[int | None, tuple[tuple[Any, int], ...]]:
+    numpy = sys.modules["numpy"]
+    if array.size > MAX_COUNTED or max(abs(least), abs(most)) > _LARGEST:
+        return None, ()
+    if most - least <= 4 * array.size + 1_000:
+        counts = numpy.bincount(array.ravel().astype(numpy.int64) - least)
+        found = numpy.flatnonzero(counts)
+        if len(found) > MAX_NUMBERS_LISTED:
+            return len(found), ()
+        pairs = sorted(((int(place) + least, int(counts[place])) for place in found), key=_get_rank)
+        return len(found), tuple(pairs)
+    if array.size > MAX_SORTED:
+        return None, ()
+    return int(numpy.unique(array).size), ()
+
+
+def _get_rank(pair: tuple[Any, int]) -> int:
+    return -pair[1]
+
+
+def _count_bools(true: int, size: int, missing: int = 0) -> Facts:
+    pairs = sorted(((True, true), (False, size - true)), key=_get_rank)
+    top = tuple((value, number) for value, number in pairs if number)
+    return Facts(missing, distinct=len(top), top=top)
+
+
+# -- columns of libraries --------------------------------------------------------------------------
+
+
+def find_pandas_facts(data: Any) -> Facts | None:
+    """Return what is in a Series or Index; None unless it holds numbers, times or bools."""
+    dtype = data.dtype
+    if is_instance(dtype, "numpy.dtype"):
+        facts = find_array_facts(data.to_numpy(), nan_is_missing=True)
+        return (
+            facts if facts is None or dtype.kind not in "mM" else _with_pandas_times(facts, dtype)
+        )
+    if type(dtype).__module__.partition(".")[0] != "pandas":  # which may run anybody's code
+        return None
+    types = sys.modules["pandas"].api.types
+    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    if not (is_number or types.is_datetime64_any_dtype(dtype)):
+        return None
+    missing = int(data.isna().sum())
+    if missing == len(data):
+        return Facts(missing)
+    if types.is_bool_dtype(dtype):
+        return _count_bools(int(data.sum()), len(data) - missing, missing)
+    mean = _keep_finite(data.mean()) if is_number else None
+    distinct = int(data.nunique()) if len(data) <= MAX_SORTED and _is_whole(dtype) else None
+    return Facts(missing, 0, data.min(), data.max(), mean, distinct)
+
+
+def _is_whole(dtype: Any) -> bool:
+    """Return whether a type of pandas is one of whole numbers."""
+    return bool(sys.modules["pandas"].api.types.is_integer_dtype(dtype))
+
+
+def _with_pandas_times(facts: Facts, dtype: Any) -> Facts:
+    if facts.least is None:
+        return facts
+    pandas = sys.modules["pandas"]
+    make = pandas.Timestamp if dtype.kind == "M" else pandas.Timedelta
+    return Facts(facts.missing, 0, make(facts.least), make(facts.most))
+
+
+def find_series_facts(series: Any, *, nan_is_missing: bool) -> Facts | None:
+    """Return what is in a Series of narwhals; None unless it holds numbers, times or bools."""
+    dtype = series.dtype
+    is_bool = str(dtype) == "Boolean"
+    if not (dtype.is_numeric() or dtype.is_temporal() or is_bool):
+        return None
+    missing, size = int(series.null_count()), len(series)
+    if missing == size:
+        return Facts(missing)
+    if is_bool:
+        return _count_bools(int(series.sum()), size - missing, missing)
+    nan = 0
+    if dtype.is_float() and not nan_is_missing:
+        is_nan = series.is_nan()
+        nan = int(is_nan.sum())
+        if nan == size - missing:
+            return Facts(missing, nan)
+        series = series.filter(~is_nan) if nan else series
+    mean = _keep_finite(series.mean()) if dtype.is_numeric() else None
+    distinct = None
+    if dtype.is_integer() and size <= MAX_SORTED:
+        distinct = int(series.n_unique()) - bool(missing)
+    native = series.to_native()
+    dtype = native.type if hasattr(native, "type") else native.dtype
+    least, most = (
+        shorten_floats(end, dtype) if isinstance(end, float) else end
+        for end in (series.min(), series.max())
+    )
+    return Facts(missing, nan, least, most, mean, distinct)
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts:
+    """Return what is in a column of any values.
+
+    Args:
+        values: The cells.
+        are_missing: For each cell whether it is a missing value.
+    """
+    present = [value for value, no in zip(values, are_missing, strict=True) if not no]
+    missing = len(values) - len(present)
+    kinds = set(map(type, present))
+    if float in kinds:
+        numbers = [value for value in present if value == value]  # noqa: PLR0124 - NaN
+        present, nan = numbers, len(present) - len(numbers)
+    else:
+        nan = 0
+    if not present:
+        return Facts(missing, nan)
+    times = _find_times()
+    if not kinds <= _COUNTED | times or _is_too_long(present, kinds):
+        names = sorted({get_type_name(value) for value in present[:1_000]})
+        return Facts(missing, nan, types=tuple(names[:MAX_TYPES]))
+    if len(kinds) == 1 or kinds == _NUMBERS:
+        if kinds <= _NUMBERS or kinds == {Decimal}:
+            return _compare_numbers(present, missing, nan)
+        if kinds <= times:
+            return Facts(missing, nan, min(present), max(present))
+    # 1, 1.0 and True are equal.
+    counts = Counter(zip(map(type, present), present, strict=True))
+    pairs = counts.most_common(len(counts) if len(counts) <= MAX_LISTED else MAX_TOP)
+    if pairs[0][1] == 1:  # each occurs once
+        pairs = []
+    top = tuple((value, number) for (_, value), number in pairs)
+    return Facts(missing, nan, distinct=len(counts), top=top)
+
+
+def _compare_numbers(present: Sequence[Any], missing: int, nan: int) -> Facts:
+    mean = math.fsum(present) / len(present) if all(map(_is_finite, present)) else None
+    is_whole_number = all(type(value) is int for value in present)
+    counts = Counter(present) if is_whole_number else Counter[Any]()
+    top = tuple(counts.most_common()) if len(counts) <= MAX_NUMBERS_LISTED else ()
+    distinct = len(counts) or None
+    return Facts(missing, nan, min(present), max(present), mean, distinct, top)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _find_times() -> frozenset[type]:
+    pandas = find_imported("pandas")
+    found = [getattr(pandas, name, None) for name in _PANDAS_TIMES] if pandas else []
+    return _TIMES | {kind for kind in found if isinstance(kind, type)}
+
+
+def _is_too_long(present: Sequence[Any], kinds: set[type]) -> bool:
+    """Return whether counting the texts would take long."""
+    if kinds.isdisjoint({str, bytes}):
+        return False
+    texts = present if kinds <= {str, bytes} else filter(_is_text, present)
+    return sum(map(len, texts)) > MAX_CHARS
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | bytes)

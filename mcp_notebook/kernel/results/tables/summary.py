@@ -1,0 +1,225 @@
+"""Summarizes a table that is too long to be shown: one line for each column.
+
+Runs in the user's kernel, on the thread of the call, within the time limit of the result. The cost
+is bounded: of more cells than `MAX_NUMBERS` or `MAX_VALUES`, only those of some rows are read,
+spread over the table, and the line says "about". A column that cannot be read has a line with its
+type only.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from mcp_notebook.kernel.results.tables.cell_text import format_column, quote_unclear
+from mcp_notebook.kernel.results.tables.column_facts import (
+    Facts,
+    find_array_facts,
+    find_list_facts,
+    find_pandas_facts,
+)
+from mcp_notebook.kernel.results.tables.frame import Frame, format_name
+from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
+
+MAX_NUMBERS = 10_000_000
+"""Cells of numbers and times that are read; of more, those of some rows."""
+MAX_VALUES = 100_000
+"""Cells of other values that are read."""
+MIN_SAMPLE = 1_000
+"""Fewest rows that are read of a long table."""
+MAX_SHOWN = 40
+"""Characters of a value or a name."""
+_LARGE = 1e4
+_T = TypeVar("_T")
+FormatValues: TypeAlias = Callable[[list[Any]], list[str]]
+"""Returns the texts of values, as the cells of a column."""
+
+
+class Summary(Struct, frozen=True):
+    """The lines of a summary."""
+
+    lines: list[str]
+    """One for each column, labels first."""
+    note: str = ""
+    """Says what "about" means in them; empty if all rows were read."""
+
+
+def summarize_columns(frame: Frame, positions: Sequence[int]) -> Summary:
+    """Summarize some columns of a table, and its labels.
+
+    Args:
+        frame: A table with at least one row.
+        positions: The columns.
+    """
+    return _Reader(frame, positions).summarize()
+
+
+def summarize_array(array: Any) -> str:
+    """Summarize an array of numpy of any shape; empty if it holds no numbers, times or bools."""
+    sample, step = array, -(-array.size // MAX_NUMBERS)
+    if step > 1:
+        sample = array[::step]
+    facts = _guard(partial(find_array_facts, sample), array)
+    if facts is None:
+        return ""
+    format_values = partial(format_column, nan_is_missing=False)
+    return write_facts(facts, sample.size, array.size, format_values)
+
+
+class _Reader:
+    """Reads the columns of one table; a sample of its rows is taken once, when it is needed."""
+
+    def __init__(self, frame: Frame, positions: Sequence[int]) -> None:
+        self._frame, self._positions = frame, positions
+        self._rows = max(MAX_VALUES // max(len(positions), 1), MIN_SAMPLE)
+        self._sample: Frame | None = None
+
+    def summarize(self) -> Summary:
+        labels = run_guarded(self._frame.label_data, lambda _error: [])
+        lines = [self._write_label(level, *label) for level, label in enumerate(labels)]
+        lines += map(self._write_column, self._positions)
+        if self._sample is None:
+            return Summary(lines)
+        note = (
+            f'"about": of {self._sample.height:,} rows spread over the table; rare values and gaps '
+            "may be missing there."
+        )
+        return Summary(lines, note)
+
+    def _write_label(self, level: int, name: Any, data: Any) -> str:
+        def find(frame: Frame) -> Facts:
+            part = data if frame is self._frame else frame.label_data()[level][1]
+            found = find_pandas_facts(part)
+            if found is not None:
+                return found
+            return _count_values(frame, frame.labels(0, frame.height)[level].values)
+
+        title = "index" if name is None else f"{_shorten(format_name(name))} (index)"
+        return self._write(title, str(data.dtype), find, partial(find_pandas_facts, data))
+
+    def _write_column(self, position: int) -> str:
+        def find(frame: Frame) -> Facts:
+            found = frame.find_facts(position)
+            if found is not None:
+                return found
+            return _count_values(frame, frame.column_values(position, 0, frame.height))
+
+        frame = self._frame
+        title = _shorten(format_name(frame.column_name(position))) if frame.has_names else ""
+        kind = run_guarded(lambda: frame.column_type(position), lambda _error: "")
+        return self._write(title, kind, find, partial(frame.find_facts, position))
+
+    def _write(
+        self,
+        title: str,
+        kind: str,
+        find: Callable[[Frame], Facts],
+        find_numbers: Callable[[], Facts | None],
+    ) -> str:
+        """Write the line of a column.
+
+        Args:
+            title: Its name.
+            kind: Its type.
+            find: Finds the facts in a table: this one, or a sample of it.
+            find_numbers: Finds them in the whole table if it is a column of numbers.
+        """
+        frame = self._frame
+        facts: Facts | None = None
+        looked_at = frame
+        if frame.height > self._rows and frame.height * len(self._positions) <= MAX_NUMBERS:
+            facts = _guard(find_numbers, frame)
+        if facts is None:
+            looked_at = frame if frame.height <= self._rows else self._take_sample()
+            facts = _guard(partial(find, looked_at), looked_at)
+        name = f"{title} {kind}".strip()
+        if facts is None:
+            return name
+        said = write_facts(facts, looked_at.height, frame.height, frame.format_column)
+        return f"{name}: {said}" if said else name
+
+    def _take_sample(self) -> Frame:
+        if self._sample is None:
+            last, count = self._frame.height - 1, self._rows
+            rows = [place * last // (count - 1) for place in range(count)]
+            self._sample = self._frame.take(rows)
+        return self._sample
+
+
+def _guard(find: Callable[[], _T], frame: Frame) -> _T | None:
+    return run_guarded(lambda: run_bounded(lambda _: find(), frame), lambda _error: None)
+
+
+def _count_values(frame: Frame, values: list[Any]) -> Facts:
+    return find_list_facts(values, frame.find_missing(values))
+
+
+# -- the text of a line ----------------------------------------------------------------------------
+
+
+def write_facts(facts: Facts, rows: int, height: int, format_values: FormatValues) -> str:
+    """Write the facts about a column.
+
+    Args:
+        facts: What was found in it.
+        rows: Number of rows that were read.
+        height: Number of rows of the table.
+        format_values: Returns the texts of values as cells of the column.
+    """
+    is_whole = rows == height
+    write_number = "{:,}".format if is_whole else partial(_write_percent, rows)
+    present = rows - facts.missing - facts.nan
+    parts = []
+    if facts.missing:
+        all_or_some = "all" if facts.missing == rows else write_number(facts.missing)
+        parts.append(f"{all_or_some} missing")
+    if facts.nan:
+        parts.append(f"{write_number(facts.nan)} NaN")
+    if facts.least is not None:
+        parts += _write_ends(facts, format_values)
+    if facts.distinct is not None and (facts.least is None or facts.least != facts.most):
+        if facts.distinct == present and present > 1:
+            parts.append("all distinct")
+        elif facts.distinct == 1 and facts.top:
+            parts.append(f"always {_shorten(format_values([facts.top[0][0]])[0])}")
+        else:
+            parts.append(f"{'' if is_whole else 'at least '}{facts.distinct:,} distinct")
+            parts += _write_top(facts, format_values, write_number)
+    if facts.types:
+        parts.append(f"values of type {', '.join(facts.types)}")
+    text = ", ".join(parts)
+    return text if is_whole or not text else f"about {text}"
+
+
+def _write_percent(rows: int, number: int) -> str:
+    return f"{100 * number / rows:.2g}%"
+
+
+def _write_ends(facts: Facts, format_values: FormatValues) -> list[str]:
+    least, most = map(_shorten, format_values([facts.least, facts.most]))
+    if facts.least == facts.most:
+        return [f"always {least}"]
+    mean = [] if facts.mean is None else format_values([_round(facts.mean)])
+    return [f"{least} to {most}", *(f"mean {text}" for text in mean)]
+
+
+def _round(mean: float) -> float:
+    """Return a mean with the digits that a reader wants."""
+    return float(f"{mean:.5g}") if abs(mean) < _LARGE else float(round(mean))
+
+
+def _write_top(
+    facts: Facts, format_values: FormatValues, write_number: Callable[[int], str]
+) -> list[str]:
+    if not facts.top:
+        return []
+    texts = map(_shorten, format_values([value for value, _ in facts.top]))
+    counts = [write_number(number) for _, number in facts.top]
+    listed = ", ".join(f"{text} ({n})" for text, n in zip(texts, counts, strict=True))
+    return [listed if len(facts.top) == facts.distinct else f"most often {listed}"]
+
+
+def _shorten(text: str) -> str:
+    text = quote_unclear(text)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
