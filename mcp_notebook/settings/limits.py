@@ -91,7 +91,8 @@ class Limits:
     """Characters of JSON in the structured content of one result. Beyond it, the first items of its
     lists are sent, with a note; if no part matches the tool's output schema, the call fails."""
     max_table_rows: int = _limit(50, least=1)
-    """Rows of a table in a result. Longer tables are reduced to their first and last rows."""
+    """Rows of a table that is shown whole, if it also has at most six cells for each of them. Of a
+    larger table, a result has a summary of each column, and the first and last rows."""
     max_pictures: int = _limit(8, least=1)
     """Pictures in one result. Beyond it, the first ones and the last one are sent."""
     max_picture_side: int = _limit(1_568, least=16)

@@ -178,8 +178,8 @@ RULES: tuple[Rule, ...] = (
         values="pandas `DataFrame`, `Series`, `Styler`; tables and series of polars, pyarrow, "
         "modin, cuDF",
         content="shape, types and a Markdown or CSV table, in which a missing value is an empty "
-        "cell and a text like `NaN` is in quotes; if anything is left out, a link to the whole. A "
-        "polars `LazyFrame` is described, not run",
+        "cell and a text like `NaN` is in quotes; of a long table a summary of each column and "
+        "some rows, and a link to the whole. A polars `LazyFrame` is described, not run",
         libraries=_TABLES,
         accepts=table_text.is_table,
         render=ValueRenderer.render_table,
@@ -246,7 +246,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="geometry of shapely; molecule of RDKit",
-        content="its coordinates as WKT, its SMILES; on its own also its picture, if it has one",
+        content="its coordinates as WKT (of many points a summary and some), its SMILES; on its "
+        "own also its picture, if it has one",
         libraries=frozenset({"shapely", "rdkit"}),
         accepts=lambda value: _is_any(value, *_PICTURED),
         render=library_values.render_with_picture,
@@ -335,14 +336,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="list, tuple, dict, set",
-        content="JSON; a table, if it is a list of dicts with the same keys and that is shorter",
+        content="JSON, long lists in it shortened and summarized; a table, if it is a list of "
+        "dicts with the same keys and that is shorter",
         accepts=lambda value: type(value) in _BUILT_IN,
         render=ValueRenderer.render_built_in,
     ),
     Rule(
         values="numpy array",
-        content="a table, if it is two-dimensional or structured; else shape, type and values as "
-        "numpy abbreviates them",
+        content="a table, if it is structured or small and two-dimensional; else its shape, its "
+        "type, a summary, and values as numpy abbreviates them",
         libraries=frozenset({"numpy"}),
         accepts=_is_array,
         render=ValueRenderer.render_array,

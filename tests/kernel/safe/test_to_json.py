@@ -21,6 +21,7 @@ from mcp_notebook.kernel.safe.to_json import (
     TooDeep,
     TooLarge,
     format_json,
+    format_json_lines,
     is_jsonable,
     to_bounded_json,
     to_json_value,
@@ -168,16 +169,18 @@ def test_only_some_values_have_json_of_their_own(value, jsonable):
     assert is_jsonable(value) is jsonable
 
 
-def test_json_is_written_on_one_line_if_it_is_short():
-    assert format_json({"a": [1, 2]}) == '{"a": [1, 2]}'
+def test_json_is_on_one_line_for_a_model_and_has_a_line_for_each_item_in_a_file():
+    assert format_json({"a": [1, 2]}) == format_json_lines({"a": [1, 2]}) == '{"a": [1, 2]}'
     rows = [{"name": "x" * 40}, {"name": "y" * 40}]
-    assert format_json(rows).splitlines() == [
+    assert len(format_json(rows).splitlines()) == 1
+    assert format_json_lines(rows).splitlines() == [
         "[",
         f' {{"name": "{"x" * 40}"}},',
         f' {{"name": "{"y" * 40}"}}',
         "]",
     ]
-    assert json.loads(format_json({"a": rows})) == {"a": rows}
+    for write in (format_json, format_json_lines):
+        assert json.loads(write({"a": rows})) == {"a": rows}
 
 
 @pytest.mark.parametrize("convert", [to_json_value, to_structured])

@@ -1,7 +1,8 @@
 """Tables of any library as short text, with links to files of the whole table.
 
 `table_text` decides what a table looks like in a result, in Markdown or CSV: `frame` reads the
-table by row and column, and `cell_text` writes its cells. The modules named ``..._frame`` implement
+table by row and column, and `cell_text` writes its cells. `summary` has a line for each column of a
+longer table, from the facts that `column_facts` finds. The modules named ``..._frame`` implement
 `Frame` for one kind of table each. `exports` writes the files.
 
 Face, used by `results` only:
@@ -11,6 +12,7 @@ Face, used by `results` only:
   one.
 - `table_text.GAP` and `frame.MAX_COLUMNS`: what `table_html` needs to read these blocks.
 - `table_text.find_frame`, `describe_table`, `frame` and `narwhals_frame`: what `views` reads.
+- `outline.shorten_nested`: data with long lists and dicts, shortened.
 - `exports.write_csv` and `write_parquet`: what a resource that is a table contains.
 
 Threads: everything runs on the thread of the call, except `exports` and the frames that it reads,

@@ -1,0 +1,230 @@
+"""What a long table's summary says about its columns, with real libraries."""
+
+import datetime as dt
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_notebook.kernel.results.tables import summary
+from mcp_notebook.kernel.results.tables.narwhals_frame import wrap_narwhals_table
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
+from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
+from mcp_notebook.kernel.results.tables.summary import summarize_array, summarize_columns
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+
+def lines(value):
+    frame = (
+        wrap_pandas_table(value) or wrap_narwhals_table(value) or wrap_array(value)
+        if not isinstance(value, list)
+        else wrap_dicts(value)
+    )
+    return summarize_columns(frame, range(frame.width)).lines
+
+
+def line(values, **options):
+    """Return the line of a column of pandas, without its name."""
+    [only] = lines(pd.DataFrame({"c": pd.Series(values, **options)}))
+    return only.removeprefix("c ")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (range(100), "int64: 0 to 99, mean 49.5, all distinct"),
+        ([1, 2, 2] * 20, "int64: 1 to 2, mean 1.6667, 2 distinct, 2 (40), 1 (20)"),
+        ([0.25, math.nan, 4], "float64: 1 missing, 0.25 to 4.0, mean 2.125"),
+        ([math.nan] * 3, "float64: all missing"),
+        ([1.5, math.inf], "float64: 1.5 to inf"),
+        ([True, False, True], "bool: 2 distinct, True (2), False (1)"),
+        ([7, 7], "int64: always 7"),
+        ([12345678.25, 12345680.75], "float64: 12345678.25 to 12345680.75, mean 12345680.0"),
+    ],
+)
+def test_numbers_have_their_ends_and_their_mean(values, said):
+    assert line(values) == said
+
+
+def test_texts_have_those_that_are_frequent():
+    assert line(["EU"] * 3 + ["US", None], dtype=object) == (
+        "object: 1 missing, 2 distinct, EU (3), US (1)"
+    )
+    many = [f"n{n}" for n in range(50)]
+    assert line(many, dtype=object) == "object: all distinct"
+    assert line([*many, "n3", "n3", "n4"], dtype=object) == (
+        "object: 50 distinct, most often n3 (3), n4 (2), n0 (1)"
+    )
+    assert line(["", "nan"] * 2, dtype=object) == 'object: 2 distinct, "" (2), "nan" (2)'
+    assert line(["x" * 99] * 2, dtype=object) == f"object: always {'x' * 37}..."
+
+
+def test_times_have_their_ends():
+    hours = pd.date_range("2024-01-01", periods=60, freq="h", unit="ns")
+    assert line(hours) == "datetime64[ns]: 2024-01-01 00:00:00 to 2024-01-03 11:00:00"
+    assert line(hours.normalize()) == "datetime64[ns]: 2024-01-01 to 2024-01-03"
+    assert line(hours.tz_localize("UTC")).endswith("00:00:00+00:00 to 2024-01-03 11:00:00+00:00")
+    assert line([hours[0], pd.NaT]) == "datetime64[ns]: 1 missing, always 2024-01-01"
+    days = [dt.date(2024, 1, day) for day in range(1, 20)]
+    assert line(days, dtype=object) == "object: 2024-01-01 to 2024-01-19"
+    assert line(hours - hours[0]).endswith("0 days 00:00:00 to 2 days 11:00:00")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "said"),
+    [
+        ("Int64", "Int64: 1 missing, 1 to 2, mean 1.5, all distinct"),
+        ("Float32", "Float32: 1 missing, 1.0 to 2.0, mean 1.5"),
+        ("boolean", "boolean: 1 missing, always True"),
+        ("category", "category (1.0, 2.0): 1 missing, 1.0 to 2.0, mean 1.5"),
+    ],
+)
+def test_the_other_types_of_pandas_have_the_same_facts(dtype, said):
+    values = [1, 1, None] if dtype == "boolean" else [1, 2, None]
+    assert line(pd.Series(values, dtype="float64"), dtype=dtype) == said
+
+
+def test_labels_are_summarized_too():
+    days = pd.date_range("2024-01-01", periods=60, name="day")
+    frame = pd.DataFrame({"n": range(60)}, index=days)
+    assert lines(frame)[0].startswith("day (index) datetime64[")
+    assert lines(frame)[0].endswith("]: 2024-01-01 to 2024-02-29")
+    by_two = pd.MultiIndex.from_product([["a", "b"], range(30)], names=["k", None])
+    assert [text.partition(":")[0].split(" ")[0] for text in lines(frame.set_index(by_two))] == [
+        *("k", "index", "n")
+    ]
+    index = wrap_pandas_index(days)
+    assert summarize_columns(index, [0]).lines[0].endswith(": 2024-01-01 to 2024-02-29")
+
+
+@pytest.mark.parametrize("to_library", [lambda frame: frame, lambda frame: frame.to_arrow()])
+def test_polars_and_arrow_tell_nan_from_missing_values(to_library):
+    frame = pl.DataFrame(
+        {
+            "n": [1, 2, None],
+            "f": [0.5, math.nan, None],
+            "all": pl.Series([None, None, None], dtype=pl.Float64),
+            "b": [True, True, None],
+            "t": ["x", "x", None],
+            "d": [dt.date(2024, 1, 2), dt.date(2024, 1, 1), None],
+            "short": pl.Series([0.1, 0.2, 0.2], dtype=pl.Float32),
+        }
+    )
+    facts = {text.split(" ")[0]: text.partition(": ")[2] for text in lines(to_library(frame))}
+    assert facts == {
+        "n": "1 missing, 1 to 2, mean 1.5, all distinct",
+        "f": "1 missing, 1 NaN, always 0.5",
+        "all": "all missing",
+        "b": "1 missing, always True",
+        "t": "1 missing, always x",
+        "d": "1 missing, 2024-01-01 to 2024-01-02",
+        "short": "0.1 to 0.2, mean 0.16667",
+    }
+
+
+def test_rows_of_dicts_and_structured_arrays_have_a_line_for_each_field():
+    rows = [{"n": n, "t": "x" if n % 2 else None, "d": Decimal(n)} for n in range(60)]
+    assert lines(rows) == [
+        "n int: 0 to 59, mean 29.5, all distinct",
+        "t null or str: 30 missing, always x",
+        "d Decimal: 0 to 59, mean 29.5",
+    ]
+    fields = np.array([(1, 2.5), (2, 3.5)], dtype=[("a", "i4"), ("b", "f8")])
+    assert lines(fields) == [
+        "a int32: 1 to 2, mean 1.5, all distinct",
+        "b float64: 2.5 to 3.5, mean 3.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.arange(12).reshape(3, 4), "0 to 11, mean 5.5, all distinct"),
+        (np.array([1, math.nan, 3]), "1 NaN, 1.0 to 3.0, mean 2.0"),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), "1 missing, 1 to 3, mean 2.0, all distinct"),
+        (np.ma.masked_all(3), "all missing"),
+        (np.array([1j]), ""),
+        (np.array([object()]), ""),
+        (np.array(["2024-01-01", "NaT"], "M8[D]"), "1 missing, always 2024-01-01"),
+        (np.array([-128, 127], "i1"), "-128 to 127, mean -0.5, all distinct"),
+        (np.array([0, 2**64 - 1], "u8"), "0 to 18446744073709551615, mean 9.22337e+18"),
+        (np.array([0.1], "f4"), "always 0.1"),
+    ],
+)
+def test_an_array_is_summarized_as_a_whole(array, said):
+    assert summarize_array(array) == said
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def test_of_very_many_rows_it_is_said_that_some_were_read(monkeypatch):
+    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
+    monkeypatch.setattr(summary, "MIN_SAMPLE", 1_000)
+    frame = pd.DataFrame({"n": range(100_000), "t": ["a", "b", "b", None] * 25_000})
+    told = summarize_columns(wrap_pandas_table(frame), [0, 1])
+    assert told.lines[0].startswith("n int64: 0 to 99999, mean 50000.0")  # numbers are exact
+    assert ": about 2" in told.lines[1]
+    assert "% missing, at least 2 distinct, b (" in told.lines[1]
+    assert told.note.startswith('"about": of 1,000 rows spread over the table')
+    monkeypatch.setattr(summary, "MAX_NUMBERS", 1_000)
+    told = summarize_columns(wrap_pandas_table(frame), [0, 1])
+    assert told.lines[0].startswith("n int64: about 0 to 99999")
+    assert summarize_array(np.arange(10_000)).startswith("about 0 to ")
+
+
+def test_no_code_of_objects_runs():
+    class Rude:
+        def __hash__(self):
+            raise SystemExit
+
+        def __eq__(self, other):
+            raise SystemExit
+
+        def __lt__(self, other):
+            raise SystemExit
+
+    class Named(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            raise SystemExit
+
+    assert line([Rude(), Rude(), 1], dtype=object) == "object: values of type Rude, int"
+    assert line([Named("x")], dtype=object) == "object: values of type Named"
+    assert line([[1], {"a": 1}], dtype=object) == "object: values of type dict, list"
+
+
+def test_a_column_that_cannot_be_read_has_its_type_only(monkeypatch):
+    frame = wrap_pandas_table(pd.DataFrame({"n": range(9)}))
+
+    def fail(_position):
+        raise RuntimeError
+
+    monkeypatch.setattr(frame, "find_facts", fail)
+    assert summarize_columns(frame, [0]).lines == ["n int64"]
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates()
+
+
+@given(st.lists(SCALARS | st.lists(SCALARS) | st.binary(), min_size=1))
+def test_any_values_have_a_line(values):
+    frame = pd.DataFrame({"c": pd.Series(values, dtype=object)})
+    [only] = lines(frame)
+    assert only.startswith("c object")
+    assert "\n" not in only
+
+
+@given(st.lists(st.floats(width=64) | st.none(), min_size=1))
+def test_the_ends_of_numbers_are_those_of_python(values):
+    present = [value for value in values if value is not None and value == value]  # noqa: PLR0124
+    facts = wrap_pandas_table(pd.Series(values, dtype="float64")).find_facts(0)
+    assert facts.missing == len(values) - len(present)
+    if present:
+        assert (facts.least, facts.most) == (min(present), max(present))
