@@ -161,12 +161,15 @@ class OtherKind(CallError):
 
     Args:
         name: The name in the client's request.
-        kind: What it is: "tool", "prompt" or "resource".
+        kind: What it is: "tool", "prompt", "resource", or "notebook" for one that has to run.
         requested: As what the client requested it.
     """
 
     def __init__(
-        self, name: str, kind: Literal["tool", "prompt", "resource"], requested: str
+        self,
+        name: str,
+        kind: Literal["tool", "prompt", "resource", "notebook"],
+        requested: str,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -176,6 +179,7 @@ class OtherKind(CallError):
             "prompt": "a program gets it with `prompts/get`, and the user picks it in the client, "
             "often as a command that begins with a slash",
             "resource": "read it with `resources/read`",
+            "notebook": "run it with the tool `run_notebook`, and its tools are listed",
         }
         super().__init__(f"{name!r} is a {kind}, not a {requested}: {how[kind]}.")
 

@@ -26,7 +26,7 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.repeated_starts import warn_of_repeated_starts
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -91,24 +91,41 @@ async def run_stdio(
     )
     with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
-            Bridge(settings, observers, caller).run() as bridge,
+            Bridge(settings, observers, caller, has_folders=has_folders(notebooks)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
-            if notebooks:
+            if files := [path for path in notebooks if not path.is_dir()]:
                 tasks.start_soon(
-                    anyio.to_thread.run_sync, warn_of_repeated_starts, settings.home, notebooks
+                    anyio.to_thread.run_sync, warn_of_repeated_starts, settings.home, files
                 )
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
         bridge.check_end()
 
 
+def has_folders(notebooks: Sequence[Path]) -> bool:
+    """Return whether folders are among what is to be served."""
+    return any(path.expanduser().is_dir() for path in notebooks)
+
+
 class Bridge:
-    """The parts of one bridge process, and what keeps them going."""
+    """The parts of one bridge process, and what keeps them going.
+
+    Args:
+        settings: All options.
+        observers: Notified of each call.
+        default_caller: The caller if the transport does not name one.
+        has_folders: Whether folders of notebooks are served.
+    """
 
     def __init__(
-        self, settings: Settings, observers: Sequence[CallObserver], default_caller: Caller = OWNER
+        self,
+        settings: Settings,
+        observers: Sequence[CallObserver],
+        default_caller: Caller = OWNER,
+        *,
+        has_folders: bool = False,
     ) -> None:
         self._settings = settings
         self.ready = anyio.Event()
@@ -147,6 +164,7 @@ class Bridge:
             default_caller=default_caller,
             observers=[self.metrics, *observers, *tracers],
             with_meta_tools=settings.meta_tools,
+            runs_notebooks=has_folders,
             page_size=settings.page_size,
             limits=settings,
             tasks=TaskPolicy.from_settings(settings),
@@ -213,15 +231,39 @@ class Bridge:
             self.stop.set()
 
     async def _serve_headless(self, notebooks: Sequence[Path], early: "EarlyKernel | None") -> None:
-        """Run notebooks and keep serving them.
+        """Run notebooks and keep serving them; those in folders run when a call needs them.
 
         If a notebook cannot be run at the start, the bridge ends: a person is watching and can fix
         it. If a notebook cannot be restarted later, the others are still served, and the bridge
         ends after the last of them.
 
         Raises:
-            McpNotebookError: A notebook cannot be run, or the last one cannot be restarted.
+            McpNotebookError: A folder cannot be read, a notebook cannot be run, or the last one
+                cannot be restarted.
         """
+        folders = [path for path in notebooks if path.expanduser().is_dir()]
+        files = [path for path in notebooks if path not in folders]
+        self._headless_count = len(notebooks)
+        progress = SharedProgress()
+        async with anyio.create_task_group() as tasks:
+            keepers = self._list_last_offers(files, progress, early) if files else []
+            if folders:
+                from mcp_notebook.bridge.headless.folders.folder import (  # noqa: PLC0415 - see below
+                    NotebookFolders,
+                )
+
+                served = NotebookFolders(folders, self._settings, self.links, progress, files)
+                await tasks.start(served.run)
+            if all(self.links.is_expected(keeper.id) for keeper in keepers):
+                self._can_list.set()
+            for keeper in keepers:
+                await tasks.start(self._keep_served, keeper)
+            self.note_ready()
+
+    def _list_last_offers(
+        self, notebooks: Sequence[Path], progress: SharedProgress, early: "EarlyKernel | None"
+    ) -> "list[Supervisor | ReplicaSet]":
+        """List what notebooks last offered, and return what will run them."""
         # A bridge for live notebooks starts in three quarters of the time without these imports.
         from mcp_notebook.bridge.headless.offers import find_offer  # noqa: PLC0415
         from mcp_notebook.bridge.headless.replica_set import ReplicaSet  # noqa: PLC0415
@@ -229,22 +271,20 @@ class Bridge:
 
         is_single = self._settings.replicas == 1 and not self._settings.watch
         keep: type[Supervisor | ReplicaSet] = Supervisor if is_single else ReplicaSet
-        progress = SharedProgress()
         keepers = []
         for path in notebooks:
             keepers.append(keep(path, self._settings, self.links, progress, early))
             early = None
         offers = [find_offer(self._settings.home, path) for path in notebooks]
-        for keeper, offer in zip(keepers, offers, strict=True):
-            if offer is not None:
-                self.links.expect(keeper.id, offer.notebook, offer.tools)
-        if all(offers):
-            self._can_list.set()
-        self._headless_count = len(notebooks)
-        async with anyio.create_task_group() as tasks:
-            for keeper in keepers:
-                await tasks.start(self._keep_served, keeper)
-            self.note_ready()
+        self.links.expect(
+            [
+                ExpectedKernel(keeper.id, offer.notebook, offer.tools)
+                for keeper, offer in zip(keepers, offers, strict=True)
+                if offer is not None
+            ],
+            is_first=True,
+        )
+        return keepers
 
     async def _keep_served(
         self,

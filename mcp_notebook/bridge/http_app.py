@@ -23,7 +23,7 @@ from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken, list_authenticators
-from mcp_notebook.bridge.app import Bridge, unwrap_errors
+from mcp_notebook.bridge.app import Bridge, has_folders, unwrap_errors
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import OnEnd
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -82,7 +82,10 @@ async def run_http(
     with unwrap_errors(), listener, write_audit_log(settings) as observers:
         url = format_url(listener, is_encrypted=settings.certfile is not None)
         authenticators, publish = list_authenticators(settings, token, url)
-        async with Bridge(settings, observers).run() as bridge, anyio.create_task_group() as tasks:
+        async with (
+            Bridge(settings, observers, has_folders=has_folders(notebooks)).run() as bridge,
+            anyio.create_task_group() as tasks,
+        ):
             bridge.start(tasks, notebooks, early)
             await bridge.ready.wait()
             if background:

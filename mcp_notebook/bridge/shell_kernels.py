@@ -15,7 +15,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import LinkError, NotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.missing_tools import MissingTool, explain_failed_link
+from mcp_notebook.text.missing_tools import MissingTool, explain_failed_link, explain_left_out
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
@@ -30,7 +30,29 @@ class LinkedKernels:
     names: Mapping[str, str]
     """The names of their notebooks, by the id of the kernel."""
     failures: Sequence[MissingTool]
-    """The notebooks whose kernels cannot be linked."""
+    """The notebooks whose kernels cannot be linked, or that a folder's list leaves out."""
+
+
+@asynccontextmanager
+async def read_folder(settings: Settings, folder: Path) -> AsyncIterator[LinkedKernels]:
+    """Read what the notebooks in a folder last offered. No kernel is started.
+
+    Args:
+        settings: Name the folder of what notebooks last offered.
+        folder: The folder.
+
+    Raises:
+        NotebookError: The folder cannot be read.
+    """
+    from mcp_notebook.bridge.headless.cell_progress import SharedProgress  # noqa: PLC0415
+    from mcp_notebook.bridge.headless.folders.folder import NotebookFolders  # noqa: PLC0415
+
+    catalog = Catalog()
+    async with Links(catalog, on_change=lambda: None) as links:
+        folders = NotebookFolders([folder], settings, links, SharedProgress())
+        await folders.list_all()
+        left_out = [explain_left_out(str(path), reason) for path, reason in folders.skipped.items()]
+        yield LinkedKernels(links, catalog, folders.names, left_out)
 
 
 @asynccontextmanager

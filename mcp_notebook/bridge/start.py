@@ -42,11 +42,11 @@ async def start_http(
 async def _launch_first(
     settings: Settings, notebooks: Sequence[Path]
 ) -> AsyncIterator["EarlyKernel | None"]:
-    """Start the kernel of the first notebook, if there is one."""
-    if not notebooks:
+    """Start the kernel of the first notebook, unless it starts on call."""
+    if not notebooks or notebooks[0].expanduser().is_dir():
         yield None
         return
-    # A bridge for live notebooks starts no kernel.
+    # A bridge for live notebooks, or for a folder, starts no kernel.
     from mcp_notebook.bridge.headless.early_kernel import launch_early  # noqa: PLC0415
 
     async with launch_early(notebooks[0], settings) as kernel:

@@ -5,6 +5,7 @@ stderr.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from mcp_notebook.wire import messages
 
 app = typer.Typer(add_completion=False)
+_NONE_IN_FOLDER = (
+    "No notebook in this folder declares a tool. Put `%load_ext mcp_notebook` into a cell of one, "
+    "and `%%mcp_tool` as the first line of a cell with functions."
+)
 
 
 @app.command(
@@ -39,7 +44,9 @@ app = typer.Typer(add_completion=False)
     cls=Command,
     context_settings=TAKES_WORDS,
     epilog=format_examples(
-        "mcp-notebook list", "mcp-notebook list --notebook notebooks/weather.ipynb"
+        "mcp-notebook list",
+        "mcp-notebook list --notebook notebooks/weather.ipynb",
+        "mcp-notebook list --notebook notebooks",
     ),
 )
 @takes_options(RUNNING)
@@ -52,7 +59,9 @@ def list_(
     ] = False,
     options: Mapping[str, Any],
 ) -> None:
-    """List the tools of all open notebooks, or of one notebook.
+    """List the tools of all open notebooks, of one notebook, or of a folder.
+
+    Of a folder, the tools are those that its notebooks offered when they last ran.
 
     Below the table are the tools that clients do not see, or see under another name, with the
     reason.
@@ -63,25 +72,28 @@ def list_(
 
 
 async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bool = False) -> None:
-    """Print the tools of a notebook, or of all open notebooks.
+    """Print the tools of a notebook, of all in a folder, or of all open ones.
 
-    The tools that clients do not see under their own name, with the reason, and the running and
-    waiting calls follow on stderr. As JSON, everything is one object on stdout.
+    For a folder, that is what its notebooks last offered: no kernel is started. The tools that
+    clients do not see under their own name, with the reason, and the running and waiting calls
+    follow on stderr. As JSON, everything is one object on stdout.
 
     Raises:
         NotebookError: The notebook cannot be run.
     """
     from mcp_notebook.bridge.absent_notebooks import find_absent_notebooks
-    from mcp_notebook.bridge.shell_kernels import link_kernels
+    from mcp_notebook.bridge.shell_kernels import link_kernels, read_folder
 
     absent = find_absent_notebooks(settings) if notebook is None else []
-    async with link_kernels(settings, notebook) as kernels:
+    folder = _find_folder(notebook)
+    opened = link_kernels(settings, notebook) if folder is None else read_folder(settings, folder)
+    async with opened as kernels:
         missing = (*_find_missing_tools(kernels), *absent)
         # Print before the block ends: shutting down a kernel of our own takes a moment.
         if as_json:
             print_data(json.dumps(_describe_all(kernels, missing), indent=2, ensure_ascii=False))
             return
-        _print_tools(kernels)
+        _print_tools(kernels, NO_TOOLS if folder is None else _NONE_IN_FOLDER)
         if missing:
             print_note("Missing or under another name:")
         for tool in missing:
@@ -90,6 +102,14 @@ async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bo
             print_note(
                 f"{kernels.names[kernel_id]}:{call.number}: call to {call.tool}: {call.doing}"
             )
+
+
+def _find_folder(notebook: Path | None) -> Path | None:
+    """Return the folder that is meant; None for a notebook, or none."""
+    if notebook is None:
+        return None
+    folder = notebook.expanduser()
+    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - a name may be too long
 
 
 def _find_missing_tools(kernels: "LinkedKernels") -> Iterator["MissingTool"]:
@@ -106,7 +126,7 @@ def _find_missing_tools(kernels: "LinkedKernels") -> Iterator["MissingTool"]:
             yield rejection
 
 
-def _print_tools(kernels: "LinkedKernels") -> None:
+def _print_tools(kernels: "LinkedKernels", no_tools: str) -> None:
     rows = [
         (
             entry.name,
@@ -119,7 +139,7 @@ def _print_tools(kernels: "LinkedKernels") -> None:
     if rows:
         print_table(("Tool", "Notebook", "Parameters", "Description"), rows)
     else:
-        print_note(NO_TOOLS)
+        print_note(no_tools)
 
 
 def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) -> dict[str, Any]:
@@ -162,7 +182,8 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
 
 def _summarize(tool: "messages.ToolInfo") -> str:
     line = next(iter(tool.description.strip().splitlines()), "")
-    return line if tool.kind == "tool" else f"[{tool.kind}] {line}".strip()
+    kind = "has to run first" if tool.kind == "notebook" else tool.kind
+    return line if tool.kind == "tool" else f"[{kind}] {line}".strip()
 
 
 def _format_parameters(tool: "messages.ToolInfo") -> str:

@@ -16,7 +16,7 @@ COMMANDS = {
     "demo": "Open JupyterLab on a small notebook with a first tool.",
     "stdio": "Serve tools over stdin and stdout, to a client that starts this command.",
     "serve": "Serve tools over HTTP.",
-    "list": "List the tools of all open notebooks, or of one notebook.",
+    "list": "List the tools of all open notebooks, of one notebook, or of a folder.",
     "call": "Call a tool and print its result, or stop a call.",
     "check": "Test and review the tools of a notebook before a model uses them.",
     "install": "Connect a client to your notebooks by adding an entry to its settings.",

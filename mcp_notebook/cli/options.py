@@ -31,7 +31,8 @@ Notebooks = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="NOTEBOOK",
-        help="Notebooks to run and serve. If none is given, all open notebooks are served.",
+        help="Notebooks to run and serve, or folders of notebooks, each of which runs when one of "
+        "its tools is called. If none is given, all open notebooks are served.",
         show_default=False,
     ),
 ]

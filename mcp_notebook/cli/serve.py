@@ -97,6 +97,7 @@ app = typer.Typer(add_completion=False)
     epilog=format_examples(
         "mcp-notebook serve",
         "mcp-notebook serve notebooks/weather.ipynb --watch",
+        "mcp-notebook serve notebooks --meta-tools=only",
         "mcp-notebook serve --tools 'sales.*' --read-only",
     ),
 )
@@ -116,6 +117,11 @@ def serve(
         option = "--watch" if replicas is None else f"--replicas {replicas}"
         raise typer.BadParameter(
             f"{option} needs a notebook: `mcp-notebook serve FILE.ipynb {option}`."
+        )
+    if replicas is not None and any(path.expanduser().is_dir() for path in notebooks or ()):
+        raise typer.BadParameter(
+            f"--replicas {replicas} is for notebooks that run all the time: name their files. Each "
+            "notebook of a folder has one kernel, which starts when it is called."
         )
     settings = read_settings(**options)
     served = list_served(notebooks, package, settings)

@@ -132,7 +132,8 @@ async def _describe_tools(
     """Return the findings about the tools that a ``stdio`` command lists."""
     tools = [name for name in answer.tools if name not in (*META_TOOLS, SEARCH_TOOLS)]
     findings = [_approve_tools(answer)] if tools else []
-    if any(word.endswith(".ipynb") for word in server.arguments):
+    folder = server.find_folder(machine)
+    if any(word.endswith(".ipynb") or (folder / word).is_dir() for word in server.arguments[1:]):
         return findings or [_complain_about_nothing(server, "The notebooks that it runs declare")]
     home = server.find_home(machine)
     if not _is_same(home, settings.home) and list_open_records(settings.home):

@@ -71,7 +71,8 @@ class Settings(Limits):
     """TOML file that admits users of an OAuth issuer or a JupyterHub, and defines what each scope
     allows."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
-    """Minutes without an open notebook after which the background bridge stops."""
+    """Minutes without an open notebook after which the background bridge stops, and minutes without
+    a call after which the kernel of a folder's notebook does."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
     cell_timeout: float | None = field(
@@ -88,7 +89,7 @@ class Settings(Limits):
     processor, as far as memory allows."""
     watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH"))
     """Whether a headless notebook runs again in new kernels when it is saved with changed code. The
-    new kernels take over once all cells have run."""
+    new kernels take over once all cells have run. Folders are always watched."""
     trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
     """Whether to run a headless notebook only if it is trusted, that is, signed by Jupyter when you
     saved it there or ran `jupyter trust FILE`."""

@@ -18,6 +18,8 @@ MCP does not accept the tool     in some or all versions of the protocol
 its kernel is away               it is being restarted, or restarting failed
 its kernel has left              it was restarted or shut down, or unloaded mcp_notebook
 its kernel is dead               it crashed or was killed
+its file is left out             of those that a folder's bridge serves
+its file is gone                 from the folder that is served
 its link was lost                although its kernel is alive; it is being reopened
 its kernel cannot be linked      it does not answer, is too old or too new, or refuses the bridge
 its kernel is elsewhere          on another machine that shares the home folder
@@ -39,6 +41,8 @@ META_TOOLS = (
 """The names that a bridge with meta-tools reserves..."""
 SEARCH_TOOLS = "search_notebook_tools"
 """...together with this one, which takes the place of the first with ``--meta-tools=only``."""
+RUN_NOTEBOOK = "run_notebook"
+"""The name that a bridge reserves that serves a folder, for its tool that runs a notebook."""
 READ_RESOURCE = "read_notebook_resource"
 """The name that every bridge reserves for its tool that reads originals of shortened results."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
@@ -144,7 +148,7 @@ def explain_taken_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
 
 def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
     """Explain that the bridge reserves the name."""
-    if tool == READ_RESOURCE:
+    if tool in (READ_RESOURCE, RUN_NOTEBOOK):
         reason = "The bridge has its own tool with this name."
         step = "Rename the tool with `%%mcp_tool --name NAME`."
         return MissingTool(notebook, tool, reason, step, listed_as)
@@ -205,6 +209,24 @@ def explain_dead_kernel(notebook: str, at: float | None = None) -> MissingTool:
     """Explain that a kernel's process ended unexpectedly, at this time if it is known."""
     when = "" if at is None else f" at {format_time(at)}"
     return MissingTool(notebook, None, f"Its kernel crashed or was killed{when}.", _RESTART)
+
+
+def explain_left_out(path: str, reason: str) -> MissingTool:
+    """Explain that a file or folder within a served folder is left out.
+
+    Args:
+        path: The file or folder.
+        reason: Why, as the end of a sentence.
+    """
+    step = "It is looked at again when it changes."
+    return MissingTool(path, None, f"{reason[0].upper()}{reason[1:]}.", step)
+
+
+def explain_deleted_notebook(notebook: str, at: float) -> MissingTool:
+    """Explain that a notebook's file is no longer in the folder that is served."""
+    reason = f"Its file was moved or deleted, or declares nothing any more, at {format_time(at)}."
+    step = "Its tools return when the file is in the folder again."
+    return MissingTool(notebook, None, reason, step)
 
 
 def explain_lost_link(notebook: str, at: float) -> MissingTool:

@@ -28,8 +28,9 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 """The status of a task, in MCP's terms."""
 
 
-Kind: TypeAlias = Literal["tool", "prompt", "resource"]
-"""What a declaration is in MCP; "resource" includes templates of resources."""
+Kind: TypeAlias = Literal["tool", "prompt", "resource", "notebook"]
+"""What a declaration is in MCP; "resource" includes templates of resources. A "notebook" is one
+that a bridge can run, to learn what it declares; kernels declare none."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 

@@ -22,3 +22,7 @@ class WatchedCatalog(Catalog):
         with anyio.fail_after(TIMEOUT):
             while [entry.name for entry in self.entries()] != list(names):
                 await self._changed.wait()
+
+    async def change(self):
+        """Wait until what clients see changes."""
+        await self._changed.wait()

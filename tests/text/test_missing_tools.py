@@ -7,10 +7,12 @@ from mcp_notebook.text.missing_tools import (
     DroppedTool,
     explain_away_kernel,
     explain_dead_kernel,
+    explain_deleted_notebook,
     explain_departed_kernel,
     explain_dropped,
     explain_failed_link,
     explain_invalid_name,
+    explain_left_out,
     explain_lost_link,
     explain_other_bridge,
     explain_other_machine,
@@ -41,6 +43,8 @@ ALL = [
     explain_renamed("sales", "top", "best", NOON),
     explain_departed_kernel("sales", "The kernel was restarted.", NOON),
     explain_lost_link("sales", NOON),
+    explain_deleted_notebook("sales", NOON),
+    explain_left_out("sales/link.ipynb", "it is a link to a place outside the folder"),
     explain_shared_uri("sales", "weather://today", "weather://sales/today"),
 ]
 

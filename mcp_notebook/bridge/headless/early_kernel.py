@@ -15,9 +15,9 @@ from pathlib import Path
 from mcp_notebook.bridge.headless.kernel_process import (
     KernelLaunch,
     check_kernel_name,
-    find_kernel_name,
     make_environment,
 )
+from mcp_notebook.bridge.headless.notebook_code import find_kernel_name
 from mcp_notebook.bridge.headless.script_environment import BLOCK_START
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
@@ -76,7 +76,7 @@ def _read_kernel_name(path: Path, settings: Settings) -> str:
             document = json.loads(text)
             has_block = settings.own_environment and BLOCK_START in text
             if document["nbformat"] == _CURRENT_FORMAT and not has_block:
-                return find_kernel_name(document["metadata"])
+                return find_kernel_name(document["metadata"].get("kernelspec", {}))
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         pass
     raise NotebookError(f"{path} is not a plain notebook file of the current format.")

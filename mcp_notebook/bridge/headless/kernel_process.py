@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty
-from typing import Any, Self
+from typing import Self
 
 import anyio
 
@@ -31,8 +31,6 @@ from mcp_notebook.bridge.headless.kernel_folder import claim_folder, make_kernel
 from mcp_notebook.errors import KernelDied, NotebookError
 from mcp_notebook.settings.settings import KERNEL_ID, Settings
 
-_DEFAULT_KERNEL = "python3"
-"""The kernelspec of a notebook that does not name one."""
 _IPYKERNEL = ["-m", "ipykernel_launcher"]
 """How the usual kernelspec starts a kernel, perhaps after `-X` options of Python..."""
 _LAUNCHER = Path(__file__).parents[2] / "kernel" / "headless_launcher.py"
@@ -78,11 +76,6 @@ class KernelProcess:
     def _describe_end(self) -> str:
         process = getattr(self.manager.provisioner, "process", None)
         return _describe_status(None if process is None else process.poll())
-
-
-def find_kernel_name(metadata: Any) -> str:
-    """Return the name of the kernelspec that a notebook's metadata asks for."""
-    return str(metadata.get("kernelspec", {}).get("name") or _DEFAULT_KERNEL)
 
 
 def make_silent_logger() -> logging.Logger:

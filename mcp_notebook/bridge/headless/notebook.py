@@ -29,12 +29,16 @@ from mcp_notebook.bridge.headless.kernel_process import (
     KernelLaunch,
     KernelProcess,
     check_kernel_name,
-    find_kernel_name,
     make_environment,
     make_silent_logger,
     run_kernel,
 )
-from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_notebook
+from mcp_notebook.bridge.headless.notebook_code import find_kernel_name
+from mcp_notebook.bridge.headless.notebook_reader import (
+    describe_code,
+    list_code_cells,
+    read_notebook,
+)
 from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.headless.offers import keep_offer
 from mcp_notebook.bridge.headless.script_environment import find_block, install_environment
@@ -100,7 +104,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     text, document = version or read_notebook(path)
     notebook = list_code_cells(document)
-    kernel_name = find_kernel_name(notebook.metadata)
+    kernel_name = find_kernel_name(notebook.metadata.get("kernelspec", {}))
     sources = [cell.source for cell in notebook.cells]
     block = find_block(path, sources) if settings.own_environment else None
     if block is None:
@@ -117,7 +121,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
         async with run_kernel(launch, settings) as kernel:
             await _run_cells(kernel, path, notebook, settings, progress)
             record, tools = await _find_record(path, settings, kernel_id)
-            keep_offer(settings.home, path, document, record.name, tools)
+            keep_offer(settings.home, path, describe_code(document), record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
         list_live_records(

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbformat.reader import NotJSONError, parse_json
 from nbformat.reader import reads as read_any_version
 
-from mcp_notebook.bridge.headless.kernel_process import find_kernel_name
+from mcp_notebook.bridge.headless.notebook_code import find_kernel_name
 from mcp_notebook.errors import NotebookError
 
 
@@ -63,7 +63,7 @@ def describe_code(notebook: NotebookNode) -> tuple[object, ...]:
     """Return the parts of a notebook that a kernel runs, to compare two versions."""
     cells = list_code_cells(notebook).cells
     code = [(cell.source, cell.metadata.get("tags", [])) for cell in cells]
-    return find_kernel_name(notebook.metadata), code
+    return find_kernel_name(notebook.metadata.get("kernelspec", {})), code
 
 
 def _parse(text: str) -> NotebookNode:

@@ -1,11 +1,11 @@
-"""A cache of notebooks' tools, which are listed while the kernel is still starting.
+"""A cache of notebooks' tools, which are listed while the kernel is still starting, or asleep.
 
 Many clients request the list of tools only once, before the first turn of their assistant, and a
 kernel takes seconds to start and to run the cells. So the tools of each notebook that was run are
-stored in a private folder of the user, one file for each notebook. An entry is valid while the
-notebook has the same kernelspec and code; once the kernel has started, its own list replaces it.
+stored in a private folder of the user, one file for each notebook. Once the kernel has started, its
+own list replaces them. An offer is current while the notebook has the same kernelspec and code.
 
-Runs on the bridge's event loop, or that of a command; its disk access takes milliseconds.
+Runs in any thread of the bridge, or in a command; its disk access takes milliseconds.
 """
 
 import hashlib
@@ -15,18 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct, json
-from nbformat import NotebookNode
-from pydantic_core import to_json
 
-from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
+from mcp_notebook.bridge.headless.notebook_code import hash_code, read_code
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.private_files import read_private_json, write_private
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-MAX_OFFERS = 100
-"""Size of the LRU cache."""
+MAX_OFFERS = 2_000
+"""Size of the LRU cache: a folder may have hundreds of notebooks."""
 MAX_OFFER_BYTES = 2**20
 """Larger offers are not stored: the list then waits for the kernel."""
 
@@ -42,21 +40,24 @@ class Offer(Struct, frozen=True):
 
 
 def keep_offer(
-    home: Path, path: Path, document: NotebookNode, name: str, tools: Sequence[messages.ToolInfo]
+    home: Path,
+    path: Path,
+    code: tuple[object, ...],
+    name: str,
+    tools: Sequence[messages.ToolInfo],
 ) -> None:
     """Store a notebook's tools; does nothing if that fails.
 
     Args:
         home: The folder of mcp-notebook's own files.
         path: The notebook.
-        document: The notebook that was run.
+        code: What was run, as `notebook_reader.describe_code` returns it.
         name: The notebook's name.
         tools: Its tools, in order.
     """
-    offer = Offer(code=_hash_code(document), notebook=name, tools=list(tools))
     place = _find_place(home, path)
     try:
-        content = json.encode(offer)
+        content = json.encode(Offer(code=hash_code(code), notebook=name, tools=list(tools)))
         if len(content) > MAX_OFFER_BYTES:
             place.unlink(missing_ok=True)
             return
@@ -71,22 +72,31 @@ def keep_offer(
 def find_offer(home: Path, path: Path) -> Offer | None:
     """Return the tools that a notebook's current code offered when it last ran; None if unknown."""
     path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
-    place = _find_place(home, path)
+    offer = find_last_offer(home, path)
     try:
-        if not place.exists() or not path.is_file():  # a pipe can be read once only
+        if offer is None or not path.is_file():  # a pipe can be read once only
             return None
-        offer = read_private_json(place, Offer, MAX_OFFER_BYTES)
-        _, document = read_notebook(path)
+        return offer if offer.code == read_code(path).digest else None
     except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)
         return None
-    return offer if offer.code == _hash_code(document) else None
+
+
+def find_last_offer(home: Path, path: Path) -> Offer | None:
+    """Return what a notebook offered when it last ran, even with other code; None if unknown.
+
+    Args:
+        home: The folder of mcp-notebook's own files.
+        path: The notebook's absolute path.
+    """
+    place = _find_place(home, path)
+    try:
+        return read_private_json(place, Offer, MAX_OFFER_BYTES) if place.exists() else None
+    except (OSError, ValueError) as error:
+        logger.debug("the last tools of %s cannot be read: %s", path, error)
+        return None
 
 
 def _find_place(home: Path, path: Path) -> Path:
     digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()
     return home / "offers" / f"{digest[:32]}.json"
-
-
-def _hash_code(document: NotebookNode) -> str:
-    return hashlib.sha256(to_json(describe_code(document))).hexdigest()

@@ -22,6 +22,7 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
     changes the name of a tool, because clients list and use them apart. Clients know a resource by
     its URI, which has rules of its own (`served_uris`). Its own and its long URI can be found like
     other names of it.
+11. A notebook whose tools are unknown until it runs is an entry of the kind "notebook".
 
 Every name in the list fits ``^[a-zA-Z0-9_-]{1,64}$``: the APIs of OpenAI and Anthropic refuse a
 whole request for one invalid name, and several clients pass names on unchanged. Most clients add a
@@ -108,6 +109,8 @@ class CatalogEntry:
         """Whether clients see another name than its own; of a resource, another URI."""
         if self.tool.kind == "resource":
             return self.uri != self.tool.uri
+        if self.tool.kind == "notebook":
+            return False  # it has the name of its file, whatever that is
         return self.name != self.tool.name
 
 
@@ -183,6 +186,28 @@ class Catalog:
         Returns:
             Whether the list that clients see has changed.
         """
+        return self._put(kernel_id, notebook, tools, missing) and self._refresh()
+
+    def set_kernels(self, kernels: Iterable[tuple[str, str, Sequence[messages.ToolInfo]]]) -> bool:
+        """Add or replace many kernels at once.
+
+        Args:
+            kernels: The id, the notebook's name and the tools of each.
+
+        Returns:
+            Whether the list that clients see has changed.
+        """
+        changed = [self._put(kernel_id, notebook, tools) for kernel_id, notebook, tools in kernels]
+        return any(changed) and self._refresh()
+
+    def _put(
+        self,
+        kernel_id: str,
+        notebook: str,
+        tools: Sequence[messages.ToolInfo],
+        missing: Mapping[str, DroppedTool] = MappingProxyType({}),
+    ) -> bool:
+        """Add or replace a kernel, and return whether the views must be refreshed."""
         previous = self._kernels.get(kernel_id)
         if previous is not None and previous.notebook == notebook:
             if previous.tools == tuple(tools) and previous.away is None:
@@ -193,7 +218,7 @@ class Catalog:
             others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
             label = _make_unique(_make_label(notebook), others, MAX_NOTEBOOK)
         self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools), missing)
-        return self._refresh()
+        return True
 
     def rename_kernel(self, kernel_id: str, notebook: str) -> bool:
         """Give a kernel the new name of its notebook. Does nothing if the kernel is unknown.

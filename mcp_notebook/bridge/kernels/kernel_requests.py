@@ -84,6 +84,11 @@ class KernelRequests:
         self.can_ask_consent = False
         """Whether the kernel is connected and can ask for consent in its notebook."""
 
+    @property
+    def are_open(self) -> bool:
+        """Whether any request has no reply yet."""
+        return bool(self._pending)
+
     def open(self, welcome: messages.Welcome) -> None:
         """Enable the requests that the kernel supports, according to its welcome."""
         self.has_resources = welcome.resources

@@ -8,7 +8,8 @@ continue in the kernel.
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, get_args
 
 import anyio
@@ -107,11 +108,35 @@ class Link:
         """The tools, prompts and resources that the kernel had at that time, in order."""
         self.end = anyio.Event()
         """Set when the conversation has ended and all its calls have been answered."""
+        self._holds = 0
+        self.last_use = time.monotonic()
+        """When a call or request last sent or received something, on the monotonic clock."""
+        self.keeps_results = False
+        """Whether the kernel may hold results of kept calls or tasks, which clients fetch later."""
 
     @property
     def open_calls(self) -> int:
         """The number of open calls."""
         return len(self._calls)
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether calls or requests are open, or about to be made."""
+        return bool(self._calls or self._holds or self.requests.are_open)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Count as in use during the block, in which a call is prepared."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self.note_use()
+
+    def note_use(self) -> None:
+        """Note that a call is about to be made."""
+        self.last_use = time.monotonic()
 
     @property
     def main_calls(self) -> int:
@@ -202,7 +227,8 @@ class Link:
         """Send a message if it differs from the last and the kernel supports it."""
         if self._welcome.clients and message != self._told:
             self._told = message
-            self._send(message)
+            assert self._connection is not None
+            self._connection.send(message)
 
     async def wait_for_death(self) -> None:
         """Wait until the process is gone, unless the kernel said goodbye.
@@ -315,10 +341,13 @@ class Link:
         assert self._connection is not None
         self._connection.send(message, attachments)
         self._calls[call.id] = call
+        self.keeps_results = self.keeps_results or call.is_kept
+        self.note_use()
 
     def _send(self, message: messages.AnyMessage) -> None:
         assert self._connection is not None
         self._connection.send(message)
+        self.note_use()
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_KERNELS):
@@ -349,10 +378,13 @@ class Link:
                 | messages.Completed()
             ):
                 self.requests.take(message, attachments)
+                self.note_use()
 
     def _tell_call(self, message: _OfCall, attachments: list[bytes]) -> None:
         if (call := self._calls.get(message.id)) is not None:
             call.handle(message, attachments)
+            self.keeps_results = self.keeps_results or call.task is not None
+            self.note_use()
             if isinstance(message, messages.Returned):
                 del self._calls[message.id]
 

@@ -7,6 +7,7 @@ that clients see has changed.
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -19,13 +20,18 @@ from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
-from mcp_notebook.errors import LinkError, UnknownResource, VersionMismatch
+from mcp_notebook.errors import CallError, LinkError, UnknownResource, VersionMismatch
+from mcp_notebook.settings.settings import ErrorDetail
+from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages, resource_uris
 
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER = 2.0
 """Seconds before a live kernel that did not answer is tried again."""
+START_PROGRESS_INTERVAL = 5.0
+"""Seconds between two progress notifications while a call waits for its kernel: without them, some
+clients stop waiting."""
 END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that, calls are answered without the reason."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
@@ -43,6 +49,63 @@ OnResourceChanges: TypeAlias = Callable[[str, messages.ResourcesChanged], None]
 """Called with a kernel's id and its message."""
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns the error for its calls. `END_LIMIT` bounds it."""
+
+
+@dataclass(frozen=True)
+class StartFailure:
+    """Why a kernel could not be started."""
+
+    text: str
+    """The whole reason, which may quote the notebook's code."""
+    short: str
+    """What callers get who do not get errors in full."""
+
+
+@dataclass(frozen=True)
+class ExpectedKernel:
+    """A kernel whose tools are listed before it is linked."""
+
+    id: str
+    """The id of its record, or of its notebook if there are replicas."""
+    notebook: str
+    """The name of its notebook."""
+    tools: Sequence[messages.ToolInfo]
+    """What it offered when it last ran."""
+    start: Callable[[], None] | None = None
+    """Starts it when a call needs it; None: it is starting already."""
+
+
+class Arrival:
+    """The wait for an expected kernel; belongs to the bridge's event loop.
+
+    Args:
+        start: Starts the kernel, unless it is starting; None: it is.
+    """
+
+    def __init__(self, start: Callable[[], None] | None = None) -> None:
+        self._start = start
+        self._end = anyio.Event()
+        self.failure: StartFailure | None = None
+        """Why the kernel could not be started."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the kernel is linked, or has failed to start."""
+        return self._end.is_set()
+
+    def start(self) -> None:
+        """Start the kernel, unless it is starting."""
+        if self._start is not None:
+            self._start()
+
+    async def wait(self) -> None:
+        """Wait until it is over."""
+        await self._end.wait()
+
+    def finish(self, failure: StartFailure | None = None) -> None:
+        """End the wait: the kernel is linked, or could not be started."""
+        self.failure = failure
+        self._end.set()
 
 
 def _ignore(_kernel_id: str) -> None:
@@ -84,8 +147,8 @@ class Links:
         """Ids of the kernels that a task is trying to link."""
         self._first_attempts: set[str] = set()
         """Ids of the pending kernels that have neither answered nor failed yet."""
-        self._expected: dict[str, anyio.Event] = {}
-        """For kernels whose tools are listed before the link: set on arrival; by catalogue id."""
+        self._expected: dict[str, Arrival] = {}
+        """The kernels whose tools are listed before they are linked, by catalogue id."""
         self._settled = anyio.Event()
         self._records: dict[str, Record] = {}
         self._failures: dict[str, LinkError] = {}
@@ -131,24 +194,78 @@ class Links:
         # Not given the block's error: the task group would wrap it although no task raised it.
         await self._tasks.__aexit__(None, None, None)
 
-    def expect(self, kernel_id: str, notebook: str, tools: Sequence[messages.ToolInfo]) -> None:
-        """List the tools of a kernel that is still starting, before the first list is sent.
+    def expect(self, kernels: Sequence[ExpectedKernel], *, is_first: bool = False) -> None:
+        """List the tools of kernels that are not linked yet, or no longer.
+
+        A call that waits for one of them already continues to wait.
 
         Args:
-            kernel_id: The id of its record, or of its notebook if there are replicas.
-            notebook: The name of its notebook.
-            tools: The tools that it offered when it last ran.
+            kernels: The kernels.
+            is_first: Whether no list has been sent yet, so that nobody is told of a change.
         """
-        self._expected[kernel_id] = anyio.Event()
-        self._catalog.set_kernel(kernel_id, notebook=notebook, tools=tools)
+        for kernel in kernels:
+            if kernel.id not in self._expected:
+                self._expected[kernel.id] = Arrival(kernel.start)
+        named = [(kernel.id, kernel.notebook, kernel.tools) for kernel in kernels]
+        if self._catalog.set_kernels(named) and not is_first:
+            self._on_change()
 
-    def find_arrival(self, entry: CatalogEntry) -> anyio.Event | None:
-        """Return the event set when a tool's kernel arrives; None unless it is still starting."""
-        return self._expected.get(entry.kernel_id)
+    async def wait_for_kernel(
+        self, entry: CatalogEntry, listener: Listener = NO_LISTENER, *, errors: ErrorDetail
+    ) -> bool:
+        """Start a tool's kernel if necessary, and wait until it has run the notebook's cells.
 
-    def _note_arrival(self, kernel_id: str) -> None:
+        Args:
+            entry: The tool, which its caller may call.
+            listener: Is told that the call waits.
+            errors: What its caller gets of a failure.
+
+        Returns:
+            Whether it had to wait, so that the tool may have changed.
+
+        Raises:
+            CallError: The kernel cannot be started.
+        """
+        arrival = self._expected.get(entry.kernel_id)
+        if arrival is None:
+            if (link := self.find_own_link(entry)) is not None:
+                link.note_use()
+            return False
+        arrival.start()
+        text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
+        while not arrival.is_over:
+            if listener.progress is not None:
+                await listener.progress(messages.Progress(id=0, message=text))
+            with anyio.move_on_after(START_PROGRESS_INTERVAL):
+                await arrival.wait()
+        failure = arrival.failure
+        if failure is not None:
+            raise CallError(failure.text if errors == "full" else failure.short)
+        return True
+
+    def is_expected(self, kernel_id: str) -> bool:
+        """Return whether a kernel's tools are listed although it is not linked."""
+        return kernel_id in self._expected
+
+    def note_failure(self, kernel: ExpectedKernel, failure: StartFailure) -> None:
+        """Tell the calls that wait for a kernel why it could not be started; later ones try again.
+
+        Args:
+            kernel: The kernel.
+            failure: Why it could not be started.
+        """
+        self._note_arrival(kernel.id, failure)
+        self.expect([kernel])
+
+    def forget(self, kernel_id: str, why: MissingTool) -> None:
+        """Remove an expected kernel, and its tools."""
+        self._note_arrival(kernel_id)
+        if self._catalog.remove_kernel(kernel_id, why):
+            self._on_change()
+
+    def _note_arrival(self, kernel_id: str, failure: StartFailure | None = None) -> None:
         if (arrival := self._expected.pop(kernel_id, None)) is not None:
-            arrival.set()
+            arrival.finish(failure)
 
     def end_calls(self) -> None:
         """Cancel and answer all open calls and requests, because the bridge is stopping."""
@@ -299,10 +416,10 @@ class Links:
                 try:
                     await self.connect(record)
                 except VersionMismatch as error:
-                    self._note_failure(record, error)
+                    self._note_link_failure(record, error)
                     return
                 except LinkError as error:
-                    self._note_failure(record, error)
+                    self._note_link_failure(record, error)
                 else:
                     self._failures.pop(record.id, None)
                     return
@@ -320,7 +437,7 @@ class Links:
         if not self._first_attempts:
             self._settled.set()
 
-    def _note_failure(self, record: Record, error: LinkError) -> None:
+    def _note_link_failure(self, record: Record, error: LinkError) -> None:
         previous = self._failures.get(record.id)
         self._failures[record.id] = error
         if previous is None or str(previous) != str(error):

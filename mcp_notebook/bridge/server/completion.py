@@ -1,7 +1,7 @@
 """Answers requests to complete an argument of a prompt, or a variable of a resource's template.
 
 Runs on the bridge's event loop. The kernel knows the values; a kernel that is busy with Python code
-answers as well, and one that does not answer in time has no values.
+answers as well, and one that does not answer in time has no values. To type starts no kernel.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ class NotebookServer:
         default_caller: The caller if the transport does not name one.
         observers: Notified of the start and the end of each call.
         consent: Which calls need a person's consent.
+        runs_notebooks: Whether notebooks may be listed that have to run first.
         with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names;
             "only": list no others.
         page_size: Tools, or resources, on one page of a list. None: all tools, and the default
@@ -90,13 +91,17 @@ class NotebookServer:
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
         consent: ConsentPolicy = ASK_FOR_CONFIRM,
+        runs_notebooks: bool = False,
         with_meta_tools: MetaTools = False,
         page_size: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
         tasks: TaskPolicy = NO_TASKS,
     ) -> None:
         own = meta_tools.list_offered(with_meta_tools)
-        catalog.reserve(tool.name for tool in own)
+        own_names = {tool.name for tool in (*own, meta_tools.READER)}
+        if runs_notebooks:
+            own_names.add(meta_tools.RUN)
+        catalog.reserve(own_names)
         self._links = links
         self._settled = settled
         self.default_caller = default_caller
@@ -156,8 +161,9 @@ class NotebookServer:
         """The tasks of the clients."""
         self._consent = Consent(consent, links, self.tools)
         self._room = Room(limits)
-        own_names = frozenset(tool.name for tool in (*own, meta_tools.READER))
-        self._tool_gate = ToolGate(self.tools, ready, ToolSearch(self.tools), own_names, NO_TOOLS)
+        self._tool_gate = ToolGate(
+            self.tools, ready, links, ToolSearch(self.tools), frozenset(own_names), NO_TOOLS
+        )
         gates = (
             RateGate(limits),
             self._tool_gate,
@@ -201,8 +207,8 @@ class NotebookServer:
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
         are_known = self._settled is None or await self._settled()
-        has_none = are_known and not self.tools.list_entries(caller)
-        return f"{self._about} {NO_TOOLS}" if has_none else self._about
+        has_any = self.tools.list_entries(caller) or self.tools.list_entries(caller, "notebook")
+        return self._about if has_any or not are_known else f"{self._about} {NO_TOOLS}"
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the input schema of a tool that the current caller may call, or None."""

@@ -9,7 +9,7 @@ import pytest
 from bridges import INITIALIZE, bridge
 
 from mcp_notebook.bridge.headless import offers
-from mcp_notebook.bridge.headless.notebook_reader import read_notebook
+from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.bridge.headless.offers import find_offer, keep_offer
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 from mcp_notebook.wire.messages import ToolInfo
@@ -27,7 +27,7 @@ def _write(path, *cells):
 
 
 def _keep(home, path, tools=TOOLS):
-    keep_offer(home, path, read_notebook(path)[1], path.stem, tools)
+    keep_offer(home, path, describe_code(read_notebook(path)[1]), path.stem, tools)
 
 
 def _request(running, method, params=None):

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-import anyio
 import mcp_types as types
 
 from mcp_notebook.bridge.access.caller import Caller
@@ -39,9 +38,6 @@ the client has requested."""
 MAX_TOOLS = 4_096
 """Tools whose gates are cached; beyond that, the cache starts over."""
 _FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
-START_PROGRESS_INTERVAL = 5.0
-"""Seconds between two progress notifications while a call waits for its kernel: without them, some
-clients stop waiting."""
 _LACKING = (
     "The tool {tool!r} was not called: it requires the client capability {capabilities}, which "
     "this client has not declared. Use a client that supports it."
@@ -184,6 +180,8 @@ class ToolGate:
     """The tools, as callers see them."""
     ready: Callable[[], Awaitable[None]] | None
     """Waits until the first tools can be expected, if they need time to appear."""
+    links: Links
+    """The links to the kernels."""
     search: ToolSearch
     """Searches the tools."""
     own: frozenset[str]
@@ -210,10 +208,17 @@ class ToolGate:
             search=self.search,
             no_tools=self.no_tools,
         )
+        if isinstance(answer, meta_tools.RequestedRun):
+            return await self._run_notebook(call, answer.entry)
         if not isinstance(answer, meta_tools.RequestedCall):
             return answer
         call.found, call.arguments = answer.entry, answer.arguments
         return None
+
+    async def _run_notebook(self, call: ToolCall, entry: CatalogEntry) -> Result:
+        """Run a notebook whose tools are not known, and return them."""
+        await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors)
+        return meta_tools.describe_running(entry, self.tools.list_entries(call.caller))
 
     async def _find(self, call: ToolCall) -> CatalogEntry:
         caller, name, kind = call.caller, call.params.name, call.params.kind
@@ -228,7 +233,10 @@ class ToolGate:
 
 @dataclass(frozen=True)
 class StartGate:
-    """Waits until the tool's kernel has started: its file's last tools are listed before that."""
+    """Starts the tool's kernel, or waits for it: its last tools are listed before it has started.
+
+    The tool has been found, so the caller may call it: nobody starts what he has no right to call.
+    """
 
     tools: PermittedTools
     """The tools, as callers see them."""
@@ -238,16 +246,8 @@ class StartGate:
     async def admit(self, call: ToolCall) -> None:
         """Wait for the kernel, and find the tool again, which may have changed."""
         entry = call.entry
-        arrival = self.links.find_arrival(entry)
-        if arrival is None:
-            return
-        text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
-        while not arrival.is_set():
-            if call.listener.progress is not None:
-                await call.listener.progress(messages.Progress(id=0, message=text))
-            with anyio.move_on_after(START_PROGRESS_INTERVAL):
-                await arrival.wait()
-        call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)
+        if await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors):
+            call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)
 
 
 class CapabilityGate:

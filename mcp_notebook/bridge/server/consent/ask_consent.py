@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -185,7 +186,12 @@ class Consent:
         lack = self._open.explain_lack(caller)
         if lack is not None:
             raise make_denial(call.entry.name, f"The person cannot be asked. {lack}")
-        with self._open.hold(caller), anyio.move_on_after(self._policy.timeout) as scope:
+        link = self._links.find_own_link(call.entry)
+        with (
+            self._open.hold(caller),
+            nullcontext() if link is None else link.hold(),
+            anyio.move_on_after(self._policy.timeout) as scope,
+        ):
             self._waiting.add(scope)
             try:
                 message = f"a person is being asked{where} whether the call may run; time to answer"

@@ -6,6 +6,8 @@ any lets its model read resources. The others are for clients that ignore ``list
 list, describe and call the notebooks' tools. With ``--meta-tools=only``, clients get no other
 tools, and `SEARCH` takes the place of `LIST`: hundreds of tools then cost a model no more than
 five. It does not find prompts, which people choose, or resources, which have lists of their own.
+`RUN` runs a notebook of a folder whose tools are not known otherwise; it is listed if there is one,
+or found by `SEARCH`.
 
 Runs on the bridge's event loop; no I/O. The arguments of these tools are checked here; the kernel
 checks those of the called tool. The server runs that call, so progress, cancellation, results and
@@ -19,6 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
@@ -27,14 +31,19 @@ from mcp_notebook.bridge.server.protocol.detached_arguments import split_argumen
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.settings.settings import MetaTools
-from mcp_notebook.text.missing_tools import META_TOOLS, READ_RESOURCE, SEARCH_TOOLS
+from mcp_notebook.text.missing_tools import (
+    META_TOOLS,
+    READ_RESOURCE,
+    RUN_NOTEBOOK,
+    SEARCH_TOOLS,
+)
 from mcp_notebook.text.wording import count
 from mcp_notebook.wire import messages
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema."""
 LIST, DESCRIBE, CALL, RESULT = META_TOOLS
-SEARCH = SEARCH_TOOLS
+SEARCH, RUN = SEARCH_TOOLS, RUN_NOTEBOOK
 
 ABOUT = (
     "If a tool that you need is not in your list of tools, or its arguments are rejected as "
@@ -62,6 +71,10 @@ MAX_FOUND_SCHEMA = 1_500
 """Characters of a found tool's schema; a larger one is left to `DESCRIBE`."""
 MAX_NOTEBOOKS = 50
 """Notebooks that the answer to a search in vain names."""
+MAX_RUNNABLE = 50
+"""Notebooks that the description of `RUN` names."""
+MAX_RUNNABLE_TEXT = 160
+"""Characters of what it says of each."""
 MAX_NAME = 80
 """Maximum length of a wrong name that a message repeats."""
 MAX_PROBLEMS = 20
@@ -201,7 +214,16 @@ READER = messages.ToolInfo(
     annotations=_READS,
 )
 """The tool that reads resources, for models that cannot."""
-INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in (_SEARCH, *TOOLS, READER)}
+_RUN = messages.ToolInfo(
+    name=RUN,
+    title="Run a notebook",
+    description="Run a notebook whose tools are not known yet, or not any more, so that they can "
+    "be called. All its cells run, with the rights of the user, who serves its folder. This waits "
+    "until they have run, and returns the tools.",
+    input_schema=_make_input_schema(["name"], name=_describe("string", "The notebook's name.")),
+    annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+)
+INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in (_SEARCH, *TOOLS, READER, _RUN)}
 
 
 @dataclass(frozen=True)
@@ -230,6 +252,24 @@ class RequestedPage:
     first_character: int
 
 
+@dataclass(frozen=True)
+class RequestedRun:
+    """A run of a notebook, requested through `RUN`."""
+
+    entry: CatalogEntry
+
+
+def describe_run(notebooks: Sequence[CatalogEntry]) -> messages.ToolInfo:
+    """Return `RUN` with the notebooks that it can run."""
+    lines = [
+        _shorten(f"- {each.name}: {each.tool.description}".rstrip(": "), MAX_RUNNABLE_TEXT)
+        for each in notebooks[:MAX_RUNNABLE]
+    ]
+    if len(notebooks) > MAX_RUNNABLE:
+        lines.append(f"- and {len(notebooks) - MAX_RUNNABLE} more: a wrong name lists them.")
+    return structs.replace(_RUN, description="\n".join([f"{_RUN.description}\n", *lines]))
+
+
 def list_offered(meta_tools: MetaTools) -> tuple[messages.ToolInfo, ...]:
     """Return the tools of these that a bridge lists with a setting, before those of notebooks."""
     if meta_tools == "only":
@@ -252,7 +292,7 @@ async def answer(  # noqa: PLR0913 - what the answers need
     *,
     search: ToolSearch,
     no_tools: str,
-) -> Result | RequestedCall | RequestedResult | RequestedPage:
+) -> Result | RequestedCall | RequestedResult | RequestedPage | RequestedRun:
     """Answer a call to one of these tools, or return what it requests.
 
     Args:
@@ -274,18 +314,52 @@ async def answer(  # noqa: PLR0913 - what the answers need
     values = _validate(name, arguments)
     if name == READ_RESOURCE:
         return RequestedPage(**values)
+    if name == RESULT:
+        return RequestedResult(values["handle"])
     if name == LIST:
         return _list_tools(tools.list_entries(caller), no_tools)
     if name == SEARCH:
-        entries = tools.list_entries(caller)
-        found = search.rank(caller, values["query"])
-        return _show_found(found, entries, values, no_tools)
-    if name == RESULT:
-        return RequestedResult(values["handle"])
+        entries = (*tools.list_entries(caller), *tools.list_entries(caller, "notebook"))
+        return _show_found(search.rank(caller, values["query"]), entries, values, no_tools)
+    return _answer_about_one(name, values, large, tools, caller)
+
+
+def _answer_about_one(
+    name: str,
+    values: dict[str, Any],
+    large: bytes | None,
+    tools: PermittedTools,
+    caller: Caller,
+) -> Result | RequestedCall | RequestedRun:
+    """Answer `DESCRIBE`, `CALL` or `RUN`, of which the first two may be about the last."""
+    notebooks = tools.list_entries(caller, "notebook")
+    if name != RUN and values["name"] == RUN and notebooks:
+        if name == DESCRIBE:
+            return _describe_tool(RUN, None, describe_run(notebooks))
+        name, values = RUN, _validate(RUN, values.get("arguments", {}))
+    if name == RUN:
+        return RequestedRun(tools.find(caller, values["name"], "notebook"))
     entry = tools.find(caller, values["name"])
     if name == DESCRIBE:
-        return _describe_tool(entry)
+        return _describe_tool(entry.name, entry.notebook, entry.tool)
     return RequestedCall(entry, values.get("arguments", {}) if large is None else large)
+
+
+def describe_running(entry: CatalogEntry, entries: Sequence[CatalogEntry]) -> Result:
+    """Return the answer to a run of a notebook.
+
+    Args:
+        entry: The notebook.
+        entries: The tools that the caller sees.
+    """
+    own = [each for each in entries if each.kernel_id == entry.kernel_id]
+    if not own:
+        return Result([Text(f"{entry.name} has run. It has no tool that you may call.")])
+    text = f"{entry.name} has run, and {count(len(own), 'tool')} can be called now:"
+    shown = [_show_one(each) for each in own[:MAX_FOUND]]
+    if len(own) > len(shown):
+        shown.append(f"...and {len(own) - len(shown)} more. List the tools again.")
+    return Result([Text("\n\n".join([text, *shown]))])
 
 
 def _list_tools(entries: Sequence[CatalogEntry], no_tools: str) -> Result:
@@ -332,6 +406,9 @@ def _show_found(
 def _show_one(entry: CatalogEntry) -> str:
     tool = entry.tool
     description = _shorten(tool.description.strip(), MAX_FOUND_DESCRIPTION)
+    if tool.kind == "notebook":
+        step = f'Run it first: call `{RUN}` with {{"name": "{entry.name}"}}.'
+        return "\n".join([f"{entry.name} (a notebook that has to run)", description, step])
     schema = json.dumps(tool.input_schema, ensure_ascii=False, separators=(",", ":"))
     if not tool.input_schema.get("properties"):
         arguments = "It takes no arguments."
@@ -343,17 +420,16 @@ def _show_one(entry: CatalogEntry) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _describe_tool(entry: CatalogEntry) -> Result:
-    tool = entry.tool
+def _describe_tool(name: str, notebook: str | None, tool: messages.ToolInfo) -> Result:
     structured = {
-        "name": entry.name,
-        "notebook": entry.notebook,
+        "name": name,
+        "notebook": notebook or "",
         "description": tool.description,
         "inputSchema": tool.input_schema,
     }
     schema = json.dumps(tool.input_schema, ensure_ascii=False, indent=2)
     parts = [
-        f"{entry.name} (notebook {entry.notebook})",
+        name if notebook is None else f"{name} (notebook {notebook})",
         tool.description.strip(),
         f"JSON Schema of its arguments:\n{schema}",
     ]

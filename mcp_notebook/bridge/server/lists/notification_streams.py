@@ -41,6 +41,7 @@ LIST_NAMES: Mapping[messages.Kind, ListName] = {
     "tool": "tools",
     "prompt": "prompts",
     "resource": "resources",
+    "notebook": "tools",
 }
 MAX_FILTER = 2**14
 """Maximum bytes of the parameters that open a stream: they are kept as long as it is open."""
@@ -121,9 +122,10 @@ class ListsWatcher:
         """Return the lists that have changed since the last time."""
         if self.caller.permissions.is_everything:
             changed, self._changed = self._changed, set()
-            return [name for name in LIST_NAMES.values() if name in changed]
-        before, self._seen = self._seen, self._list_all()
-        return [LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]]
+        else:
+            before, self._seen = self._seen, self._list_all()
+            changed = {LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]}
+        return [name for name in dict.fromkeys(LIST_NAMES.values()) if name in changed]
 
 
 class Subscriptions:

@@ -278,7 +278,7 @@ class ResourceRequests:
                     raise self.declared.explain_unknown(request.caller, uri[:MAX_URI])
                 read = await self._read(request.caller, uri, MAX_READ, make_contents)
             else:
-                read = await self._read_own_page(request.caller, uri, tool)
+                read = await self._read_own_page(request, uri, tool)
         except UnknownResource as error:
             raise _make_unknown_error(error, ctx.protocol_version) from None
         except CallError as error:
@@ -355,9 +355,10 @@ class ResourceRequests:
             return await anyio.to_thread.run_sync(make, resource)
 
     async def _read_own_page(
-        self, caller: Caller, uri: str, name: str
+        self, request: ClientRequest, uri: str, name: str
     ) -> types.TextResourceContents:
         """Have a kernel make the own page of a tool that the caller may call."""
+        caller = request.caller
         try:
             entry = self._tools.find(caller, name)
         except UnknownTool:
@@ -365,6 +366,7 @@ class ResourceRequests:
         if entry is None or entry.tool.view != pages.OWN:
             reason = f"there is no tool {name!r} with a page of its own. List the tools again."
             raise UnknownResource(uri, f"The page {uri!r} does not exist: {reason}")
+        await self._links.wait_for_kernel(entry, errors=caller.errors)
         link = self._links.find_link(entry)
         lack = self._reads.explain_lack(caller)
         if lack is not None:

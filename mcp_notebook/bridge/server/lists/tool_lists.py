@@ -21,7 +21,7 @@ from pydantic_core import to_json
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.server.lists.meta_tools import READER
+from mcp_notebook.bridge.server.lists.meta_tools import READER, describe_run
 from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter, find_accommodation
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
@@ -92,6 +92,7 @@ class _List:
     """The list in one version of the protocol."""
 
     entries: Sequence[CatalogEntry]
+    notebooks: Sequence[CatalogEntry]
     conversions: Mapping[str, _Conversion]
     pages: Mapping[str | None, Page]
     """By cursor; the first page has None."""
@@ -141,14 +142,17 @@ class ToolLists:
             ProtocolError: There is no such page.
         """
         entries: Sequence[CatalogEntry] = ()
+        notebooks: Sequence[CatalogEntry] = ()
         if self._lists_others or kind != "tool":
             if self._ready is not None:
                 await self._ready()
             entries = self._tools.list_entries(request.caller, kind)
+        if self._lists_others and kind == "tool":
+            notebooks = self._tools.list_entries(request.caller, "notebook")
         pages = self._find_pages(request, kind)
         profile, permissions = request.profile, request.caller.permissions
         variant = ListVariant(profile.protocol_version, permissions, profile.shows_views)
-        page = pages.find_page(entries, variant, cursor)
+        page = pages.find_page(entries, variant, cursor, notebooks)
         if page is None:
             raise ProtocolError(
                 INVALID_PARAMS,
@@ -195,6 +199,7 @@ class ToolPages:
         entries: Sequence[CatalogEntry],
         variant: ListVariant,
         cursor: str | None,
+        notebooks: Sequence[CatalogEntry] = (),
     ) -> Page | None:
         """Return a page of the list.
 
@@ -202,14 +207,15 @@ class ToolPages:
             entries: The tools that the caller sees; the same object as long as nothing changes.
             variant: Of the client's list.
             cursor: From the previous page; None for the first page.
+            notebooks: The notebooks that the caller may run; as for `entries`.
 
         Returns:
             The page, or None if this list does not have the cursor.
         """
         listed = self._lists.get(variant)
-        if listed is None or listed.entries is not entries:
+        if listed is None or listed.entries is not entries or listed.notebooks is not notebooks:
             previous = {} if listed is None else listed.conversions
-            listed = self._build_list(entries, variant, previous)
+            listed = self._build_list(entries, notebooks, variant, previous)
             self._lists[variant] = listed
             if len(self._lists) > MAX_LISTS:
                 self._lists.popitem(last=False)
@@ -219,10 +225,14 @@ class ToolPages:
     def _build_list(
         self,
         entries: Sequence[CatalogEntry],
+        notebooks: Sequence[CatalogEntry],
         variant: ListVariant,
         previous: Mapping[str, _Conversion],
     ) -> _List:
         tools = [(tool.name, tool) for tool in self._first]
+        if notebooks:
+            run = describe_run(notebooks)
+            tools.append((run.name, run))
         tools += [(entry.name, entry.tool) for entry in entries]
         tools += [(tool.name, tool) for tool in self._last if tools]
         conversions: dict[str, _Conversion] = {}
@@ -233,7 +243,7 @@ class ToolPages:
                 conversions[name] = old
             else:
                 conversions[name] = self._convert(name, tool, variant)
-        return _List(entries, conversions, self._divide(list(conversions.values())))
+        return _List(entries, notebooks, conversions, self._divide(list(conversions.values())))
 
     def _convert(self, name: str, tool: messages.ToolInfo, variant: ListVariant) -> _Conversion:
         version = variant.protocol_version

@@ -204,20 +204,25 @@ class _Index:
     """The words of some tools.
 
     Args:
-        entries: The tools.
-        previous: The words of some of them, by declaration.
+        entries: The tools, and the notebooks that can be run.
+        previous: The words of some of them, by kind and served name.
     """
 
-    def __init__(self, entries: Sequence[CatalogEntry], previous: "Mapping[str, _Words]") -> None:
+    def __init__(
+        self,
+        entries: Sequence[CatalogEntry],
+        previous: "Mapping[tuple[messages.Kind, str], _Words]",
+    ) -> None:
         self.entries = entries
-        self.words: dict[str, _Words] = {}
-        """By served name."""
+        self.words: dict[tuple[messages.Kind, str], _Words] = {}
+        """By kind and served name."""
         self._tools: dict[str, dict[int, float]] = {}
         """The tools with each stem, by their place, and how much it counts in them."""
         for place, entry in enumerate(entries):
-            known = previous.get(entry.name)
+            key = entry.tool.kind, entry.name
+            known = previous.get(key)
             counts = known[1] if known and known[0] is entry.tool else _count_words(entry)
-            self.words[entry.name] = entry.tool, counts
+            self.words[key] = entry.tool, counts
             for stem, count in counts.items():
                 self._tools.setdefault(stem, {})[place] = count
         self._lengths = [sum(counts.values()) for _, counts in self.words.values()]
@@ -259,6 +264,8 @@ class _Index:
 
 _Words = tuple[messages.ToolInfo, Mapping[str, float]]
 """A declaration, and its stems with how much each counts."""
+_Sources = tuple[Sequence[CatalogEntry], Sequence[CatalogEntry]]
+"""The lists of tools and of notebooks that an index was made of."""
 
 
 def _is_beginning(stem: str, other: str) -> bool:
@@ -278,18 +285,23 @@ class ToolSearch:
 
     def __init__(self, tools: PermittedTools) -> None:
         self._tools = tools
-        self._indexes: OrderedDict[Permissions, _Index] = OrderedDict()
+        self._indexes: OrderedDict[Permissions, tuple[_Sources, _Index]] = OrderedDict()
 
     def rank(self, caller: Caller, query: str) -> Sequence[CatalogEntry]:
-        """Return the caller's tools that fit a query, best first; all for an empty query."""
-        entries = self._tools.list_entries(caller)
+        """Return the caller's tools that fit a query, best first; all for an empty query.
+
+        Notebooks that have to run before their tools are known are among them.
+        """
+        tools = self._tools.list_entries(caller)
+        notebooks = self._tools.list_entries(caller, "notebook")
         if not query.strip():
-            return entries
-        index = self._indexes.get(caller.permissions)
-        if index is None or index.entries is not entries:
-            index = _Index(entries, {} if index is None else index.words)
-            self._indexes[caller.permissions] = index
+            return (*tools, *notebooks)
+        known = self._indexes.get(caller.permissions)
+        if known is None or known[0][0] is not tools or known[0][1] is not notebooks:
+            words = {} if known is None else known[1].words
+            known = (tools, notebooks), _Index((*tools, *notebooks), words)
+            self._indexes[caller.permissions] = known
             if len(self._indexes) > MAX_INDEXES:
                 self._indexes.popitem(last=False)
         self._indexes.move_to_end(caller.permissions)
-        return index.rank(query)
+        return known[1].rank(query)

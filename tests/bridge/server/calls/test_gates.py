@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.calls.gates import SizeGate, StartGate, ToolCall
 from mcp_notebook.bridge.server.protocol import json_spans
@@ -101,7 +101,7 @@ def test_a_text_has_the_depth_and_the_values_of_what_it_says(arguments):
 async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_stopped():
     catalog, said = Catalog(), []
     links, tools = Links(catalog, on_change=lambda: None), PermittedTools(catalog)
-    links.expect("kernel", "sums", [ToolInfo(name="one", input_schema={})])
+    links.expect([ExpectedKernel("kernel", "sums", [ToolInfo(name="one", input_schema={})])])
 
     async def note(progress):
         said.append(progress.message)

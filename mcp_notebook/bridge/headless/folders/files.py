@@ -1,0 +1,155 @@
+"""Finds the notebooks in a folder and the folders below it, and names them.
+
+Runs in a worker thread of the bridge or the command; reads no file. Hidden files and folders are
+left out, as Jupyter does, and with them its checkpoints; so are environments, whose packages bring
+notebooks of their own. Links are not followed: what they lead to is either in the folder anyway, or
+was not meant to be served.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcp_notebook.errors import NotebookError
+
+MAX_NOTEBOOKS = 1_000
+"""Notebooks of all folders; further ones are left out."""
+MAX_DEPTH = 10
+"""Levels of folders below the one that is served."""
+MAX_ENTRIES = 100_000
+"""Files and folders that are looked at; a home folder has more."""
+MAX_NAME = 24
+"""Characters of a name, as many as tools' long names have room for (`catalog.MAX_NOTEBOOK`)."""
+_LEFT_OUT = frozenset({"node_modules", "site-packages", "__pycache__"})
+_ENVIRONMENT = "pyvenv.cfg"
+"""A folder with this file is a virtual environment..."""
+_CONDA = "conda-meta"
+"""...and one with this folder is conda's."""
+
+Look = tuple[int, int, int]
+"""Inode, time of modification and size of a file: differs after each save."""
+
+
+@dataclass(frozen=True)
+class NotebookFile:
+    """A notebook's file."""
+
+    path: Path
+    name: str
+    """Its path below the folder, without suffix; of a long one, the end."""
+    look: Look
+
+
+@dataclass
+class Findings:
+    """What was found in folders."""
+
+    files: dict[Path, NotebookFile] = field(default_factory=dict)
+    """The notebooks, in the order of their paths."""
+    skipped: dict[Path, str] = field(default_factory=dict)
+    """Why other notebooks and folders are left out, as the end of a sentence."""
+    entries: int = 0
+    """Files and folders that were looked at."""
+
+
+def find_notebooks(folders: Sequence[Path]) -> Findings:
+    """Find the notebooks in folders, which are absolute paths.
+
+    Raises:
+        NotebookError: One of the folders cannot be read.
+    """
+    found = Findings()
+    for folder in folders:
+        try:
+            _search(folder, folder, found)
+        except OSError as error:
+            raise NotebookError(f"The folder {folder} cannot be read: {error.strerror}.") from error
+    return found
+
+
+def look_at(path: Path) -> Look | None:
+    """Return a value that changes when a file is saved; None without a file."""
+    try:
+        return _describe(path.stat())
+    except OSError:
+        return None
+
+
+def _describe(status: os.stat_result) -> Look:
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _search(folder: Path, root: Path, found: Findings) -> None:
+    """Search a folder and those below it.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=lambda entry: (entry.name.lower(), entry.name))
+    if folder != root and any(entry.name in (_ENVIRONMENT, _CONDA) for entry in entries):
+        found.skipped[folder] = "it is an environment with installed packages"
+        return
+    found.entries += len(entries)
+    folders = []
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in _LEFT_OUT:
+            continue
+        path = folder / entry.name
+        if entry.is_symlink():
+            if (reason := _explain_link(path, root)) is not None:
+                found.skipped[path] = reason
+        elif entry.is_dir():
+            folders.append(path)
+        elif entry.name.lower().endswith(".ipynb"):
+            _take(path, root, found)
+    for below in folders:
+        _descend(below, root, found)
+
+
+def _descend(folder: Path, root: Path, found: Findings) -> None:
+    if len(folder.relative_to(root).parts) > MAX_DEPTH:
+        found.skipped[folder] = f"it is more than {MAX_DEPTH} levels deep"
+    elif found.entries > MAX_ENTRIES:
+        found.skipped[folder] = f"more than {MAX_ENTRIES:,} files are not searched"
+    else:
+        try:
+            _search(folder, root, found)
+        except OSError as error:
+            found.skipped[folder] = f"it cannot be read: {error.strerror}"
+
+
+def _take(path: Path, root: Path, found: Findings) -> None:
+    try:
+        status = path.lstat()
+    except OSError as error:
+        found.skipped[path] = f"it cannot be read: {error.strerror}"
+        return
+    if not stat.S_ISREG(status.st_mode):
+        found.skipped[path] = "it is not a regular file"
+    elif path not in found.files and len(found.files) >= MAX_NOTEBOOKS:
+        found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
+    else:
+        name = _make_name(path.relative_to(root).with_suffix("").parts)
+        found.files.setdefault(path, NotebookFile(path, name, _describe(status)))
+
+
+def _explain_link(path: Path, root: Path) -> str | None:
+    """Return why a link is left out; None if that needs no explanation."""
+    target = Path(os.path.realpath(path))
+    is_notebook = path.suffix.lower() == ".ipynb" or target.is_dir()
+    if not is_notebook or target.is_relative_to(os.path.realpath(root)):
+        return None
+    return "it is a link to a place outside the folder"
+
+
+def _make_name(parts: Sequence[str]) -> str:
+    """Return the last parts of a path, as many as there is room for."""
+    return next(name for name in _list_names(parts) if len(name) <= MAX_NAME or name == parts[-1])
+
+
+def _list_names(parts: Sequence[str]) -> Iterator[str]:
+    for start in range(len(parts)):
+        yield "/".join(parts[start:])

@@ -1,0 +1,243 @@
+"""Serves folders of notebooks: lists them at once, and follows what happens to their files.
+
+Runs on the bridge's event loop; files are looked at and read in worker threads. Folders are looked
+at again and again, not watched: that works on every file system, and costs less than watching all
+folders below a large one. A change counts when two looks in a row are the same, so that half a file
+is not read, and a file that is replaced is not taken for deleted.
+"""
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.folders.files import (
+    Findings,
+    Look,
+    NotebookFile,
+    find_notebooks,
+)
+from mcp_notebook.bridge.headless.folders.on_call import OnCallNotebook
+from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
+from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import count
+
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks at the folders, at least."""
+_SHARE = 20
+"""How many times longer than a look the time between two is: large folders are looked at rarely."""
+_NOT_OURS = "its code does not use mcp_notebook"
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A file that was read because it is new or has changed."""
+
+    file: NotebookFile
+    code: NotebookCode | None
+    problem: str
+    """Why it cannot be served; empty if it can."""
+    notebook: OnCallNotebook
+    """The notebook, which knows what it last offered."""
+
+
+@dataclass
+class _Known:
+    """What is known of the files of the last looks."""
+
+    handled: dict[Path, Look] = field(default_factory=dict)
+    """How each file looked when it was read."""
+    last: dict[Path, Look] = field(default_factory=dict)
+    """How all files looked last time."""
+
+    def list_changed(self, found: Findings, *, is_first: bool) -> list[NotebookFile]:
+        """Return the files that are new or have changed, and are not just being written."""
+        return [
+            file
+            for path, file in found.files.items()
+            if self.handled.get(path) != file.look
+            and (is_first or self.last.get(path) == file.look)
+        ]
+
+    def list_gone(self, found: Findings) -> list[Path]:
+        """Return the files that were missing last time, too."""
+        return [path for path in self.handled if path not in found.files and path not in self.last]
+
+
+class NotebookFolders:
+    """Serves the notebooks in some folders, each with a kernel that starts on call.
+
+    Args:
+        folders: The folders.
+        settings: All options.
+        links: List the notebooks' tools, and open the links to their kernels.
+        progress: Shows the progress of their cells.
+        besides: Notebooks that are served anyway, and not here.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        settings: Settings,
+        links: Links,
+        progress: SharedProgress,
+        besides: Collection[Path] = (),
+    ) -> None:
+        self._folders = [_make_absolute(folder) for folder in folders]
+        self._settings = settings
+        self._links = links
+        self._progress = progress
+        self._besides = {_make_absolute(path) for path in besides}
+        self._notebooks: dict[Path, OnCallNotebook] = {}
+        """The notebooks that are served, by their paths."""
+        self.skipped: dict[Path, str] = {}
+        """Why other notebooks and folders are left out, as the end of a sentence."""
+        self._known = _Known()
+        self._new: list[OnCallNotebook] = []
+        """Those of the notebooks whose task has not been started."""
+        self._problem = ""
+        """Why the folders cannot be looked at, if they cannot."""
+
+    async def run(
+        self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve the folders; started when what they offer is listed. Runs forever.
+
+        Raises:
+            NotebookError: A folder cannot be read.
+        """
+        await self.list_all()
+        print_note(self._describe())
+        async with anyio.create_task_group() as tasks:
+            self._start_new(tasks)
+            task_status.started()
+            while True:
+                seconds = await self._follow()
+                self._start_new(tasks)
+                await anyio.sleep(max(LOOK_INTERVAL, _SHARE * seconds))
+
+    async def list_all(self) -> None:
+        """Look at the folders for the first time, and list what they offer.
+
+        Raises:
+            NotebookError: A folder cannot be read.
+        """
+        self._links.expect(await self._look(is_first=True), is_first=True)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The notebooks' names, by their ids in the catalogue."""
+        return {notebook.id: notebook.name for notebook in self._notebooks.values()}
+
+    async def _follow(self) -> float:
+        """List what has changed in the folders, and return how long the look took."""
+        began = time.monotonic()
+        try:
+            self._links.expect(await self._look())
+            self._problem = ""
+        except NotebookError as error:
+            if str(error) != self._problem:
+                self._problem = str(error)
+                print_note(f"{error} What it had is still listed.")
+        return time.monotonic() - began
+
+    def _start_new(self, tasks: anyio.abc.TaskGroup) -> None:
+        while self._new:
+            tasks.start_soon(self._new.pop().run)
+
+    async def _look(self, *, is_first: bool = False) -> list[ExpectedKernel]:
+        """Look at the folders, and return what is to be listed anew.
+
+        Args:
+            is_first: Whether to believe the first look at a file.
+
+        Raises:
+            NotebookError: A folder cannot be read.
+        """
+        found = await anyio.to_thread.run_sync(find_notebooks, self._folders)
+        for path in self._besides & found.files.keys():
+            del found.files[path]
+        changed = self._known.list_changed(found, is_first=is_first)
+        gone = self._known.list_gone(found)
+        self._known.last = {path: file.look for path, file in found.files.items()}
+        readings = await anyio.to_thread.run_sync(self._read, changed) if changed else []
+        for path in gone:
+            del self._known.handled[path]
+            self._drop(path)
+        self.skipped = found.skipped | {
+            path: problem for path, problem in self.skipped.items() if path in found.files
+        }
+        expected = [self._take(reading) for reading in readings]
+        return [kernel for kernel in expected if kernel is not None]
+
+    def _read(self, files: Sequence[NotebookFile]) -> list[_Reading]:
+        return [self._read_one(file) for file in files]
+
+    def _read_one(self, file: NotebookFile) -> _Reading:
+        """Read a file, and what it last offered if it is new; in a worker thread."""
+        notebook, code, problem = self._notebooks.get(file.path), None, ""
+        if notebook is None:
+            notebook = OnCallNotebook(
+                file.path, file.name, self._settings, self._links, self._progress
+            )
+            notebook.take_offer()
+        try:
+            code = read_code(file.path)
+        except NotebookError as error:
+            problem = str(error)
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror}"
+        else:
+            if not code.mentions_us and not notebook.has_run_as(code):
+                problem = _NOT_OURS
+        return _Reading(file, code, problem, notebook)
+
+    def _take(self, reading: _Reading) -> ExpectedKernel | None:
+        """Serve a file that was read, or note why it cannot be served."""
+        path, notebook = reading.file.path, reading.notebook
+        self._known.handled[path] = reading.file.look
+        self.skipped.pop(path, None)
+        if reading.code is None or reading.problem:
+            self.skipped[path] = reading.problem
+            if path in self._notebooks and reading.problem == _NOT_OURS:
+                self._drop(path)
+            return None
+        if path not in self._notebooks:
+            self._notebooks[path] = notebook
+            self._new.append(notebook)
+        return notebook.take_code(reading.code)
+
+    def _drop(self, path: Path) -> None:
+        notebook = self._notebooks.pop(path, None)
+        if notebook is not None:
+            notebook.retire()
+
+    def _describe(self) -> str:
+        """Return what is served, for whoever has started it."""
+        number = len(self._notebooks)
+        unknown = sum(not notebook.has_run for notebook in self._notebooks.values())
+        places = ", ".join(map(str, self._folders))
+        start = "A kernel starts when a client calls one of its tools."
+        lines = [f"{places}: {count(number, 'notebook')}. {start}"]
+        if unknown:
+            lines.append(
+                f"{count(unknown, 'notebook has', 'notebooks have')} never run, so clients see "
+                "`run_notebook` in place of the tools."
+            )
+        if self.skipped:
+            left_out = count(len(self.skipped), "file or folder is", "files and folders are")
+            lines.append(f"{left_out} left out; `mcp-notebook list --notebook FOLDER` says why.")
+        return "\n".join(lines)
+
+
+def _make_absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk

@@ -1,0 +1,276 @@
+"""One notebook whose kernel starts when a call needs it, and ends when it is no longer used.
+
+Runs on the bridge's event loop, one task per notebook. Its states, each in `OnCallNotebook.run`:
+
+1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
+2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
+   notebook is asleep again; until its file changes, or a minute has passed, later calls get the
+   same reason at once.
+3. Awake: the kernel is linked, and its own list replaces the last one.
+4. Ending: it has not been used for a while, its code has changed, its file is gone, or its process
+   has died. It is asleep again before the link is closed, so calls wake it as soon as it has ended.
+
+Nothing is restarted while no call needs it: a kernel that crashes costs its own calls, no more.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import anyio
+from msgspec import structs
+
+from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.folders.files import Look, look_at
+from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
+from mcp_notebook.bridge.headless.offers import find_last_offer
+from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
+from mcp_notebook.discovery.record_ids import make_id
+from mcp_notebook.errors import LinkError, NotebookError
+from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import explain_deleted_notebook
+from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import format_seconds
+from mcp_notebook.wire import messages
+
+RETRY_AFTER = 60.0
+"""Seconds after which a notebook that failed is tried again although its file has not changed."""
+_LEAST_IDLE = 0.2
+"""Seconds that a kernel is kept after its last call, whatever the settings say: its client may be
+reading the resources of the result."""
+_LOST = "The kernel of {name!r} {end}, and the call was lost. The next call starts it again."
+
+
+class OnCallNotebook:
+    """Serves one notebook with a kernel that starts on call.
+
+    Args:
+        path: The notebook's absolute path.
+        name: Its name for clients.
+        settings: All options.
+        links: List its tools, and open the link to its kernel.
+        progress: Shows the progress of its cells.
+    """
+
+    def __init__(
+        self, path: Path, name: str, settings: Settings, links: Links, progress: SharedProgress
+    ) -> None:
+        self.path = path
+        self.name = name
+        self._settings = settings
+        self._links = links
+        self._progress = progress
+        self.id = make_id()
+        """Its id in the catalogue, and that of its kernel."""
+        self._code: NotebookCode | None = None
+        """What the file has."""
+        self._ran: str | None = None
+        """The digest of the code that made these tools; None if it has never run."""
+        self._tools: tuple[messages.ToolInfo, ...] = ()
+        """What it offered when it last ran."""
+        self._wanted = anyio.Event()
+        """Set when a call needs the kernel."""
+        self._is_asleep = True
+        self._is_retired = False
+        self._tells_distrust = True
+        """Whether to warn if the notebook is not trusted: only before the first time."""
+        self._failure: tuple[StartFailure, Look | None, float] | None = None
+        """Why the last start failed, how the file looked, and when that was."""
+
+    # -- the file ----------------------------------------------------------------------------------
+
+    def take_offer(self) -> None:
+        """Read what the notebook last offered; in a worker thread, before it is served."""
+        offer = find_last_offer(self._settings.home, self.path)
+        if offer is not None:
+            self._ran, self._tools = offer.code, tuple(offer.tools)
+
+    def take_code(self, code: NotebookCode) -> ExpectedKernel | None:
+        """Note the code that its file has now.
+
+        Returns:
+            What to list while it is asleep; None if it is not.
+        """
+        self._code = code
+        return self.expect() if self._is_asleep else None
+
+    def retire(self) -> None:
+        """Stop serving the notebook, whose file is gone; its running calls end first."""
+        self._is_retired = True
+        self._wanted.set()
+        self._forget()
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it is known what the notebook offers, perhaps with other code."""
+        return self._ran is not None
+
+    def has_run_as(self, code: NotebookCode) -> bool:
+        """Whether it is known what the notebook offers with this code."""
+        return self._ran == code.digest
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether its tools are those of other code than the file's."""
+        return self._code is not None and self._code.digest != self._ran
+
+    def expect(self) -> ExpectedKernel:
+        """Return what is listed while the notebook is asleep."""
+        tools = self._tools
+        if self._is_stale:
+            assert self._code is not None
+            state = "Its code has changed since it last ran." if self.has_run else ""
+            text = " ".join(filter(None, (self._code.summarize(), state)))
+            tools = (*tools, _make_declaration(self.name, text))
+        return ExpectedKernel(self.id, self.name, tools, self._wake)
+
+    # -- the kernel --------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Start the kernel, unless that has just failed for a reason that has not changed."""
+        if self._failure is not None:
+            failure, look, at = self._failure
+            if time.monotonic() - at < RETRY_AFTER and look_at(self.path) == look:
+                self._links.note_failure(self.expect(), failure)
+                return
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Serve the notebook until it is retired."""
+        while not self._is_retired:
+            await self._wanted.wait()
+            if self._is_retired:
+                break
+            look = look_at(self.path)
+            try:
+                await self._serve()
+            except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
+                self._note_failure(str(error), look)
+        self._forget()  # again: its kernel may have declared something since
+
+    async def _serve(self) -> None:
+        """Start the kernel, and serve it until it is not needed any more, or has died.
+
+        Raises:
+            NotebookError: The notebook cannot be run, or offers nothing.
+            LinkError: Its kernel cannot be linked.
+        """
+        # Late: the libraries that run notebooks take longer to import than to list a folder.
+        from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
+
+        print_note(f"{self.name}: a call starts its kernel")
+        code = self._code = _read_code(self.path)
+        with ExitStack() as display:
+            progress = display.enter_context(self._progress.show())
+            async with run_notebook(
+                self.path,
+                self._settings,
+                progress=progress,
+                kernel_id=self.id,
+                tells_distrust=self._tells_distrust,
+            ) as notebook:
+                display.close()
+                self._tells_distrust = False
+
+                async def describe_end() -> str:
+                    self._sleep()  # at once: the next call must not find a link that is gone
+                    return _LOST.format(name=self.name, end=await notebook.wait_for_end())
+
+                record = structs.replace(notebook.record, name=self.name)
+                async with self._links.open_link(record, describe_end) as link:
+                    self._is_asleep, self._wanted, self._failure = False, anyio.Event(), None
+                    self._ran, self._tools = code.digest, link.initial_tools
+                    end = await _wait_for_first(
+                        lambda: _wait_for_link(link),
+                        notebook.wait_for_end,
+                        lambda: self._wait_for_rest(link),
+                    )
+                    self._sleep()
+                    print_note(f"{self.name}: its kernel {end}")
+                    # A child process of a dead kernel may hold the link open.
+                    link.close(_LOST.format(name=self.name, end=end))
+
+    def _sleep(self) -> None:
+        """List what the notebook offered when its cells had run; the next call wakes it."""
+        if not self._is_asleep and not self._is_retired:
+            self._is_asleep = True
+            self._links.expect([self.expect()])
+
+    async def _wait_for_rest(self, link: Link) -> str:
+        """Wait until the kernel can be ended, and return why."""
+        idle = max(self._settings.idle_minutes * 60, _LEAST_IDLE)
+        while True:
+            kept = self._settings.task_ttl if link.keeps_results else 0.0
+            limit = _LEAST_IDLE if self._is_retired or self._is_stale else max(idle, kept)
+            rest = link.last_use + limit - time.monotonic()
+            if rest <= 0 and not link.is_in_use:
+                return self._explain_rest(limit)
+            await anyio.sleep(min(max(rest, _LEAST_IDLE), 1.0))
+
+    def _explain_rest(self, limit: float) -> str:
+        if self._is_retired:
+            return "was stopped, because its file is gone"
+        if self._is_stale:
+            return "was stopped, because its code has changed; the next call runs the new code"
+        return f"was stopped, because it was not used for {format_seconds(limit)}"
+
+    def _note_failure(self, problem: str, look: Look | None) -> None:
+        short = (
+            f"The notebook {self.name!r}, which has this tool, could not be run. Its owner sees "
+            "why where mcp-notebook was started."
+        )
+        failure = StartFailure(
+            f"The notebook {self.name!r} could not be run, so nothing was called. It is tried "
+            f"again when it has been saved, or after a minute.\n{problem}",
+            short,
+        )
+        self._failure = failure, look, time.monotonic()
+        self._is_asleep, self._wanted = True, anyio.Event()
+        print_note(f"{self.name} could not be run. {problem}")
+        if not self._is_retired:
+            self._links.note_failure(self.expect(), failure)
+
+    def _forget(self) -> None:
+        self._links.forget(self.id, explain_deleted_notebook(self.name, time.time()))
+
+
+def _read_code(path: Path) -> NotebookCode:
+    """Return the code of a file that is about to run.
+
+    Raises:
+        NotebookError: It cannot be read as a notebook.
+    """
+    try:
+        return read_code(path)
+    except NotebookError as error:
+        raise NotebookError(f"{path}: {error}.") from None
+    except OSError as error:
+        raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _make_declaration(name: str, text: str) -> messages.ToolInfo:
+    """Return the entry of a notebook that has to run before its tools are known."""
+    return messages.ToolInfo(
+        name=name, description=text, input_schema={"type": "object"}, kind="notebook"
+    )
+
+
+async def _wait_for_link(link: Link) -> str:
+    await link.end.wait()
+    return "closed the link"
+
+
+async def _wait_for_first(*waits: Callable[[], Awaitable[str]]) -> str:
+    """Wait until the first of several functions returns, and return its text."""
+    texts: list[str] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def note(wait: Callable[[], Awaitable[str]]) -> None:
+            texts.append(await wait())
+            tasks.cancel_scope.cancel()
+
+        for wait in waits:
+            tasks.start_soon(note, wait)
+    return texts[0]

@@ -1,0 +1,160 @@
+"""Reads the code of a notebook's file without nbformat: in a millisecond, and without its outputs.
+
+Runs in any thread of the bridge or the command. A bridge that lists a folder of notebooks needs
+nothing else, and nbformat with what it imports takes a quarter of a second. Only format 4 is read,
+which Jupyter has written since 2015; `notebook_reader` reads all others, when a notebook is run.
+"""
+
+import ast
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from pydantic_core import to_json
+
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.text.wording import count
+
+DEFAULT_KERNEL = "python3"
+"""The kernelspec of a notebook that does not name one."""
+MAX_BYTES = 2**28
+"""Larger files are not read."""
+_FORMAT = 4
+_MENTIONS = ("mcp_notebook", "mcp_tool", "mcp_prompt", "mcp_resource", "mcp_skill")
+"""A notebook whose code contains none of these declares nothing."""
+_MAX_TITLE = 80
+_MAX_DECLARED = 20
+_MAX_LINE = 100
+
+
+class _Metadata(Struct):
+    kernelspec: dict[str, Any] = field(default_factory=dict)
+
+
+class _CellMetadata(Struct):
+    tags: Any = field(default_factory=list)
+
+
+class _Cell(Struct):
+    cell_type: str = ""
+    source: str | list[str] = ""
+    metadata: _CellMetadata = field(default_factory=_CellMetadata)
+
+    @property
+    def text(self) -> str:
+        return self.source if isinstance(self.source, str) else "".join(self.source)
+
+
+class _Document(Struct):
+    """The part of a file that is read; the rest is skipped, not parsed."""
+
+    nbformat: int
+    cells: list[_Cell] = field(default_factory=list)
+    metadata: _Metadata = field(default_factory=_Metadata)
+
+
+class NotebookCode(Struct, frozen=True):
+    """What a notebook's kernel would run."""
+
+    kernel_name: str
+    cells: list[tuple[str, Any]]
+    """The source of each code cell, and its tags."""
+    title: str = ""
+    """The first heading; empty without one."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that a kernel runs, which is that of an `Offer`."""
+        return hash_code((self.kernel_name, self.cells))
+
+    @property
+    def mentions_us(self) -> bool:
+        """Whether any cell can declare something."""
+        return any(mention in source for source, _ in self.cells for mention in _MENTIONS)
+
+    def summarize(self) -> str:
+        """Return what can be said about a notebook that has not run: its title, and its tools."""
+        title = f"{self.title.rstrip('.')}." if self.title else ""
+        functions = [each for source, _ in self.cells for each in _list_functions(source)]
+        shown = functions[:_MAX_DECLARED]
+        more = len(functions) - len(shown)
+        names = ", ".join(shown) + (f" and {count(more, 'more', 'more')}" if more else "")
+        return " ".join(filter(None, (title, f"Its code declares {names}." if names else "")))
+
+
+def read_code(path: Path) -> NotebookCode:
+    """Return the code of a notebook's file.
+
+    Raises:
+        NotebookError: It is not a notebook of format 4; the message is the end of a sentence.
+        OSError: The file cannot be read.
+    """
+    if path.stat().st_size > MAX_BYTES:
+        raise NotebookError(f"it is larger than {MAX_BYTES // 2**20} MB")
+    document = _parse(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    if document.nbformat != _FORMAT:
+        raise NotebookError(
+            f"it has the old format {document.nbformat}: open it in Jupyter and save it"
+        )
+    code = [(cell.text, cell.metadata.tags) for cell in document.cells if cell.cell_type == "code"]
+    return NotebookCode(find_kernel_name(document.metadata.kernelspec), code, _find_title(document))
+
+
+def find_kernel_name(kernelspec: Any) -> str:
+    """Return the name of the kernelspec that a notebook's metadata names, if it does."""
+    return str(kernelspec.get("name") or DEFAULT_KERNEL)
+
+
+def hash_code(code: tuple[object, ...]) -> str:
+    """Return a hash of what a kernel runs: the kernelspec's name, and the cells with their tags."""
+    return hashlib.sha256(to_json(code)).hexdigest()
+
+
+def _parse(content: bytes) -> _Document:
+    try:
+        try:
+            return msgspec.json.decode(content, type=_Document)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:  # Python also writes NaN, and reads it
+            return msgspec.convert(json.loads(content), _Document)
+    except (ValueError, RecursionError) as error:
+        is_json = isinstance(error, msgspec.ValidationError)
+        reason = "JSON of another kind" if is_json else "not JSON"
+        raise NotebookError(f"it is {reason}, so it is not a notebook") from None
+
+
+def _find_title(document: _Document) -> str:
+    for cell in document.cells:
+        for line in cell.text.splitlines() if cell.cell_type == "markdown" else ():
+            if line.startswith("#"):
+                return line.strip("# ")[:_MAX_TITLE]
+    return ""
+
+
+def _list_functions(source: str) -> list[str]:
+    """Return the functions that a cell declares, each with the first line of its docstring."""
+    if "mcp_tool" not in source:
+        return []
+    lines = source.splitlines()
+    named = lines[0].removeprefix("%%mcp_tool ").partition("(")[0] if "(" in lines[0] else ""
+    if named.isidentifier():  # a cell whose body is the tool
+        return [named]
+    plain = ["" if line.lstrip().startswith(("%", "!")) else line for line in lines]
+    try:
+        tree = ast.parse("\n".join(plain))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    return [
+        _describe(node)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_"
+    ]
+
+
+def _describe(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    line = (ast.get_docstring(function) or "").strip().partition("\n")[0].rstrip(". ")[:_MAX_LINE]
+    return f"{function.name} ({line})" if line else function.name

@@ -1,0 +1,119 @@
+"""Which notebooks of a folder are found, how they are called, and why others are left out."""
+
+import os
+import sys
+
+import pytest
+
+from mcp_notebook.bridge.headless.folders import files
+from mcp_notebook.bridge.headless.folders.files import find_notebooks
+from mcp_notebook.errors import NotebookError
+
+
+def _touch(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def _names(folder):
+    return [file.name for file in find_notebooks([folder]).files.values()]
+
+
+def test_notebooks_are_called_as_their_paths_below_the_folder(tmp_path):
+    _touch(tmp_path, "b.ipynb", "A.ipynb", "reports/b.ipynb", "reports/old/c.IPYNB", "notes.txt")
+    assert _names(tmp_path) == ["A", "b", "reports/b", "reports/old/c"]
+
+
+def test_of_a_long_path_the_end_is_the_name(tmp_path):
+    _touch(tmp_path, "projects/2024/reports/quarterly/sales.ipynb", f"{'x' * 40}.ipynb")
+    assert _names(tmp_path) == ["x" * 40, "reports/quarterly/sales"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".ipynb_checkpoints/a-checkpoint.ipynb",
+        ".hidden/a.ipynb",
+        ".a.ipynb",
+        "node_modules/a.ipynb",
+        "lib/site-packages/a.ipynb",
+    ],
+)
+def test_what_is_hidden_or_installed_is_left_out(tmp_path, path):
+    _touch(tmp_path, path)
+    found = find_notebooks([tmp_path])
+    assert (found.files, found.skipped) == ({}, {})
+
+
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
+def test_an_environment_is_left_out_unless_it_is_named(tmp_path, mark):
+    _touch(tmp_path, f"env/{mark}", "env/share/a.ipynb")
+    found = find_notebooks([tmp_path])
+    assert found.files == {}
+    assert found.skipped == {tmp_path / "env": "it is an environment with installed packages"}
+    assert _names(tmp_path / "env") == ["share/a"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_are_not_followed(tmp_path):
+    served, elsewhere = tmp_path / "served", tmp_path / "elsewhere"
+    _touch(served, "a.ipynb", "sub/b.ipynb")
+    _touch(elsewhere, "c.ipynb", "data.csv")
+    (served / "again.ipynb").symlink_to(served / "a.ipynb")
+    (served / "loop").symlink_to(served)
+    (served / "data.csv").symlink_to(elsewhere / "data.csv")
+    (served / "out.ipynb").symlink_to(elsewhere / "c.ipynb")
+    (served / "outer").symlink_to(elsewhere)
+    (served / "gone.ipynb").symlink_to(elsewhere / "gone.ipynb")
+    found = find_notebooks([served])
+    assert [file.name for file in found.files.values()] == ["a", "sub/b"]
+    assert {path.name for path in found.skipped} == {"out.ipynb", "outer", "gone.ipynb"}
+    assert set(found.skipped.values()) == {"it is a link to a place outside the folder"}
+    (tmp_path / "link").symlink_to(served)
+    assert _names(tmp_path / "link") == ["a", "sub/b"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_pipe_is_no_notebook(tmp_path):
+    os.mkfifo(tmp_path / "a.ipynb")
+    assert find_notebooks([tmp_path]).skipped == {tmp_path / "a.ipynb": "it is not a regular file"}
+
+
+def test_the_search_has_bounds_and_says_so(tmp_path, monkeypatch):
+    _touch(tmp_path, "a.ipynb", "b.ipynb", "c.ipynb", "one/two/d.ipynb")
+    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
+    monkeypatch.setattr(files, "MAX_DEPTH", 1)
+    found = find_notebooks([tmp_path])
+    assert [file.name for file in found.files.values()] == ["a", "b"]
+    assert found.skipped == {
+        tmp_path / "c.ipynb": "only 2 notebooks are served",
+        tmp_path / "one" / "two": "it is more than 1 levels deep",
+    }
+    monkeypatch.setattr(files, "MAX_ENTRIES", 2)
+    reason = find_notebooks([tmp_path]).skipped[tmp_path / "one"]
+    assert reason == "more than 2 files are not searched"
+
+
+def test_a_folder_that_is_gone_or_unreadable_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(NotebookError, match=r"The folder .*nowhere cannot be read: No such file"):
+        find_notebooks([tmp_path / "nowhere"])
+    _touch(tmp_path, "sub/a.ipynb", "b.ipynb")
+    scan = os.scandir
+
+    def refuse(path):
+        if path == tmp_path / "sub":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = find_notebooks([tmp_path])
+    assert [file.name for file in found.files.values()] == ["b"]
+    assert found.skipped == {tmp_path / "sub": "it cannot be read: Permission denied"}
+
+
+def test_a_notebook_in_two_folders_is_found_once(tmp_path):
+    _touch(tmp_path, "sub/a.ipynb")
+    found = find_notebooks([tmp_path, tmp_path / "sub"])
+    assert [file.name for file in found.files.values()] == ["sub/a"]

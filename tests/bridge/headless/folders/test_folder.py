@@ -1,0 +1,157 @@
+"""What a folder's notebooks offer is listed without a kernel, and follows their files."""
+
+import anyio
+import pytest
+from served_folder import LOAD, PID, ServedFolder, offer, served_folder, write
+
+from mcp_notebook.bridge.headless.folders import folder as folder_module
+from mcp_notebook.errors import NotebookError, ToolGone
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Look often."""
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder that is served."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def _note_new_names(here):
+    """Return the names of notebooks that have to run, each with what is said of it."""
+    return {entry.name: entry.tool.description for entry in here.catalog.entries("notebook")}
+
+
+async def test_what_notebooks_last_offered_is_listed_and_others_with_how_they_are_run(
+    folder, tmp_path
+):
+    known = write(folder / "sales.ipynb", LOAD, PID, title="# Sales")
+    write(folder / "reports" / "new.ipynb", LOAD, PID, title="# What is new")
+    offer(tmp_path, known, "top", "total")
+    async with served_folder(folder, tmp_path) as here:
+        assert here.list_names() == ["top", "total"]
+        said = "What is new. Its code declares pid (The kernel's process), suicide (Kills the"
+        assert _note_new_names(here) == {"reports_new": f"{said} process)."}
+        assert len(here.links) == 0
+
+
+async def test_the_code_of_what_is_listed_may_have_changed_since(folder, tmp_path):
+    path = write(folder / "sales.ipynb", LOAD, PID)
+    offer(tmp_path, path, "top")
+    write(path, LOAD, PID.replace("pid", "process"), title="# Sales")
+    async with served_folder(folder, tmp_path) as here:
+        assert here.list_names() == ["top"]
+        (said,) = _note_new_names(here).values()
+        assert said.startswith("Sales. Its code declares process (")
+        assert said.endswith("Its code has changed since it last ran.")
+
+
+async def test_tools_of_the_same_name_are_told_apart(folder, tmp_path):
+    for name in ("sales", "costs", "sub/sales"):
+        offer(tmp_path, write(folder / f"{name}.ipynb", LOAD, PID), "top")
+    async with served_folder(folder, tmp_path) as here:
+        assert here.list_names() == ["costs_top", "sales_top", "sub_sales_top"]
+
+
+async def test_new_changed_and_deleted_notebooks_are_followed(folder, tmp_path):
+    async with served_folder(folder, tmp_path) as here:
+        assert here.list_names() == []
+        path = write(folder / "sales.ipynb", LOAD, PID)
+        await here.until(lambda: "sales" in _note_new_names(here))
+        write(path, LOAD, PID, title="# Sales")
+        write(path, LOAD, PID.replace("pid", "process"), title="# Sales of today")
+        await here.until(lambda: "Sales of today" in _note_new_names(here)["sales"])
+        path.unlink()
+        await here.until(lambda: _note_new_names(here) == {})
+        offer(tmp_path, write(folder / "costs.ipynb", LOAD, PID), "top")
+        await here.until(lambda: here.list_names() == ["top"])
+        (folder / "costs.ipynb").unlink()
+        await here.until(lambda: here.list_names() == [])
+        with pytest.raises(ToolGone, match=r"of the notebook 'costs' is gone. Its file was moved"):
+            here.catalog.find("top")
+
+
+async def test_half_a_file_is_not_believed_and_a_broken_one_keeps_its_tools(folder, tmp_path):
+    path = write(folder / "sales.ipynb", LOAD, PID)
+    offer(tmp_path, path, "top")
+    async with served_folder(folder, tmp_path) as here:
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100])
+        await here.until(lambda: path in here.folders.skipped)
+        assert here.folders.skipped[path] == "it is not JSON, so it is not a notebook"
+        assert here.list_names() == ["top"]
+        path.write_bytes(whole)
+        await here.until(lambda: here.folders.skipped == {})
+
+
+async def test_what_declares_nothing_is_left_out_and_comes_back_when_it_does(folder, tmp_path):
+    path = write(folder / "plain.ipynb", "1 + 1")
+    (folder / "broken.ipynb").write_text("{")
+    async with served_folder(folder, tmp_path) as here:
+        assert _note_new_names(here) == {}
+        assert {each.name: reason for each, reason in here.folders.skipped.items()} == {
+            "plain.ipynb": "its code does not use mcp_notebook",
+            "broken.ipynb": "it is not JSON, so it is not a notebook",
+        }
+        write(path, LOAD, PID)
+        await here.until(lambda: "plain" in _note_new_names(here))
+        write(path, "1 + 1")
+        await here.until(lambda: _note_new_names(here) == {})
+
+
+async def test_a_notebook_whose_code_does_not_say_that_it_has_tools_is_known_by_its_last_run(
+    folder, tmp_path
+):
+    path = write(folder / "sales.ipynb", "%run setup.py")
+    offer(tmp_path, path, "top")
+    async with served_folder(folder, tmp_path) as here:
+        assert here.list_names() == ["top"]
+
+
+async def test_a_folder_that_is_gone_keeps_its_tools_and_it_is_said_once(folder, tmp_path, capsys):
+    offer(tmp_path, write(folder / "sales.ipynb", LOAD, PID), "top")
+    async with served_folder(folder, tmp_path) as here:
+        folder.rename(tmp_path / "moved")
+        said = ""
+
+        def is_said():
+            nonlocal said
+            said += capsys.readouterr().err
+            return "cannot be read: No such file or directory" in said
+
+        await here.until(is_said)
+        assert here.list_names() == ["top"]
+        (tmp_path / "moved").rename(folder)
+        write(folder / "new.ipynb", LOAD, PID)
+        await here.until(lambda: "new" in _note_new_names(here))
+        assert said.count("cannot be read") == 1
+
+
+async def test_a_folder_that_cannot_be_read_is_an_error(tmp_path):
+    here = ServedFolder([tmp_path / "nowhere"], tmp_path)
+    with pytest.raises(NotebookError, match="nowhere cannot be read"):
+        await here.folders.list_all()
+
+
+async def test_a_notebook_that_is_served_anyway_is_not_served_twice(folder, tmp_path):
+    path = write(folder / "sales.ipynb", LOAD, PID)
+    offer(tmp_path, path, "top")
+    here = ServedFolder([folder], tmp_path, besides=[path])
+    await here.folders.list_all()
+    assert here.list_names() == []
+
+
+async def test_a_thousand_tools_of_fifty_notebooks_are_listed_at_once(folder, tmp_path):
+    for number in range(50):
+        path = write(folder / f"notebook{number:02}.ipynb", LOAD, PID)
+        offer(tmp_path, path, *(f"tool{number}_{tool}" for tool in range(20)))
+    here = ServedFolder([folder], tmp_path)
+    with anyio.fail_after(5):  # it takes a twentieth
+        await here.folders.list_all()
+    assert len(here.list_names()) == 1_000

@@ -1,0 +1,256 @@
+"""A kernel starts when a call needs it, and ends when it is not used: with real kernels."""
+
+import json
+import os
+import re
+
+import anyio
+import psutil
+import pytest
+from served_folder import LOAD, PID, offer, served_folder, write
+
+from mcp_notebook.bridge.headless.folders import folder as folder_module
+from mcp_notebook.bridge.headless.folders import on_call
+from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener
+from mcp_notebook.errors import CallError, KernelGone, ToolGone
+from mcp_notebook.settings.settings import Settings
+from mcp_notebook.wire import messages
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("forked_kernels"),
+    pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
+]
+SOON = {"idle_minutes": 0.1 / 60}
+ONCE = "import pathlib\nassert not pathlib.Path('fail').exists(), 'the database is down'"
+LONG = """%%mcp_tool
+import asyncio, pathlib
+async def wait() -> str:
+    "Waits."
+    while not pathlib.Path("go").exists():
+        await asyncio.sleep(0.01)
+    return "done"
+"""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Look often."""
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+
+
+async def _refusal(here, name):
+    with pytest.raises(CallError) as caught:
+        await here.call(name)
+    return str(caught.value)
+
+
+async def test_the_first_call_starts_a_kernel_and_says_so_and_others_wait_for_the_same_one(
+    folder, home
+):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid")
+    said, pids = [], []
+
+    async def note(progress: messages.Progress) -> None:
+        said.append(progress.message)
+
+    async with served_folder(folder, home) as here:
+        assert psutil.Process().children() == []
+
+        async def call():
+            pids.append(await here.call("pid", Listener(progress=note)))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(call)
+        assert len(set(pids)) == 1
+        assert set(said) == {"The kernel of 'sums' is starting: the call waits until it is ready."}
+        assert await here.call("pid") == pids[0]
+        assert here.list_names() == ["pid", "suicide"]
+
+
+async def test_a_kernel_that_is_not_used_is_stopped_and_its_tools_stay(folder, home, capsys):
+    write(folder / "sums.ipynb", LOAD, PID)
+    async with served_folder(folder, home, **SOON) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        await here.links.wait_for_kernel(notebook, errors="full")
+        assert here.list_names() == ["pid", "suicide"]
+        assert here.list_names("notebook") == []
+        first = await here.call("pid")
+        await here.until(lambda: not psutil.Process().children())
+        assert here.list_names() == ["pid", "suicide"]
+        assert await here.call("pid") != first
+    said = capsys.readouterr().err
+    assert "sums: its kernel was stopped, because it was not used for 200 ms" in said
+    assert said.count("is not trusted") == 1
+
+
+@pytest.mark.slow
+async def test_a_kernel_is_not_stopped_while_a_call_runs_or_is_being_prepared(folder, home):
+    write(folder / "sums.ipynb", LOAD, LONG)
+    async with served_folder(folder, home, **SOON) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        await here.links.wait_for_kernel(notebook, errors="full")
+        (link,) = here.links.open_links
+        with link.hold(), anyio.move_on_after(1):
+            await link.end.wait()
+        assert link.is_open
+        async with anyio.create_task_group() as tasks:
+
+            async def call():
+                assert await here.call("wait") == "done"
+
+            tasks.start_soon(call)
+            with anyio.move_on_after(1):
+                await link.end.wait()
+            assert link.is_open
+            (folder / "go").touch()
+        with anyio.fail_after(10):
+            await link.end.wait()
+
+
+@pytest.mark.slow
+async def test_a_kernel_with_results_of_kept_calls_is_kept_as_long_as_they_are(folder, home):
+    write(folder / "sums.ipynb", LOAD, PID)
+    async with served_folder(folder, home, task_ttl=1.5, **SOON) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        await here.links.wait_for_kernel(notebook, errors="full")
+        (link,) = here.links.open_links
+        keep = messages.Keep(owner="me")
+        call = link.start_call("pid", {}, keep=keep)
+        with pytest.raises(BecameTask):
+            await call.follow(Listener())
+        with anyio.move_on_after(1):
+            await link.end.wait()
+        assert link.is_open
+        with anyio.fail_after(10):
+            await link.end.wait()
+
+
+async def test_a_kernel_that_dies_costs_its_calls_and_the_next_one_starts_it(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid", "suicide")
+    async with served_folder(folder, home) as here:
+        with pytest.raises(KernelGone) as caught:
+            await here.call("suicide")
+        said = "The kernel of 'sums' was killed by SIGKILL (out of memory, perhaps), and the call"
+        assert str(caught.value) == f"{said} was lost. The next call starts it again."
+        assert here.list_names() == ["pid", "suicide"]
+        assert (await here.call("pid")).isdecimal()
+
+
+async def test_a_call_that_wakes_a_failing_notebook_gets_the_cell_and_its_error(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, PID, ONCE)
+    offer(home, path, "pid")
+    (folder / "fail").touch()
+    async with served_folder(folder, home) as here:
+        said = await _refusal(here, "pid")
+        assert said.startswith("The notebook 'sums' could not be run, so nothing was called.")
+        assert "Code cell 3 of 3 of sums.ipynb failed:\n\n    import pathlib" in said
+        assert "AssertionError: the database is down" in said
+        assert here.list_names() == ["pid"]
+        (folder / "fail").unlink()
+        assert await _refusal(here, "pid") == said  # nothing has been saved
+        entry = here.catalog.find("pid")
+        with pytest.raises(CallError) as caught:
+            await here.links.wait_for_kernel(entry, errors="short")
+        assert "Its owner sees why" in str(caught.value)
+        assert "AssertionError" not in str(caught.value)
+        write(path, LOAD, PID)
+        assert (await here.call("pid")).isdecimal()
+
+
+@pytest.mark.slow
+async def test_a_failing_notebook_is_tried_again_after_a_while(folder, home, monkeypatch):
+    path = write(folder / "sums.ipynb", LOAD, PID, ONCE)
+    offer(home, path, "pid")
+    (folder / "fail").touch()
+    async with served_folder(folder, home) as here:
+        await _refusal(here, "pid")
+        (folder / "fail").unlink()
+        monkeypatch.setattr(on_call, "RETRY_AFTER", 0.0)
+        assert (await here.call("pid")).isdecimal()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("{", "it is not JSON, so it is not a notebook"),
+        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}', "offers no tools"),
+    ],
+)
+async def test_a_file_that_is_gone_or_broken_when_it_is_called_says_so(
+    folder, home, content, said, monkeypatch
+):
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 60)
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid")
+    async with served_folder(folder, home) as here:
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+        assert said in await _refusal(here, "pid")
+
+
+async def test_changed_code_runs_with_the_next_call(folder, home, capsys):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid")
+    async with served_folder(folder, home) as here:
+        first = await here.call("pid")
+        document = json.loads(path.read_text())
+        document["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ""}]
+        path.write_text(json.dumps(document))  # the same code
+        (folder / "other.ipynb").write_text(path.read_text())
+        await here.until(lambda: here.list_names("notebook") == ["other"])
+        assert await here.call("pid") == first
+        write(path, LOAD, PID.replace("os.getpid()", "-1"))
+        await here.until(lambda: not psutil.Process().children())
+        assert here.list_names("notebook") == ["sums", "other"]
+        assert await here.call("pid") == "-1"
+        assert here.list_names("notebook") == ["other"]
+    assert re.search(
+        "its kernel was stopped, because its code has changed", capsys.readouterr().err
+    )
+
+
+async def test_a_tool_that_new_code_does_not_have_is_gone_and_it_is_said(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid", "old")
+    async with served_folder(folder, home) as here:
+        with pytest.raises(ToolGone, match="'old' of the notebook 'sums' is gone"):
+            await here.call("old")
+        assert here.list_names() == ["pid", "suicide"]
+
+
+async def test_a_running_call_of_a_deleted_notebook_ends_as_usual(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, LONG)
+    offer(home, path, "wait")
+    async with served_folder(folder, home) as here:
+        async with anyio.create_task_group() as tasks:
+
+            async def call():
+                assert await here.call("wait") == "done"
+
+            tasks.start_soon(call)
+            await here.until(lambda: here.links.open_links and here.links.open_links[0].open_calls)
+            path.unlink()
+            await here.until(lambda: here.list_names() == [])
+            (folder / "go").touch()
+        await here.until(lambda: not psutil.Process().children())
+        with pytest.raises(ToolGone, match="Its file was moved or deleted"):
+            await here.call("wait")
+
+
+@pytest.mark.slow
+async def test_an_untrusted_notebook_is_not_run_if_the_settings_say_so(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid")
+    async with served_folder(folder, home, trusted_only=True) as here:
+        assert "is not trusted" in await _refusal(here, "pid")
+
+
+def test_the_settings_say_how_long_a_kernel_is_kept():
+    assert Settings().idle_minutes == 10
