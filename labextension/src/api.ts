@@ -14,9 +14,13 @@ export interface IClient {
   since: number;
 }
 
+/** What a declaration is. */
+export type Kind = 'tool' | 'prompt' | 'resource' | 'skill';
+
 export interface ITool {
   name: string;
   description: string;
+  kind: Kind;
   listed_as?: string;
   on: boolean;
   effect: '' | 'read-only' | 'destructive';
@@ -32,6 +36,7 @@ export interface IOpenCall {
   tool: string;
   client: string;
   call: string;
+  kind: Kind;
   came: number;
   began?: number;
   waits_for: string;
@@ -55,6 +60,7 @@ export interface IEndedCall {
   tool: string;
   client: string;
   call: string;
+  kind: Kind;
   came: number;
   state: string;
   seconds: number;

@@ -16,7 +16,7 @@ import { Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { ITool } from './api';
-import { countTools, describeEffect } from './format';
+import { countTools, describeEffect, describeKind } from './format';
 import { loadExtension } from './front';
 import { PanelStore } from './store';
 
@@ -107,9 +107,12 @@ class CellLines {
     const sum = (count: (tool: ITool) => number) =>
       tools.reduce((total, tool) => total + count(tool), 0);
     const parts = [
-      tools.length > 1 ? countTools(trans, tools.length) : trans.__('tool'),
-      trans._n('%1 call', '%1 calls', sum(tool => tool.calls))
+      tools.length > 1 ? countTools(trans, tools) : describeKind(trans, tools[0].kind)
     ];
+    if (tools.some(tool => tool.kind !== 'skill')) {
+      // To read a skill is not a call.
+      parts.push(trans._n('%1 call', '%1 calls', sum(tool => tool.calls)));
+    }
     const errors = sum(tool => tool.errors);
     if (errors > 0) {
       parts.push(trans._n('%1 error', '%1 errors', errors));

@@ -1,7 +1,7 @@
 /** Times and counts as people read them. */
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IEndedCall, INotebookState, ITool } from './api';
+import { IEndedCall, INotebookState, ITool, Kind } from './api';
 
 /** Return a duration with a unit that suits it. */
 export function formatSeconds(seconds: number): string {
@@ -36,8 +36,16 @@ export function formatTime(seconds: number): string {
   return isToday ? time : `${date.toLocaleDateString()} ${time}`;
 }
 
-export function countTools(trans: TranslationBundle, number: number): string {
-  return trans._n('%1 tool', '%1 tools', number);
+/** Return how many tools there are, and how many prompts, resources and skills, if any. */
+export function countTools(trans: TranslationBundle, tools: ITool[]): string {
+  const count = (kind: Kind) => tools.filter(tool => tool.kind === kind).length;
+  const parts = [
+    count('tool') || !tools.length ? trans._n('%1 tool', '%1 tools', count('tool')) : '',
+    count('prompt') ? trans._n('%1 prompt', '%1 prompts', count('prompt')) : '',
+    count('resource') ? trans._n('%1 resource', '%1 resources', count('resource')) : '',
+    count('skill') ? trans._n('%1 skill', '%1 skills', count('skill')) : ''
+  ];
+  return parts.filter(Boolean).join(', ');
 }
 
 /** Return what is between backticks, which the kernel writes around addresses. */
@@ -54,6 +62,20 @@ export function describeEffect(trans: TranslationBundle, tool: ITool): string {
       return trans.__('destructive');
     default:
       return '';
+  }
+}
+
+/** Return what a declaration is, in a word. */
+export function describeKind(trans: TranslationBundle, kind: Kind): string {
+  switch (kind) {
+    case 'prompt':
+      return trans.__('prompt');
+    case 'resource':
+      return trans.__('resource');
+    case 'skill':
+      return trans.__('skill');
+    default:
+      return trans.__('tool');
   }
 }
 

@@ -29,7 +29,7 @@ function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
     return null;
   }
   const kernel = store.front.kernel;
-  const parts = [countTools(trans, notebook.tools.length)];
+  const parts = [countTools(trans, notebook.tools)];
   if (notebook.clients.length > 0) {
     parts.push(notebook.clients[0].name);
   }

@@ -270,11 +270,12 @@ def _describe(record: Record) -> tuple[str, str, str]:
     user = f" {json.dumps(str(record['user']))}" if record.get("user") else ""
     client = f" ({_clean(record['client'])})" if record.get("client") else ""
     notebook = f"{_clean(record['notebook'])}." if record.get("notebook") else ""
+    kind = f" [{_clean(record['tool_kind'])}]" if record.get("tool_kind") else ""
     is_from_view = record.get("kind") == "view" or record.get("by") == "view"
     parts = [
         _format_seconds(record),
         f"{_clean(record.get('caller', '?'))}{user}{client}",
-        f"{notebook}{_clean(record.get('tool', '?'))}{' (view)' * is_from_view}",
+        f"{notebook}{_clean(record.get('tool', '?'))}{kind}{' (view)' * is_from_view}",
         _format_arguments(record),
         _format_error(record),
     ]

@@ -182,8 +182,9 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
 
 def _summarize(tool: "messages.ToolInfo") -> str:
     line = next(iter(tool.description.strip().splitlines()), "")
-    kind = "has to run first" if tool.kind == "notebook" else tool.kind
-    return line if tool.kind == "tool" else f"[{kind}] {line}".strip()
+    kind = "skill" if tool.text is not None else tool.kind
+    kind = "has to run first" if kind == "notebook" else kind
+    return line if kind == "tool" else f"[{kind}] {line}".strip()
 
 
 def _format_parameters(tool: "messages.ToolInfo") -> str:

@@ -698,6 +698,7 @@ class SeenTool(Message, frozen=True):
     name: str
     description: str = ""
     """Its first line."""
+    kind: Literal[Kind, "skill"] = "tool"
     listed_as: str | None = None
     """The name that clients see, if it differs."""
     on: bool = True
@@ -725,6 +726,7 @@ class OpenCall(Message, frozen=True):
     call: str
     """The call as Python source, shortened and without secrets."""
     came: float
+    kind: Kind = "tool"
     began: float | None = None
     """When its function started; None while it waits for its turn."""
     waits_for: str = ""
@@ -769,6 +771,7 @@ class EndedCall(Message, frozen=True):
     """How it ended, in words: "done", "failed", "stopped"; the result says by whom."""
     seconds: float
     """How long it ran."""
+    kind: Kind = "tool"
     is_error: bool = False
     result: str = ""
     """The result in one short line."""

@@ -51,6 +51,28 @@ def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, fin
         panel.expect_text("None is running.", section="Running calls")
 
 
+def test_prompts_and_skills_and_calls_of_prompts_are_marked(open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, _ = open_panel(notebook, find_assistant)
+    cell = notebook.add_cell("%%mcp_prompt report(year: int)\nReport on {year}.")
+    notebook.run_cell(cell)
+    skill = notebook.add_cell("%%mcp_skill weekly\nUse this for a week.")
+    notebook.run_cell(skill)
+    notebook.run("%mcp call report year=2026")
+    panel.expect_text("report(year=2026)prompt", section="Last calls")
+    rows = panel.section("Tools").locator(".jp-mcp-row")
+    expect(rows.filter(has_text="report")).to_contain_text("prompt1 call")
+    expect(rows.filter(has_text="weekly")).to_contain_text("skill")
+    expect(rows.filter(has_text="rain_in").locator(".jp-mcp-badge")).to_have_count(0)
+    expect(notebook.cells.nth(cell).locator(".jp-mcp-line")).to_have_text("prompt · 1 call")
+    expect(notebook.cells.nth(skill).locator(".jp-mcp-line")).to_have_text("skill")
+    expect(notebook.page.locator(".jp-mcp-status-item")).to_contain_text("1 prompt, 1 skill")
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"side_panel_kinds_{theme}", panel.place)
+        assert find_violations(panel.place) == []
+
+
 @pytest.mark.oldest_jupyterlab
 @pytest.mark.parametrize("app", APPS)
 def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(

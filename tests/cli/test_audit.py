@@ -65,13 +65,17 @@ def test_a_call_is_a_line_that_people_can_read(settings, show):
     _write(settings, _ended(1), _ended(2, "error", error="ValueError: no orders\nin 2031"))
     with write_audit_log(settings) as (log,):
         log.note_refusal(CallRefusal(at=0, caller="bob", client="", tool="x", reason="Too many."))
-    (good, bad, refused), notes = show()
+        log.note_refusal(
+            CallRefusal(at=0, caller="b", client="", tool="p", tool_kind="prompt", reason="No.")
+        )
+    (good, bad, refused, prompt), notes = show()
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(start_of().at))
     who = "owner (claude-code 2.0)  sales.top"
     assert good == f'{when} ok           250 ms  {who}  {{"n": 1, "region": "EU"}}'
     assert bad.startswith(f"{when} error        250 ms  {who}  ")
     assert bad.endswith("  ValueError: no orders in 2031")
     assert refused.endswith(" refused              bob  x  Too many.")
+    assert prompt.endswith("  b  p [prompt]  No.")
     assert notes == []
 
 

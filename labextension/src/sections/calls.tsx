@@ -6,7 +6,7 @@ import * as React from 'react';
 import { ICallDetails, IEndedCall, findCall, findCell, pictureUrl } from '../api';
 import { describeState, formatTime } from '../format';
 import { ISectionProps } from '../hooks';
-import { Section, SmallButton } from './section';
+import { KindBadge, Section, SmallButton } from './section';
 
 export function CallsSection(props: ISectionProps): JSX.Element {
   const { trans, notebook } = props;
@@ -45,6 +45,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       >
         <Caret.react tag="span" className="jp-mcp-icon" />
         <code className="jp-mcp-main">{call.call}</code>
+        <KindBadge trans={trans} kind={call.kind} />
         <span className={call.is_error ? 'jp-mcp-side jp-mcp-error' : 'jp-mcp-side'}>
           {outcome}
         </span>

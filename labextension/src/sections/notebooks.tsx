@@ -35,7 +35,7 @@ export function NotebooksSection({ store, trans, actions }: IPanelContext): JSX.
             <span className="jp-mcp-side">
               {notebook.trouble
                 ? describeTrouble(trans, notebook)
-                : countTools(trans, (notebook.tools ?? []).length)}
+                : countTools(trans, notebook.tools ?? [])}
             </span>
           </li>
         ))}

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { IOpenCall } from '../api';
 import { formatClock } from '../format';
 import { ISectionProps, useClock } from '../hooks';
-import { Section, SmallButton } from './section';
+import { KindBadge, Section, SmallButton } from './section';
 
 export function RunningSection(props: ISectionProps): JSX.Element {
   const { trans, notebook } = props;
@@ -37,6 +37,7 @@ function RunningCall(props: ISectionProps & { call: IOpenCall; now: number }): J
         <code className="jp-mcp-main" title={call.call}>
           {call.call}
         </code>
+        <KindBadge trans={trans} kind={call.kind} />
         <SmallButton
           kind="warn"
           label={trans.__('Stop %1', call.tool)}

@@ -1,7 +1,11 @@
 /** A part of the panel with a heading that opens and closes it. */
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { Clipboard } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
+
+import { Kind } from '../api';
+import { describeKind } from '../format';
 
 export function Section(props: {
   title: string;
@@ -24,6 +28,12 @@ export function Section(props: {
       {isOpen && <div className="jp-mcp-body">{props.children}</div>}
     </section>
   );
+}
+
+/** What a declaration or a call is of, unless it is of a tool. */
+export function KindBadge(props: { trans: TranslationBundle; kind: Kind }): JSX.Element | null {
+  const { trans, kind } = props;
+  return kind === 'tool' ? null : <span className="jp-mcp-badge">{describeKind(trans, kind)}</span>;
 }
 
 /** A small button with an icon, or with a word. */

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { ITool } from '../api';
 import { describeEffect } from '../format';
 import { ISectionProps } from '../hooks';
-import { Section, SmallButton } from './section';
+import { KindBadge, Section, SmallButton } from './section';
 
 /** Tools from which on there is a filter. */
 const MANY = 6;
@@ -14,7 +14,7 @@ export function ToolsSection(props: ISectionProps): JSX.Element {
   const [filter, setFilter] = React.useState('');
   const words = filter.toLowerCase();
   const tools = notebook.tools.filter(tool =>
-    `${tool.name} ${tool.description}`.toLowerCase().includes(words)
+    `${tool.name} ${tool.kind} ${tool.description}`.toLowerCase().includes(words)
   );
   return (
     <Section title={trans.__('Tools')} count={notebook.tools.length}>
@@ -63,6 +63,7 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
       >
         {tool.listed_as ? `${tool.name} (${tool.listed_as})` : tool.name}
       </button>
+      <KindBadge {...props} kind={tool.kind} />
       {tool.package && <span className="jp-mcp-side">{trans.__('from %1', tool.package)}</span>}
       {tool.effect && <span className="jp-mcp-side">{describeEffect(trans, tool)}</span>}
       {tool.calls > 0 && (
@@ -96,7 +97,7 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
         <SmallButton
           kind="warn"
           label={trans.__('Remove %1', tool.name)}
-          title={trans.__('Remove the tool %1; its function stays defined', tool.name)}
+          title={trans.__('Remove %1; its function stays defined', tool.name)}
           onClick={() => void store.act(kernel, { action: 'remove', tool: tool.name })}
         >
           {trans.__('Remove')}

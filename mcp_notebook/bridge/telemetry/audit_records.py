@@ -106,6 +106,7 @@ def describe_start(
         "kernel": start.kernel,
         "notebook": start.notebook,
         "tool": start.tool,
+        **_describe_kind(start),
         **({"by": "view"} if start.is_from_view else {}),
         **_describe_arguments(
             start.arguments,
@@ -160,6 +161,7 @@ def describe_refusal(refusal: CallRefusal, mode: ArgumentsInAudit) -> Record:
         **_describe_caller(refusal),
         **place,
         "tool": _cut(refusal.tool, MAX_NAME),
+        **_describe_kind(refusal),
         **arguments,
         "error": _cut(refusal.reason, MAX_ERROR),
     }
@@ -187,6 +189,10 @@ def describe_view(read: ViewRead, call: CallStart | None, mode: ArgumentsInAudit
         "seconds": round(read.seconds, 6),
     }
     return record if read.error is None else record | {"error": _cut(read.error, MAX_ERROR)}
+
+
+def _describe_kind(call: CallStart | CallRefusal) -> Record:
+    return {} if call.tool_kind == "tool" else {"tool_kind": call.tool_kind}
 
 
 def _describe_caller(call: CallStart | CallRefusal | ViewRead) -> Record:

@@ -7,6 +7,8 @@ refusal and nothing else. A query of a view is one event.
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from mcp_notebook.wire import messages
+
 Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
 """How a call ended: with a result, with an error (of the tool or its arguments), stopped by the
 client or the user, stopped by its time limit, or not at all, because its kernel is gone."""
@@ -32,6 +34,8 @@ class CallStart:
     """The notebook's part of the tool's full name."""
     tool: str
     """The tool's name in the kernel."""
+    tool_kind: messages.Kind = "tool"
+    """Whether `tool` is the name of a tool, or of a prompt or a resource."""
     arguments: dict[str, Any] | bytes
     """The arguments; if large, as the client's JSON."""
     input_schema: dict[str, Any]
@@ -77,6 +81,8 @@ class CallRefusal:
     client: str
     tool: str
     """The tool's name in its kernel; if none was found, the name in the client's request."""
+    tool_kind: messages.Kind = "tool"
+    """As what it was requested."""
     reason: str
     """The error that the client gets."""
     kernel: str | None = None

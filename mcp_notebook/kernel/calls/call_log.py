@@ -28,6 +28,7 @@ from mcp_notebook.kernel.calls.outcome import scrub_texts
 from mcp_notebook.kernel.schemas.secrets import scrub
 from mcp_notebook.kernel.tools.context import ClientProgram, describe_program
 from mcp_notebook.meta_keys import CACHED
+from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     """The calling program, by its own account; None: the notebook, by ``%mcp call``."""
     tool: str
     """The tool's name in this kernel."""
+    kind: messages.Kind = "tool"
+    """Whether a tool was called, a prompt was got or a resource was read."""
     source_hash: str | None
     """SHA-256 of the source of the tool that ran, or would have run; None if it has none."""
     function_schema: Mapping[str, Any] | None = None
@@ -297,6 +300,7 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         came=came,
         client=call.client.program,
         tool=call.tool,
+        kind=call.kind,
         source_hash=None if call.target is None else call.target.source_hash,
         function_schema=None if call.target is None else call.target.function_schema,
         arguments=call.shown_arguments,

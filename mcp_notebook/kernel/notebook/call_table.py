@@ -112,11 +112,12 @@ def build_call_table(calls: Sequence[LoggedCall], note: str = "") -> dict[str, s
 
 
 def _list_cells(call: LoggedCall) -> tuple[str, ...]:
+    kind = "" if call.kind == "tool" else f"[{call.kind}] "
     return (
         str(call.number),
         format_time(call.came),
         _clean(call.client_label),
-        describe_call(call.tool, call.arguments, MAX_CALL),
+        kind + describe_call(call.tool, call.arguments, MAX_CALL),
         describe_state(call),
         format_seconds(call.queue_seconds),
         format_seconds(call.run_seconds) if call.run_seconds and not call.is_cached else "",

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from hashlib import sha256
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -125,8 +125,8 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return self.info.name
 
     @property
-    def kind_word(self) -> str:
-        """What it is, for its author: "tool", "prompt", "resource" or "skill"."""
+    def kind_word(self) -> Literal[messages.Kind, "skill"]:
+        """What it is, for its author."""
         return self.info.kind if self.info.text is None else "skill"
 
     @cached_property

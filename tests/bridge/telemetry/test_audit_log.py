@@ -133,6 +133,32 @@ def test_each_call_of_a_client_has_one_line(sales, log):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_line_says_that_a_prompt_was_got_or_a_resource_was_read(sales, log):
+    sales.ok("%%mcp_prompt report(year: int)\nOn {year}.")
+    sales.ok("%%mcp_resource data://{name}\nname")
+    with _client(sales, log, MCP_NOTEBOOK_AUDIT_ARGUMENTS="full") as running:
+        _call(running, 1, "add", {"a": 1})
+        for number, (method, params) in enumerate(
+            (
+                ("prompts/get", {"name": "report", "arguments": {"year": "2026"}}),
+                ("prompts/get", {"name": "repot", "arguments": {}}),
+                ("resources/read", {"uri": "data://x"}),
+            ),
+            2,
+        ):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            running.send(json.dumps(request).encode())
+            _wait_for_answer(running, number)
+    lines = _lines(log)
+    assert [(line["tool"], line.get("tool_kind"), line["outcome"]) for line in lines] == [
+        ("add", None, "ok"),
+        ("report", "prompt", "ok"),
+        ("repot", "prompt", "refused"),
+        ("data_name", "resource", "ok"),
+    ]
+    assert [line.get("arguments") for line in lines[1:]] == [{"year": "2026"}, None, {"name": "x"}]
+
+
 def test_a_call_whose_file_is_refused_has_failed(sales, log):
     outside = log.parent / "secret.txt"
     outside.write_text("hunter2")

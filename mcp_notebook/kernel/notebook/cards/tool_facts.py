@@ -99,8 +99,13 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
 
 def describe_in_line(tool: DeclaredTool) -> str:
     """Return the first line of a tool's description, and what it is unless it is a tool."""
-    line = tool.info.description.strip().partition("\n")[0]
-    return line if tool.info.kind == "tool" else f"[{tool.info.kind}] {line}".strip()
+    line = find_first_line(tool)
+    return line if tool.info.kind == "tool" else f"[{tool.kind_word}] {line}".strip()
+
+
+def find_first_line(tool: DeclaredTool) -> str:
+    """Return the first line of a tool's description."""
+    return tool.info.description.strip().partition("\n")[0]
 
 
 def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:

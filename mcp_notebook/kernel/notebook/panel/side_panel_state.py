@@ -22,7 +22,7 @@ from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
 from mcp_notebook.kernel.notebook.call_table import describe_state
-from mcp_notebook.kernel.notebook.cards.tool_facts import describe_in_line
+from mcp_notebook.kernel.notebook.cards.tool_facts import find_first_line
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
 from mcp_notebook.kernel.notebook.panel.thumbnails import (
     Thumbnail,
@@ -141,7 +141,8 @@ class SidePanel:
             tools=[
                 messages.SeenTool(
                     name=tool.name,
-                    description=_make_line(describe_in_line(tool)),
+                    description=_make_line(find_first_line(tool)),
+                    kind=tool.kind_word,
                     listed_as=names[tool.name].name if tool.name in names else None,
                     on=tool.name not in source.registry.switched_off,
                     effect=_find_effect(tool),
@@ -269,6 +270,7 @@ class SidePanel:
             tool=call.tool,
             client=_make_line(describe_program(call.client.program)),
             call=describe_call(call.tool, call.shown_arguments, MAX_CALL),
+            kind=call.kind,
             # Rounded, so that an unchanged call compares equal.
             came=round(call.arrived + offset, 1),
             began=None if call.began is None else round(call.began + offset, 1),
@@ -286,6 +288,7 @@ class SidePanel:
             tool=call.tool,
             client=_make_line(call.client_label),
             call=describe_call(call.tool, call.arguments, MAX_CALL),
+            kind=call.kind,
             came=call.came,
             state=describe_state(call),
             seconds=call.run_seconds,

@@ -96,6 +96,19 @@ def test_mcp_log_shows_the_last_calls_and_those_that_failed(rain):
     assert "by unknown client (2), this notebook (1)\n" in status
 
 
+def test_mcp_log_and_list_say_what_is_a_prompt_a_resource_or_a_skill(kernel):
+    kernel.ok("%%mcp_prompt report(year: int)\nOn {year}.")
+    kernel.ok("%%mcp_resource data://{name}\nname")
+    kernel.ok("%%mcp_skill weekly\nUse this.")
+    kernel.ok("%mcp call report year=2026\n%mcp call data_name name=x")
+    [data] = kernel.ok("%mcp log").displays
+    _, first, second = data["text/plain"].splitlines()
+    assert "[prompt] report(year=2026)" in first
+    assert "[resource] data_name(name='x')" in second
+    [data] = kernel.ok("%mcp list").displays
+    assert "[skill] Use this." in data["text/plain"]
+
+
 def test_who_misses_a_tool_that_was_deleted_is_told_how_it_comes_back(rain, rain_cell):
     rain.ok("del rain")
     status = rain.ok("%mcp status").text
