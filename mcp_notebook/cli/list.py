@@ -182,8 +182,9 @@ def _describe_all(kernels: "LinkedKernels", missing: Sequence["MissingTool"]) ->
 
 def _summarize(tool: "messages.ToolInfo") -> str:
     line = next(iter(tool.description.strip().splitlines()), "")
-    kind = "skill" if tool.text is not None else tool.kind
-    kind = "has to run first" if kind == "notebook" else kind
+    kind = {"notebook": "has to run first"}.get(tool.kind, tool.kind)
+    if tool.text is not None:
+        kind = "skill"
     return line if kind == "tool" else f"[{kind}] {line}".strip()
 
 
