@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -378,7 +378,34 @@ def frameworks_page() -> str:
         "apart, and all get what the least capable of them can handle: addresses as text in place "
         "of links, the first picture before the text that was printed for it, and no unrequested "
         "notifications of changed tools, which would make Semantic Kernel wait for ever.",
+        "## Prompts, resources and skills",
+        "What the clients of these frameworks do with what a notebook offers [besides tools]"
+        "(../guides/prompts.md), and FastMCP's client. Nothing gives it to a model by itself: your "
+        "program gets a prompt or reads a resource.",
+        _format_kinds(frameworks),
+        "- *fails*: `get_prompt` raises an error if a message is not text. For LangChain, write "
+        "prompts that return text and tables.",
+        "smolagents has nothing for them. In Semantic Kernel, prompts are functions of the "
+        "plugin, unless it has `load_prompts=False`. In LangChain, `get_prompt` and "
+        "`get_resources` are methods of `MultiServerMCPClient`, which lists resources but no "
+        "prompts. FastMCP's client lists skills if it is created with "
+        "`extensions=[SkillsClientExtension()]`.",
     )
+
+
+def _format_kinds(frameworks: Mapping[str, Any]) -> str:
+    """Return the table of what clients of frameworks do with prompts, resources and skills."""
+    kinds = tomllib.loads((FRAMEWORKS / "kinds.toml").read_text("utf-8"))
+    packages = [
+        (kinds.get(name) or frameworks[name])["packages"][0].partition("==")
+        for name in kinds["seen"]
+    ]
+    rows = [
+        [text, *(seen[row] for seen in kinds["seen"].values())]
+        for row, text in kinds["rows"].items()
+    ]
+    versions = [version for _, _, version in packages]
+    return format_table(["", *kinds["seen"]], [["Version", *versions], *rows])
 
 
 PAGES = {

@@ -21,6 +21,15 @@ CELLS = (
     ),
     "%%mcp_skill weekly\nUse this for a week's report.\n\nCall `rain` first.",
 )
+LOOK = (
+    "%%mcp_prompt\n"
+    "import PIL.Image\n"
+    "def look() -> list:\n"
+    "    'Look at a table and a picture.'\n"
+    "    picture = PIL.Image.new('RGB', (2, 2))\n"
+    "    return ['Look at this:', orders, picture, 'What is odd?']"
+)
+"""A further cell, with a prompt that has several messages."""
 REPORT = "Report on 2026 for EU."
 ORDERS = "region\nEU\nUS\n"
 SKILL = "skill://weekly/SKILL.md"

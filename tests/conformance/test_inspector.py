@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from clients import TOKEN, http_bridge
 from forked_command import list_words
+from kinds import CELLS, ORDERS, REPORT, SKILL
 from live import kernel_env, live_kernel
 from npm import LIMIT
 
@@ -21,11 +22,16 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(LIMIT)]
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
-    """The demo notebook, open; a bridge that ran it for each question would take seconds."""
+    """The demo notebook, open, and prompts, resources and a skill in it.
+
+    A bridge that ran it for each question would take seconds.
+    """
     with live_kernel(module_home, notebook=str(NOTEBOOK)) as kernel:
         for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
             if cell.cell_type == "code" and not cell.source.startswith("%mcp call"):
                 kernel.ok(cell.source)
+        for cell in CELLS:
+            kernel.ok(cell)
         yield kernel
 
 
@@ -54,8 +60,8 @@ def server(request, era, notebook):
 
 
 @pytest.fixture
-def inspect(npm_programs, server, module_home, record_property):
-    """Run the Inspector, and return what it prints."""
+def start_inspector(npm_programs, server, module_home, record_property):
+    """Run the Inspector to its end."""
 
     def run(*arguments):
         ended = subprocess.run(
@@ -66,8 +72,19 @@ def inspect(npm_programs, server, module_home, record_property):
             text=True,
             timeout=90,
         )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
         record_property("runs of the Inspector", 1)
+        return ended
+
+    return run
+
+
+@pytest.fixture
+def inspect(start_inspector):
+    """Run the Inspector, and return what it prints."""
+
+    def run(*arguments):
+        ended = start_inspector(*arguments)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
         return json.loads(ended.stdout)["result"]
 
     return run
@@ -93,3 +110,41 @@ def test_the_inspector_gets_the_picture_of_a_tool(inspect):
     )
     pictures = [block for block in answer["content"] if block["type"] == "image"]
     assert [picture["mimeType"] for picture in pictures] == ["image/png"]
+
+
+def test_the_inspector_shows_a_prompt_and_gets_it_with_arguments(inspect):
+    [prompt] = inspect("--method", "prompts/list")["prompts"]
+    assert prompt["name"] == "report"
+    asked = [(each["name"], each["required"]) for each in prompt["arguments"]]
+    assert asked == [("year", True), ("region", False)]
+    got = inspect(
+        *["--method", "prompts/get", "--prompt-name", "report", "--prompt-args", "year=2026"]
+    )
+    assert got["description"] == prompt["description"]
+    [message] = got["messages"]
+    assert message == {"role": "user", "content": {"type": "text", "text": REPORT}}
+
+
+def test_the_inspector_says_which_argument_of_a_prompt_is_wrong(start_inspector):
+    ended = start_inspector("--method", "prompts/get", "--prompt-name", "report")
+    assert ended.returncode != 0
+    assert "year: missing" in ended.stderr
+
+
+def test_the_inspector_reads_resources_and_what_templates_lead_to(inspect):
+    listed = inspect("--method", "resources/list")["resources"]
+    assert [resource["uri"] for resource in listed] == ["data://orders", SKILL]
+    [template] = inspect("--method", "resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "frame://{name}"
+    for uri in ("data://orders", "frame://customers"):
+        [read] = inspect("--method", "resources/read", "--uri", uri)["contents"]
+        assert (read["mimeType"], read["text"]) == ("text/csv", ORDERS)
+
+
+def test_the_inspector_finds_nothing_wrong_with_the_skills_nor_their_digests(start_inspector, era):
+    ended = start_inspector("--method", "skills/list", "--verify", "--require-digests")
+    if era == "legacy":  # which has no extensions
+        assert "skills_unsupported" in ended.stderr
+    else:
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert SKILL in ended.stdout

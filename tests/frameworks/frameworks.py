@@ -43,13 +43,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
 """By the names that people know."""
 
 
-def bring_in(framework: Framework) -> Path:
-    """Return the Python of an environment with a framework, made once and kept for the next run.
+def bring_in(packages: Sequence[str]) -> Path:
+    """Return the Python of an environment with packages, made once and kept for the next run.
 
     Raises:
         CannotInstall: The packages cannot be brought in.
     """
-    digest = hashlib.sha256("\n".join([sys.version, *framework.packages]).encode())
+    digest = hashlib.sha256("\n".join([sys.version, *packages]).encode())
     downloads = Path(os.environ.get("TESTS_DOWNLOADS", tempfile.gettempdir()))
     folder = downloads / f"mcp-notebook-tests-pip-{digest.hexdigest()[:16]}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -58,7 +58,7 @@ def bring_in(framework: Framework) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # for what another process of the tests brings in
         if not (folder / "complete").exists():
             _run(folder, sys.executable, "-m", "venv", str(folder))
-            _install(folder, python, framework.packages)
+            _install(folder, python, packages)
             (folder / "complete").touch()
     return python
 

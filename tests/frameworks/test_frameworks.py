@@ -69,7 +69,7 @@ class Conversation:
 
     def __enter__(self):
         try:
-            python = bring_in(self.framework)
+            python = bring_in(self.framework.packages)
         except CannotInstall as error:
             pytest.fail(str(error), pytrace=False)
         with self._stack:

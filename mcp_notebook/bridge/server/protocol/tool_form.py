@@ -166,7 +166,7 @@ def make_prompt_form(
         "name": name,
         "title": info.title if has_title else None,
         "description": info.description or (None if has_title else info.title),
-        "arguments": _list_prompt_arguments(info.input_schema, has_title=has_title) or None,
+        "arguments": _list_prompt_arguments(info.input_schema, has_title=has_title),
         "icons": info.icons if has_feature(protocol_version, "icons") else None,
         "_meta": info.meta if has_feature(protocol_version, "_meta") else None,
     }
@@ -176,7 +176,11 @@ def make_prompt_form(
 
 
 def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[dict[str, Any]]:
-    """Return the arguments of a prompt, which MCP describes by words and not by a schema."""
+    """Return the arguments of a prompt, which MCP describes by words and not by a schema.
+
+    An empty list if there are none: MCP allows to leave it out, and programs then fail that go
+    through the arguments of all prompts.
+    """
     required, arguments = schema.get("required", ()), []
     for name, item in schema.get("properties", {}).items():
         keywords = item if isinstance(item, dict) else {}
