@@ -124,6 +124,21 @@ class ToolError(CallError):
     """Raise this in a tool to fail with exactly this message and no traceback."""
 
 
+class CopyEnded(ToolError):
+    """The copy of the kernel in which a call ran ended before its function did.
+
+    Args:
+        tool: The name of the tool.
+        end: How it ended, as the end of a sentence: "ended with exit status 3".
+    """
+
+    ENDING = "The kernel itself is not affected."
+    """What the messages end with."""
+
+    def __init__(self, tool: str, end: str) -> None:
+        super().__init__(f"The copy of the kernel that ran {tool!r} {end}. {self.ENDING}")
+
+
 class InvalidArguments(CallError):
     """The arguments of a call do not fit the tool's input schema."""
 

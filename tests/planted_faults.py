@@ -128,6 +128,17 @@ def wait_for_shop() -> str:
     return "open"
 ''',
     ),
+    "ends the kernel": (
+        "close_shop",
+        "ends-kernel",
+        "import os",
+        '''
+%%mcp_tool --read-only
+def close_shop() -> str:
+    """Return the state of the shop at night."""
+    os._exit(3)
+''',
+    ),
     "fails": (
         "divide_sales",
         "failing-example",

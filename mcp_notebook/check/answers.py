@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,10 @@ from mcp_notebook.text.wording import count
 
 MAX_CHARS = 20_000
 """Characters of an answer that a model still reads well, about 5,000 tokens."""
+_MAX_LISTED = 5
+"""Names that a finding lists."""
+_COPY_REFUSED = re.compile(r"The tool .*? cannot run in a copy of the kernel .*?: (.*?)\. Declare ")
+"""The error for a tool that a copy of the kernel cannot run, with the cause."""
 _URI = re.compile(r"notebook://\S+")
 """Addresses of originals, which differ from call to call."""
 _CHANGES: Mapping[str, str] = {
@@ -48,21 +53,41 @@ def judge_answers(subject: Subject) -> Iterator[Finding]:
         )
     for tool in subject.list_tools():
         yield from _judge_tool(subject, tool)
+    yield from _judge_untried(subject)
+
+
+def _judge_untried(subject: Subject) -> Iterator[Finding]:
+    """Yield the tools that did not run in a copy of the kernel, together if for the same reason."""
+    tools: dict[str, list[str]] = defaultdict(list)
+    for trial in subject.trials:
+        is_tried = trial.is_late or trial.ended_process or trial.changes is not None
+        text = trial.failure or trial.text
+        cause = _COPY_REFUSED.match(text)
+        names = tools[_shorten(cause[1] if cause else text)]
+        if not is_tried and trial.tool not in names:
+            names.append(trial.tool)
+    for reason, names in tools.items():
+        if names:
+            listed = [f"`{name}`" for name in names[:_MAX_LISTED]]
+            more = [f"{len(names) - _MAX_LISTED} more"] if len(names) > _MAX_LISTED else []
+            yield Finding(
+                tool=names[0] if len(names) == 1 else None,
+                rule="not-tried",
+                severity="note",
+                reason=f"{_join([*listed, *more])} could not be called in a copy of the kernel, so "
+                f"what they change is not known: {reason.removesuffix('.')}.",
+                advice="Read their code for that.",
+            )
 
 
 def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
     yield from _judge_examples(tool)
-    own_trials = [trial for trial in subject.trials if trial.tool == tool.name]
-    trials = [trial for trial in own_trials if trial.is_late or trial.changes is not None]
-    if refused := next((trial for trial in own_trials if trial not in trials), None):
-        yield _find(
-            tool,
-            "not-tried",
-            "note",
-            reason="It could not be called in a copy of the kernel, so whether it changes anything "
-            f"is not known: {_shorten(refused.failure or refused.text)}",
-            advice="Read its code for that.",
-        )
+    trials = [
+        trial
+        for trial in subject.trials
+        if trial.tool == tool.name
+        and (trial.is_late or trial.ended_process or trial.changes is not None)
+    ]
     changes = dict.fromkeys(
         (str(kind), str(name)) for trial in trials for kind, name in trial.changes or ()
     )
@@ -71,16 +96,14 @@ def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
     groups: dict[str, list[Answer]] = defaultdict(list)
     answers = (answer for answer in subject.answers if answer.tool == tool.name)
     for answer in chain(trials, answers):
-        groups[_dump(answer.arguments)].append(answer)
+        groups[answer.example].append(answer)
     for example, group in groups.items():
         problem = _judge_end(tool, example, group) or _judge_structured(tool, example, group)
         if problem is None and not changes:  # of which other answers may be a consequence
             problem = _judge_sameness(tool, example, group)
-        if problem is not None:
-            yield problem
-        size = _judge_size(tool, example, group)
-        if size is not None:
-            yield size
+        for finding in (problem, _judge_size(tool, example, group)):
+            if finding is not None:
+                yield replace(finding, example=example)
 
 
 def _find(tool: CheckedTool, rule: str, severity: Severity, *, reason: str, advice: str) -> Finding:
@@ -138,6 +161,16 @@ def _judge_changes(tool: CheckedTool, changes: Sequence[tuple[str, str]]) -> Ite
 
 def _judge_end(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> Finding | None:
     """Return the finding about an example that has no good answer."""
+    ended = next((each for each in answers if each.ended_process), None)
+    if ended is not None:
+        return _find(
+            tool,
+            "ends-kernel",
+            "error",
+            reason=f"The example {example} ends the process of the kernel, and with it all "
+            f"that the notebook has in memory: {_shorten(ended.failure or ended.text)}",
+            advice="Raise an error in place of `exit`. If it ran out of memory, do less in a call.",
+        )
     # A copy of the kernel may hang where the kernel does not.
     late = next((each for each in _select_real(answers) if each.is_late), None)
     if late is not None:

@@ -5,7 +5,7 @@ Runs on the command's event loop. The door to the MCP SDK's client in this room.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -20,14 +20,16 @@ from mcp_notebook.bridge.http_app import OwnBridge
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
 from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial
-from mcp_notebook.content import Result
-from mcp_notebook.errors import CallError
+from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CallError, CopyEnded
 from mcp_notebook.outgoing_http import open_http_client
 from mcp_notebook.wire import content_blocks, messages
 
 _INFO = Implementation(name="mcp-notebook-check", version=__version__)
 _MARGIN = 5.0
 """Seconds by which a connection outlasts the longest call."""
+_END_NOTICED = 0.5
+"""Seconds after which a link has noticed that its kernel is gone."""
 
 
 @dataclass
@@ -37,7 +39,12 @@ class Calls:
     answers: list[Answer] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
-    """Why no example of a tool was called, by the tool's name."""
+    """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
+
+    def covers(self, tool: CheckedTool) -> bool:
+        """Return whether something came of a tool."""
+        called = {answer.tool for answer in (*self.answers, *self.trials)}
+        return tool.name in called or tool.name in self.skipped
 
 
 async def call_examples(
@@ -66,12 +73,27 @@ async def call_examples(
                 if is_read_only(tool):
                     trial = await try_example(bridge.link, tool, example, limit)
                     calls.trials.append(trial)
+                    if trial.ended_process:
+                        continue  # the kernel would end as its copy did
                 for era, client in clients.items():
                     answer = await _call(client, era, tool, example, limit)
+                    if answer.is_error and await _has_ended(bridge.link):
+                        calls.answers.append(replace(answer, ended_process=True))
+                        rest = [each for each in tools if not calls.covers(each)]
+                        reason = f"the kernel ended in a call of `{tool.name}`"
+                        calls.skipped |= dict.fromkeys((each.name for each in rest), reason)
+                        return calls
                     calls.answers.append(answer)
                     if answer.is_late:
                         break
     return calls
+
+
+async def _has_ended(link: Link) -> bool:
+    """Return whether the kernel is gone; a call is answered a moment before that is known."""
+    with anyio.move_on_after(_END_NOTICED):
+        await link.end.wait()
+    return not link.is_open
 
 
 async def try_examples(link: Link, tools: Sequence[CheckedTool], *, limit: float) -> Calls:
@@ -112,12 +134,12 @@ def is_read_only(tool: CheckedTool) -> bool:
 def _find_obstacle(tool: CheckedTool, *, calls_all: bool) -> str | None:
     """Return why a tool cannot be called; None if it can."""
     if not (is_read_only(tool) or calls_all):
-        return "It is not declared read-only, and is called with `--all` only."
+        return "not declared read-only; `--all` calls such tools"
     if tool.info.revision is not None or tool.info.requires:
-        return "A person has to answer during its calls."
+        return "a person has to answer during the call"
     if tool.info.task == "required":
-        return "Its calls are tasks only."
-    return None if list_examples(tool) else "It has no example."
+        return "its calls are always tasks"
+    return None if list_examples(tool) else "no example; write one, such as `--example year=2015`"
 
 
 async def try_example(
@@ -148,6 +170,10 @@ async def try_example(
         seconds=monotonic() - began,
         changes=result.meta.get(meta_keys.CHANGES),
         failure=failure,
+        ended_process=any(
+            isinstance(block, Text) and block.text.endswith(CopyEnded.ENDING)
+            for block in result.content
+        ),
         is_late=is_late,
     )
 

@@ -5,7 +5,8 @@ with the command.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -142,7 +143,7 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
     failures: list[tuple[int, str]] = []
     # To find out about all cells; those that fail are findings, unless the user allows them to.
     tolerant = replace(settings, allow_errors=True)
-    with show_on_stderr() as show:
+    with show_on_stderr() as show, _explain_missing(failures):
         progress = partial(_note_progress, show, [] if settings.allow_errors else failures)
         async with (
             run_notebook(notebook, tolerant, progress=progress, version=version) as running,
@@ -163,6 +164,17 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
                 failures=failures,
                 recorded=recorded,
             )
+
+
+@contextmanager
+def _explain_missing(failures: Sequence[tuple[int, str]]) -> Iterator[None]:
+    """Say which cell has failed if the notebook offers no tools."""
+    try:
+        yield
+    except NotebookError as error:
+        if not failures:
+            raise
+        raise NotebookError(f"{failures[0][1]}\n\n{error}") from None
 
 
 def _note_progress(

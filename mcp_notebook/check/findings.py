@@ -43,6 +43,8 @@ class Finding:
     """The cell's number among the notebook's code cells, from 1."""
     line: int | None = None
     """The line's number in the cell, from 1."""
+    example: str | None = None
+    """The example that it is about, as JSON; None if it is about the whole tool."""
     fix: Edit | None = None
     """The change that ``--fix`` makes; None if a person has to decide."""
 

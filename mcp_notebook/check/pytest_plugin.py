@@ -4,6 +4,7 @@ Runs in the process of pytest. Nothing is collected without ``--mcp-notebook``, 
 is collected, nothing of mcp-notebook is imported. A notebook runs once, when it is collected.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +34,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class NotebookFile(pytest.File):
-    """A notebook, whose tools are tests."""
+    """A notebook, whose tools and their examples are tests."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Run the notebook, and yield a test for each tool, and one for the notebook itself."""
+        """Run the notebook, and yield a test for itself, each tool and each of their examples."""
         import anyio  # noqa: PLC0415 - nothing of it costs other runs anything
 
         from mcp_notebook.check.examination import (  # noqa: PLC0415
@@ -56,15 +57,34 @@ class NotebookFile(pytest.File):
         findings = [each for each in find_all(subject) if each.severity != "note"]
         names = [tool.name for tool in subject.list_tools()]
         rest = [finding for finding in findings if finding.tool not in names]
-        yield ToolItem.from_parent(self, name="notebook", findings=rest, reason=None)
+        yield CheckItem.from_parent(self, name="notebook", findings=rest)
         for name in names:
             own = [finding for finding in findings if finding.tool == name]
-            reason = None if own else subject.skipped.get(name)
-            yield ToolItem.from_parent(self, name=name, findings=own, reason=reason)
+            whole = [finding for finding in own if finding.example is None]
+            yield CheckItem.from_parent(self, name=name, findings=whole)
+            if not own and name in subject.skipped:
+                reason = f"Not called: {subject.skipped[name]}."
+                yield CheckItem.from_parent(self, name=f"{name}()", findings=[], reason=reason)
+            for example, arguments in _list_examples(subject, name).items():
+                about = [finding for finding in own if finding.example == example]
+                title = f"{name}({arguments})"
+                yield CheckItem.from_parent(self, name=title, findings=about)
 
 
-class ToolItem(pytest.Item):
-    """A tool, or the notebook as a whole: it passes if nothing was found.
+def _list_examples(subject: "Subject", tool: str) -> dict[str, str]:
+    """Return the examples with which a tool was called, as JSON, and each as in a call."""
+    return {
+        answer.example: ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}"
+            for name, value in answer.arguments.items()
+        )
+        for answer in (*subject.trials, *subject.answers)
+        if answer.tool == tool
+    }
+
+
+class CheckItem(pytest.Item):
+    """An example, a tool or the notebook as a whole: it passes if nothing was found.
 
     Args:
         findings: What was found.
@@ -72,7 +92,9 @@ class ToolItem(pytest.Item):
         options: pytest's.
     """
 
-    def __init__(self, *, findings: "list[Finding]", reason: str | None, **options: Any) -> None:
+    def __init__(
+        self, *, findings: "list[Finding]", reason: str | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
         self._findings = findings
         self._reason = reason
@@ -98,7 +120,7 @@ class ToolItem(pytest.Item):
         )
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the notebook and the tool's name."""
+        """Return the notebook and the name of the tool or example."""
         return self.path, None, self.name
 
 

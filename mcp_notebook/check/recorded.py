@@ -48,7 +48,7 @@ def write_recorded(subject: Subject) -> Path:
     place = find_place(subject.notebook)
     recorded: dict[str, dict[str, list[str]]] = {}
     for answer in _list_answers(subject):
-        recorded.setdefault(answer.tool, {})[_dump(answer)] = _list_lines(answer)
+        recorded.setdefault(answer.tool, {})[answer.example] = _list_lines(answer)
     try:
         place.write_text(
             json.dumps(recorded, indent=2, ensure_ascii=False, sort_keys=True) + "\n",
@@ -65,7 +65,7 @@ def compare_recorded(subject: Subject) -> Iterator[Finding]:
         return
     tools = {tool.name: tool for tool in subject.tools}
     for answer in _list_answers(subject):
-        lines, example = _list_lines(answer), _dump(answer)
+        lines, example = _list_lines(answer), answer.example
         known = subject.recorded.get(answer.tool, {}).get(example)
         if known is None or known == lines:
             continue
@@ -81,6 +81,7 @@ def compare_recorded(subject: Subject) -> Iterator[Finding]:
             reason=f"The example {example} has another answer than the recorded one: {after!r} in "
             f"place of {before!r}.",
             advice="If the new answer is right, record it with `--record`.",
+            example=example,
         )
 
 
@@ -95,7 +96,3 @@ def _list_answers(subject: Subject) -> list[Answer]:
 
 def _list_lines(answer: Answer) -> list[str]:
     return normalize_text(answer).splitlines()
-
-
-def _dump(answer: Answer) -> str:
-    return json.dumps(dict(answer.arguments), ensure_ascii=False)

@@ -3,7 +3,9 @@
 Runs in the process of the command. Colors are for terminals only; texts of tools are data.
 """
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,9 @@ from mcp_notebook.text.terminal import print_check, print_output, print_table
 from mcp_notebook.text.wording import count
 
 _MARKS: dict[Severity, str] = {"error": "✗", "warning": "!", "note": "-"}
-_TITLES = ("Tool", "Entry", "Calls", "Seconds", "Characters", "Tokens", "Changes", "Findings")
+_TITLES = ("Tool", "Entry", "Calls", "Seconds", "Answer", "Changes", "Found")
+_INDENT = 4
+"""Columns before a finding's text."""
 
 
 def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
@@ -24,15 +28,33 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
         print_table(_TITLES, rows)
     else:
         print_output("\n".join(_align([_TITLES, *rows])))
-    print_output(describe_cost(subject))
+    print_output(_wrap(describe_cost(subject)))
+    uncalled: dict[str, list[str]] = {}
     for name, reason in subject.skipped.items():
-        print_check("-", f"{name}: not called. {reason}", is_wrong=False)
+        uncalled.setdefault(reason, []).append(name)
+    for reason, names in uncalled.items():
+        print_check("-", _wrap(f"Not called ({reason}): {', '.join(names)}."), is_wrong=False)
     for finding in findings:
-        place = ", ".join(filter(None, [finding.tool, finding.place]))
-        text = f"{place or 'notebook'}: {finding.reason} {finding.advice} [{finding.rule}]"
-        print_check(_MARKS[finding.severity], text, is_wrong=finding.severity != "note")
+        is_wrong = finding.severity != "note"
+        print_check(_MARKS[finding.severity], _describe(finding), is_wrong=is_wrong)
     wrong = sum(finding.severity != "note" for finding in findings)
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
+
+
+def _describe(finding: Finding) -> str:
+    """Return a finding as a paragraph; further lines of its reason, such as a traceback, follow."""
+    reason, _, details = finding.reason.partition("\n")
+    place = ", ".join(filter(None, [finding.tool, finding.place])) or "notebook"
+    text = _wrap(f"{place}: {reason} {finding.advice} [{finding.rule}]")
+    return f"{text}\n{details}" if details else text
+
+
+def _wrap(text: str) -> str:
+    """Return a paragraph in lines as wide as the terminal; for a program, in one."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns - _INDENT, 20)
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _align(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -89,7 +111,6 @@ def _make_row(subject: Subject, tool: CheckedTool, findings: Sequence[Finding]) 
         f"{count_entry(tool):,}",
         str(len(answers)),
         f"{max((answer.seconds for answer in answers), default=0):.2f}",
-        f"{max(map(len, texts), default=0):,}",
         f"{max(map(count_tokens, texts), default=0):,}",
         changes if trials else "-",
         str(wrong),

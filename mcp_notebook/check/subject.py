@@ -4,6 +4,7 @@ Pure data, apart from parsing the cells.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,11 +84,18 @@ class Answer:
     """Why the client did not take the answer, or got none; None if it took one."""
     is_late: bool = False
     """Whether the time limit ended the call."""
+    ended_process: bool = False
+    """Whether the kernel, or its copy, ended during the call."""
 
     @property
     def is_error(self) -> bool:
         """Whether the tool answered with an error."""
         return bool(self.result.get("isError"))
+
+    @property
+    def example(self) -> str:
+        """The arguments as JSON."""
+        return json.dumps(dict(self.arguments), ensure_ascii=False)
 
     @property
     def text(self) -> str:
@@ -119,7 +127,7 @@ class Subject:
     trials: Sequence[Trial] = ()
     """The answers to the examples of read-only tools in copies of the kernel."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Why no example of a tool was called, by the tool's name; a sentence."""
+    """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
     failures: Sequence[tuple[int, str]] = ()
     """The cells that failed, by their numbers, with what happened."""
     recorded: Mapping[str, Any] | None = None

@@ -47,6 +47,39 @@ def test_findings_end_with_1_and_name_the_cell_the_reason_and_what_to_write(home
     assert "remove `--read-only`. [changes-state]" in done.stdout
 
 
+def test_a_line_that_declares_nothing_is_shown(home):
+    done = run_check(home, write_notebook(home, ADD.replace("--read-only", "--read-onyl")))
+    assert done.returncode == 2
+    assert "There is no option `--read-onyl`. Did you mean `--read-only`?" in done.stderr
+    assert "tools.ipynb offers no tools" in done.stderr
+
+
+def test_a_call_that_ends_the_kernel_is_found_and_ends_the_calls(home):
+    _, _, *cells = FAULTS["ends the kernel"]
+    cells[-1] = cells[-1].replace(" --read-only", "")
+    done = run_check(home, write_notebook(home, *cells, ADD), "--all", "--json")
+    report = json.loads(done.stdout)
+    assert [each["rule"] for each in report["findings"] if each["severity"] == "error"] == [
+        "ends-kernel"
+    ]
+    not_called = {tool["name"]: tool["notCalled"] for tool in report["tools"]}
+    assert not_called == {
+        "close_shop": None,
+        "add": "the kernel ended in a call of `close_shop`",
+    }
+
+
+@pytest.mark.slow
+def test_tools_that_no_copy_can_run_are_named_together(home):
+    sleep = ADD.replace("a: int,", "a: int = 1,")
+    other = sleep.replace("def add", "def subtract").replace("Add two", "Difference of two")
+    cells = ["from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor()"]
+    cells += [each.replace("--read-only", "--read-only --executor pool") for each in (sleep, other)]
+    done = run_check(home, write_notebook(home, *cells))
+    assert done.stdout.count("[not-tried]") == 1
+    assert "`add` and `subtract` could not be called in a copy of the kernel" in done.stdout
+
+
 @pytest.mark.parametrize("cells", [[], ["1 / 0"]], ids=["no tools", "only a cell that fails"])
 def test_a_notebook_that_cannot_be_checked_ends_with_2(home, cells):
     done = run_check(home, write_notebook(home, *cells))

@@ -1,5 +1,6 @@
 """``pytest --mcp-notebook``: the tools of notebooks as tests."""
 
+import re
 import subprocess
 import sys
 
@@ -19,15 +20,27 @@ def _run(home, *words):
     )
 
 
-def test_each_tool_of_a_notebook_is_a_test(home):
+def test_each_tool_of_a_notebook_and_each_example_is_a_test(home):
     (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    sound = ADD.replace("a: int,", "a: int = 1,")
+    line = "--read-only --example b=3 --example b=0"
+    some = ADD.replace("a: int,", "a: int = 1,").replace("a + b", "a // b")
+    some = some.replace("--read-only", line)
     uncalled = ADD.replace("def add", "def power").replace("Add two", "Raise one to another of")
-    write_notebook(home, sound, FAULTS["writes a file"][-1], uncalled)
+    write_notebook(home, some, FAULTS["writes a file"][-1], uncalled)
     done = _run(home, "--mcp-notebook", "tools.ipynb")
-    assert "tools.ipynb::add PASSED" in done.stdout
-    assert "tools.ipynb::export_sales FAILED" in done.stdout
-    assert "tools.ipynb::power SKIPPED (It has no example.)" in done.stdout
+    ends = re.findall(r"^tools.ipynb::(.+?) (PASSED|FAILED|SKIPPED)", done.stdout, re.MULTILINE)
+    assert ends == [
+        ("notebook", "PASSED"),
+        ("add", "PASSED"),
+        ("add(b=3)", "PASSED"),
+        ("add(b=0)", "FAILED"),
+        ("export_sales", "FAILED"),
+        ("export_sales()", "PASSED"),
+        ("power", "PASSED"),
+        ("power()", "SKIPPED"),
+    ]
+    assert 'The example {"b": 0} is answered with an error: ZeroDivisionError' in done.stdout
+    assert "power() SKIPPED (Not called: no example; write one" in done.stdout
     assert "cell 3, line 2: It is declared read-only, but it writes the file" in done.stdout
     assert done.returncode == 1
 

@@ -15,6 +15,7 @@ from mcp_notebook.check.lint.wording import (
     find_stems,
     list_new_words,
     measure_overlap,
+    split_words,
 )
 from mcp_notebook.check.subject import CheckedTool
 from mcp_notebook.text.wording import count
@@ -84,10 +85,12 @@ def _find_own_text(tool: CheckedTool) -> str:
 
 
 def _check_parameters(tool: CheckedTool, places: Places) -> Iterator[Finding]:
+    words = set(split_words(_find_own_text(tool)))  # "the days of a year" describes `year`
     names = [
         name
         for name, item in tool.info.input_schema.get("properties", {}).items()
-        if not (isinstance(item, dict) and (item.get("description") or "$ref" in item))
+        if not (isinstance(item, dict) and item.keys() & {"description", "$ref", "enum"})
+        and not set(split_words(name)) <= words
     ]
     if not names:
         return

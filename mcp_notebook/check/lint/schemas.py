@@ -10,8 +10,8 @@ Pure. Each rule names where it was seen:
   "input_schema does not support oneOf, allOf, or anyOf at the top level".
 - Google, ``parameters`` of a function declaration: ``types.Schema`` and ``_mcp_utils`` of
   google-genai 3.6; "schema didn't specify the schema type field"; "Invalid value at ...
-  enum[0] (TYPE_STRING)"; "enum[0]: cannot be empty". Gemini CLI sends ``parametersJsonSchema``,
-  which takes more.
+  enum[0] (TYPE_STRING)"; "enum[0]: cannot be empty". ``parametersJsonSchema``, of November 2025,
+  takes all of it, and Gemini CLI sends that.
 """
 
 import re
@@ -281,10 +281,10 @@ PROVIDERS = (
     Provider(
         name="Gemini",
         rule="schema-gemini",
-        severity="warning",
+        severity="note",
         consequence=(
-            "Gemini's API refuses it as `parameters`, so clients that send it so lose all tools; "
-            "Gemini CLI does not."
+            "Gemini's API refuses it in the field `parameters`, so older clients lose all tools. "
+            "`parametersJsonSchema`, which Gemini CLI uses, takes it."
         ),
         find_refusals=_refuse_gemini,
     ),

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.content import ResourceLink, Result
-from mcp_notebook.errors import CannotElicit, ToolError
+from mcp_notebook.errors import CannotElicit, CopyEnded, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.calls.outcome import error_result
@@ -55,7 +55,6 @@ _NO_FORK = (
     "The tool {!r} cannot run now, because the kernel could not be copied: {}. Try again when "
     "fewer calls and programs are running."
 )
-_ENDED = "The copy of the kernel that ran {!r} {}. The kernel itself is not affected."
 _DISCONNECTED = "closed its connection to the kernel (`os.closerange`, perhaps), and was ended"
 _STUCK = (
     "The copy of the kernel that ran {!r} deadlocked: it waited for a thread that only the kernel "
@@ -124,7 +123,7 @@ class ForkRunner(ThreadRunner):
         if child.is_stuck:
             raise ToolError(_STUCK.format(call.tool))
         end = _DISCONNECTED if child.is_disconnected else _describe_end(child.status)
-        raise ToolError(_ENDED.format(call.tool, end))
+        raise CopyEnded(call.tool, end)
 
     def _take(self, call: ActiveCall, child: "ForkedChild", kind: str, value: Any) -> None:
         """Handle a message that precedes the result."""

@@ -82,14 +82,16 @@ def test_parameters_without_a_description_are_named_where_they_are(shell):
     cell = '''%%mcp_tool --read-only
 def count_orders(
     region: Annotated[str, "EU or US."],
+    since: int,
     year: int,
+    kind: Literal["open", "paid"],
     limit: int = 3,
 ):
     """Number of orders that were shipped in a year."""
 '''
-    [finding] = lint(shell, "from typing import Annotated", cell)
+    [finding] = lint(shell, "from typing import Annotated, Literal", cell)
     assert finding.rule == "undescribed-parameter"
-    assert "2 parameters have no description: `year`, `limit`" in finding.reason
+    assert "2 parameters have no description: `since`, `limit`" in finding.reason
     assert (finding.cell, finding.line) == (2, 4)
 
 

@@ -100,7 +100,7 @@ def rain_of_years(
     return 1.0
 '''
     gemini, strict = lint(shell, "from typing import Literal", cell)
-    assert (gemini.rule, gemini.severity, gemini.line) == ("schema-gemini", "warning", 3)
+    assert (gemini.rule, gemini.severity, gemini.line) == ("schema-gemini", "note", 3)
     assert "`year` has choices that are not text" in gemini.reason
     assert "ge=2012" in gemini.advice
     assert (strict.rule, strict.severity, strict.line) == ("schema-strict", "note", 4)
