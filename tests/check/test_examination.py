@@ -71,11 +71,16 @@ def test_a_call_that_ends_the_kernel_is_found_and_ends_the_calls(home):
 
 @pytest.mark.slow
 def test_tools_that_no_copy_can_run_are_named_together(home):
-    sleep = ADD.replace("a: int,", "a: int = 1,")
-    other = sleep.replace("def add", "def subtract").replace("Add two", "Difference of two")
-    cells = ["from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor()"]
-    cells += [each.replace("--read-only", "--read-only --executor pool") for each in (sleep, other)]
-    done = run_check(home, write_notebook(home, *cells))
+    one = ADD.replace("a: int,", "a: int = 1,")
+    other = one.replace("def add", "def subtract").replace("Add two", "Difference of two")
+    pool = """
+from concurrent.futures import ThreadPoolExecutor
+from mcp_notebook import mcp_tool
+pool = ThreadPoolExecutor()
+"""
+    line = "@mcp_tool(read_only=True, executor=pool)"
+    cells = [each.replace("%%mcp_tool --read-only", line) for each in (one, other)]
+    done = run_check(home, write_notebook(home, pool, *cells))
     assert done.stdout.count("[not-tried]") == 1
     assert "`add` and `subtract` could not be called in a copy of the kernel" in done.stdout
 
