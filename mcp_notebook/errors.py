@@ -163,11 +163,10 @@ class UnknownTool(CallError):
         close = suggest(name, first)
         meant = f"Did you mean {close!r}? " if close else ""
         all_ = ", ".join(first) + (", ..." if len(names) > len(first) else "")
-        hint = (
-            f"{meant}The {kind}s are: {all_}."
-            if names
-            else f"No open notebook offers a {kind} now."
-        )
+        none = f"No open notebook offers a {kind} now."
+        if kind == "notebook":
+            none = "No notebook has to run before its tools can be called: list the tools again."
+        hint = f"{meant}The {kind}s are: {all_}." if names else none
         super().__init__(f"Unknown {kind}: {name!r}. {hint}")
 
 

@@ -133,7 +133,7 @@ class Bridge:
         self._can_list = anyio.Event()
         """Set when the first list can be answered, perhaps while headless kernels still start."""
         self._starts_kernels = False
-        """Whether notebooks are served headless."""
+        """Whether kernels of notebooks are started at once."""
         self._is_interrupted = False
         self._failure: McpNotebookError | None = None
         """Why there is no notebook to serve."""
@@ -197,7 +197,7 @@ class Bridge:
         early: "EarlyKernel | None" = None,
     ) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
-        self._starts_kernels = bool(notebooks)
+        self._starts_kernels = any(not path.expanduser().is_dir() for path in notebooks)
         if notebooks:
             tasks.start_soon(self._serve_until_failure, notebooks, early)
         else:

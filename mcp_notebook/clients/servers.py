@@ -116,18 +116,18 @@ def build_launch(
     Args:
         client: The client. It gets ``--meta-tools`` if it does not notice new tools.
         settings: Name the folder of kernels' records.
-        notebooks: Notebooks to run; if none, the command serves all open notebooks.
+        notebooks: Notebooks to run, or folders of notebooks; if none, the command serves all open
+            notebooks.
         options: Further options of ``mcp-notebook stdio``.
 
     Raises:
         ClientError: A notebook does not exist.
     """
     for notebook in notebooks:
-        if not notebook.is_file():
-            problem = "is a folder" if notebook.is_dir() else "does not exist"
+        if not notebook.exists():
             raise ClientError(
-                f"The notebook {str(notebook)!r} {problem}. Check the path, or name no notebook to "
-                "serve all open ones."
+                f"The notebook {str(notebook)!r} does not exist. Check the path, or name no "
+                "notebook to serve all open ones."
             )
     # -P: clients start servers in the user's folders, whose random.py must not be imported.
     words = ["-P", "-m", "mcp_notebook", "stdio", *options]
@@ -139,7 +139,7 @@ def build_launch(
         command=sys.executable,
         arguments=tuple(words),
         env={} if is_usual else {"MCP_NOTEBOOK_HOME": str(settings.home.absolute())},
-        runs_notebooks=bool(notebooks),
+        runs_notebooks=any(not notebook.is_dir() for notebook in notebooks),
     )
 
 

@@ -66,6 +66,12 @@ def test_notebooks_are_named_by_their_full_paths(tmp_path, monkeypatch):
     assert launch.runs_notebooks
 
 
+def test_a_folder_of_notebooks_takes_no_time_to_start(tmp_path):
+    launch = build_launch(CURSOR, Settings(), [tmp_path])
+    assert launch.arguments[-1] == str(tmp_path)
+    assert not launch.runs_notebooks
+
+
 def test_a_notebook_that_does_not_exist_is_refused():
     with pytest.raises(ClientError, match=r"'nowhere.ipynb' does not exist. Check the path"):
         build_launch(CURSOR, Settings(), [Path("nowhere.ipynb")])

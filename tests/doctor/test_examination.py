@@ -15,6 +15,7 @@ from kernel_stand_ins import peer, welcome
 from live import live_kernel, record_of
 from mcp.client.stdio import stdio_client
 from msgspec import structs
+from served_folder import LOAD, PID, write
 from typer.testing import CliRunner
 
 import mcp_notebook
@@ -271,6 +272,17 @@ def test_a_notebook_that_is_gone_is_named(user):
     said = check("cursor")
     assert "a.ipynb" in said
     assert "lists no tools: " in said
+
+
+def test_a_folder_is_checked_by_what_its_notebooks_offer(user):
+    folder = user / "work"
+    write(folder / "plain.ipynb", "1 + 1")
+    install("cursor", str(folder))
+    assert "It starts but has no tools. The notebooks that it runs declare none." in check("cursor")
+    write(folder / "new.ipynb", LOAD, PID)
+    said = check_well("cursor")
+    assert "Its command starts and lists 1 tool" in said
+    assert "run_notebook" in said
 
 
 def test_a_remote_server_that_does_not_answer_is_named(user):

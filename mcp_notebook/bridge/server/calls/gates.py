@@ -218,7 +218,9 @@ class ToolGate:
     async def _run_notebook(self, call: ToolCall, entry: CatalogEntry) -> Result:
         """Run a notebook whose tools are not known, and return them."""
         await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors)
-        return meta_tools.describe_running(entry, self.tools.list_entries(call.caller))
+        entries = self.tools.list_entries(call.caller)
+        own = [each for each in entries if each.kernel_id == entry.kernel_id]
+        return meta_tools.describe_running(entry.name, own)
 
     async def _find(self, call: ToolCall) -> CatalogEntry:
         caller, name, kind = call.caller, call.params.name, call.params.kind

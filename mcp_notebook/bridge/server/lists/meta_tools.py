@@ -29,7 +29,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.protocol.detached_arguments import split_arguments
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.errors import InvalidArguments, UnknownTool
 from mcp_notebook.settings.settings import MetaTools
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
@@ -332,30 +332,42 @@ def _answer_about_one(
     caller: Caller,
 ) -> Result | RequestedCall | RequestedRun:
     """Answer `DESCRIBE`, `CALL` or `RUN`, of which the first two may be about the last."""
-    notebooks = tools.list_entries(caller, "notebook")
-    if name != RUN and values["name"] == RUN and notebooks:
-        if name == DESCRIBE:
-            return _describe_tool(RUN, None, describe_run(notebooks))
-        name, values = RUN, _validate(RUN, values.get("arguments", {}))
     if name == RUN:
-        return RequestedRun(tools.find(caller, values["name"], "notebook"))
-    entry = tools.find(caller, values["name"])
+        return _find_run(values["name"], tools, caller)
+    try:
+        entry = tools.find(caller, values["name"])
+    except UnknownTool:
+        if values["name"] != RUN:
+            raise
+        if name == DESCRIBE:
+            return _describe_tool(RUN, None, describe_run(tools.list_entries(caller, "notebook")))
+        return _find_run(_validate(RUN, values.get("arguments", {}))["name"], tools, caller)
     if name == DESCRIBE:
         return _describe_tool(entry.name, entry.notebook, entry.tool)
     return RequestedCall(entry, values.get("arguments", {}) if large is None else large)
 
 
-def describe_running(entry: CatalogEntry, entries: Sequence[CatalogEntry]) -> Result:
+def _find_run(name: str, tools: PermittedTools, caller: Caller) -> RequestedRun | Result:
+    """Return the requested run of a notebook, or the tools of one that has run."""
+    try:
+        return RequestedRun(tools.find(caller, name, "notebook"))
+    except UnknownTool:
+        own = [entry for entry in tools.list_entries(caller) if entry.notebook == name]
+        if not own:
+            raise
+        return describe_running(name, own)
+
+
+def describe_running(name: str, own: Sequence[CatalogEntry]) -> Result:
     """Return the answer to a run of a notebook.
 
     Args:
-        entry: The notebook.
-        entries: The tools that the caller sees.
+        name: The notebook's name.
+        own: Its tools, as far as the caller sees them.
     """
-    own = [each for each in entries if each.kernel_id == entry.kernel_id]
     if not own:
-        return Result([Text(f"{entry.name} has run. It has no tool that you may call.")])
-    text = f"{entry.name} has run, and {count(len(own), 'tool')} can be called now:"
+        return Result([Text(f"{name} has run. It has no tool that you may call.")])
+    text = f"{name} has run, and {count(len(own), 'tool')} can be called now:"
     shown = [_show_one(each) for each in own[:MAX_FOUND]]
     if len(own) > len(shown):
         shown.append(f"...and {len(own) - len(shown)} more. List the tools again.")
@@ -393,14 +405,29 @@ def _show_found(
     if not found:
         parts = [f"No tool fits {_shorten_name(values['query'])}. Try other words for it."]
     if not found or not values["query"].strip():
-        notebooks = Counter(entry.notebook for entry in entries)
-        named = ", ".join(f"{name} ({n})" for name, n in [*notebooks.items()][:MAX_NOTEBOOKS])
-        more = ", ..." if len(notebooks) > MAX_NOTEBOOKS else ""
-        tools = count(len(entries), "tool", "tools")
-        parts.append(f"There are {tools} in these notebooks: {named}{more}.")
+        parts.append(_count_tools(entries))
     elif len(found) > len(shown):
         parts.append(f"{len(found) - len(shown)} more tools fit less well.")
     return Result([Text("\n\n".join(parts))])
+
+
+def _count_tools(entries: Sequence[CatalogEntry]) -> str:
+    """Return which notebooks have how many tools, and which have to run first."""
+    notebooks = Counter(entry.notebook for entry in entries if entry.tool.kind == "tool")
+    named = [f"{name} ({number})" for name, number in notebooks.items()]
+    unknown = [entry.name for entry in entries if entry.tool.kind == "notebook"]
+    texts = []
+    if named:
+        tools = count(sum(notebooks.values()), "tool")
+        are = "is" if tools.startswith("1 ") else "are"
+        texts.append(f"There {are} {tools} in these notebooks: {_join(named)}.")
+    if unknown:
+        texts.append(f"These notebooks have to run first, with `{RUN}`: {_join(unknown)}.")
+    return " ".join(texts)
+
+
+def _join(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_NOTEBOOKS], *(["..."] if len(names) > MAX_NOTEBOOKS else [])])
 
 
 def _show_one(entry: CatalogEntry) -> str:
