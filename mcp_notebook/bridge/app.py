@@ -65,6 +65,9 @@ _IDLE_CHECK_INTERVAL = 5.0
 _NO_TOOLS = "none yet. Open a notebook, run `%load_ext mcp_notebook` and a `%%mcp_tool` cell."
 _GREETING_LIMIT = 1.0
 """Seconds to wait for live notebooks before the server describes itself to its first client."""
+_NO_TOOLS_IN_FOLDER = "none yet. Save a notebook there that has a `%%mcp_tool` cell."
+_MAX_SHOWN = 40
+"""Names of tools, and of notebooks, that are printed at the start."""
 _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 
@@ -132,6 +135,7 @@ class Bridge:
         """Set when the first tools are known, or when none can be expected."""
         self._can_list = anyio.Event()
         """Set when the first list can be answered, perhaps while headless kernels still start."""
+        self._has_folders = has_folders
         self._starts_kernels = False
         """Whether kernels of notebooks are started at once."""
         self._is_interrupted = False
@@ -343,7 +347,13 @@ class Bridge:
                 "none. --tools, --exclude, --tags or --read-only leaves out all of them: "
                 f"{', '.join(names)}."
             )
-        return ", ".join(names) or _NO_TOOLS
+        more = len(names) - _MAX_SHOWN
+        shown = ", ".join(names[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        unknown = [entry.name for entry in self._catalog.entries("notebook")]
+        if unknown:
+            which = f"unknown until they run: {', '.join(unknown[:_MAX_SHOWN])}"
+            shown = f"{shown}; {which}" if shown else which
+        return shown or (_NO_TOOLS_IN_FOLDER if self._has_folders else _NO_TOOLS)
 
     @property
     def is_ending(self) -> bool:

@@ -9,6 +9,7 @@ from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, ov
 from forked_command import list_words
 from listing import list_tools
 from live import TIMEOUT, kernel_env
+from mcp_types import PromptReference
 from served_folder import LOAD, write
 
 pytestmark = pytest.mark.anyio
@@ -227,3 +228,22 @@ async def test_fifty_notebooks_are_listed_in_a_second_without_a_kernel(home):
         assert "has to run" in await _ask(client, "search_notebook_tools", query="sales of 17")
         assert not list((home / ".mcp-notebook").glob("kernels/*"))
     assert took < 5, took  # with a kernel, it would be a minute
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", ERAS)
+async def test_to_complete_an_argument_starts_no_kernel(home, era):
+    folder = home / "work"
+    cell = (
+        "%%mcp_prompt\nfrom typing import Literal\ndef greet(name: Literal['Ada', 'Bob']) -> str:\n"
+        "    'Greets.'\n    return name"
+    )
+    write(folder / "sales.ipynb", LOAD, SALES, cell)
+    async with connected(home, era, "stdio", str(folder)) as client:
+        await _ask(client, "run_notebook", name="sales")
+    async with connected(home, era, "stdio", str(folder)) as client:
+        prompt = PromptReference(type="ref/prompt", name="greet")
+        argument = {"name": "name", "value": "A"}
+        assert (await client.complete(prompt, argument)).completion.values == []
+        await _ask(client, "total")
+        assert (await client.complete(prompt, argument)).completion.values == ["Ada"]

@@ -226,8 +226,9 @@ class NotebookFolders:
         number = len(self._notebooks)
         unknown = sum(not notebook.has_run for notebook in self._notebooks.values())
         places = ", ".join(map(str, self._folders))
-        start = "A kernel starts when a client calls one of its tools."
-        lines = [f"{places}: {count(number, 'notebook')}. {start}"]
+        start = "Each kernel starts when one of its tools is called."
+        served = count(number, "notebook") if number else "no notebook that declares a tool yet"
+        lines = [f"{places}: {served}. {start}"]
         if unknown:
             lines.append(
                 f"{count(unknown, 'notebook has', 'notebooks have')} never run, so clients see "
