@@ -23,7 +23,7 @@ import yaml
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGE = ROOT / "docs" / "connect-a-client.md"
-SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-09-29/server.schema.json"
+SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 SERVER = "notebook"
 """The name of the server in a client, as `mcp-notebook install` has it."""
 LAUNCH = {"command": "mcp-notebook", "args": ["stdio"]}
@@ -128,11 +128,18 @@ def make_links() -> str:
     return f"[Connect Cursor]({cursor}) · [Connect VS Code]({code})"
 
 
-def make_server(project: Mapping[str, Any]) -> dict[str, Any]:
+def make_server(project: Mapping[str, Any], readme: str) -> dict[str, Any]:
     """Return the entry for MCP's registry.
 
+    The registry believes that the package on PyPI is the server's if its README has the server's
+    name.
+
+    Args:
+        project: The project's metadata.
+        readme: The text of the README.
+
     Raises:
-        SystemExit: The repository has no address.
+        SystemExit: The repository has no address, or the README does not have the name.
     """
     address = project.get("urls", {}).get("Repository", "")
     found = re.fullmatch(r"https://github\.com/([\w-]+)/[\w.-]+", address)
@@ -141,9 +148,15 @@ def make_server(project: Mapping[str, Any]) -> dict[str, Any]:
             "server.json names the repository: set project.urls.Repository in pyproject.toml first."
         )
     name, version = project["name"], project["version"]
+    server = f"io.github.{found[1]}/{name}"
+    if f"<!-- mcp-name: {server} -->" not in readme:
+        raise SystemExit(
+            "MCP's registry looks for the server's name in the README of the package: put the line "
+            f"<!-- mcp-name: {server} --> below its title first."
+        )
     return {
         "$schema": SCHEMA,
-        "name": f"io.github.{found[1]}/{name}",
+        "name": server,
         "description": SHORT,
         "repository": {"url": address, "source": "github"},
         "version": version,
@@ -207,7 +220,8 @@ def main() -> None:
     project = read_project()
     if len(sys.argv) > 1:
         folder = Path(sys.argv[1])
-        entry = format_json(make_server(project))
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        entry = format_json(make_server(project, readme))
         (folder / "server.json").write_text(entry, encoding="utf-8")
         with zipfile.ZipFile(folder / f"{project['name']}.mcpb", "w") as archive:
             for name, text in make_bundle(project).items():

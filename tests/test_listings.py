@@ -16,6 +16,7 @@ from mcp_notebook.clients.known_clients import CLIENTS
 PROJECT = make_listings.read_project()
 FILES = make_listings.make_files(PROJECT)
 ADDRESSED = PROJECT | {"urls": {"Repository": "https://github.com/ada/notebooks"}}
+NAMED = "<!-- mcp-name: io.github.ada/mcp-notebook -->"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -47,7 +48,7 @@ def test_the_links_carry_the_entry_that_the_clients_settings_have():
 
 
 def test_the_entry_for_the_registry_keeps_its_rules():
-    entry = make_listings.make_server(ADDRESSED)
+    entry = make_listings.make_server(ADDRESSED, NAMED)
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
     assert len(entry["description"]) <= 100
     (package,) = entry["packages"]
@@ -67,4 +68,9 @@ def test_the_bundle_for_claude_desktop_starts_this_version_as_install_does():
 
 def test_there_is_no_entry_for_the_registry_without_an_address_of_the_repository():
     with pytest.raises(SystemExit, match=r"set project\.urls\.Repository"):
-        make_listings.make_server(PROJECT | {"urls": {}})
+        make_listings.make_server(PROJECT | {"urls": {}}, NAMED)
+
+
+def test_the_registry_needs_the_servers_name_in_the_readme_of_the_package():
+    with pytest.raises(SystemExit, match=re.escape(NAMED)):
+        make_listings.make_server(ADDRESSED, "# mcp-notebook")
