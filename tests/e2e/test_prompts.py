@@ -5,7 +5,7 @@ import pytest
 from clients import ERAS, Changes, connected, text_of, until_listed
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitResult, PromptReference
+from mcp_types import ElicitResult, PromptReference, ResourceTemplateReference
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +54,10 @@ def ask(topic: str, ctx: Context) -> str:
 def fails() -> str:
     "Fail."
     raise ValueError("no orders")
+
+def nothing():
+    "Nothing."
+    return []
 '''
 COMPLETED = """%%mcp_prompt chart(column: str, size: Size, big: bool) --complete column=df.columns
 Draw {column}.
@@ -99,7 +103,15 @@ async def list_prompts(client):
 
 async def test_prompts_are_listed_apart_from_tools(client):
     prompts = await list_prompts(client)
-    assert [*prompts] == ["weekly_report", "review", "ask", "fails", "chart", "travel"]
+    assert [*prompts] == [
+        "weekly_report",
+        "review",
+        "ask",
+        "fails",
+        "nothing",
+        "chart",
+        "travel",
+    ]
     assert [tool.name for tool in (await client.list_tools()).tools if tool.name in prompts] == []
     report, review = prompts["weekly_report"], prompts["review"]
     assert (report.title, report.description) == ("Report", "Weekly report")
@@ -153,13 +165,22 @@ async def test_a_prompt_sees_the_notebook_as_it_is_when_a_client_gets_it(client,
 @pytest.mark.parametrize(
     ("name", "arguments", "code", "words"),
     [
-        ("weekly_report", {}, -32602, "year: missing"),
+        (
+            "weekly_report",
+            {},
+            -32602,
+            "The prompt 'weekly_report' was not filled in. year: missing",
+        ),
+        ("weekly_report", {"year": ""}, -32602, "year: missing"),
         ("weekly_report", {"year": "soon"}, -32602, "year: got"),
         ("weekly_report", {"year": "1", "region": "Mars"}, -32602, "region: got"),
         ("weekly_report", {"year": "1", "month": "2"}, -32602, "month: no such parameter"),
         ("weekly_reports", {}, -32602, "Did you mean 'weekly_report'?"),
         ("total", {}, -32602, "'total' is a tool, not a prompt"),
         ("fails", {}, -32603, "no orders"),
+        ("nothing", {}, -32603, "The prompt 'nothing' is empty: its function returned nothing."),
+        ("", {}, -32602, "Unknown prompt: ''. The prompts are: "),
+        ("x" * 3_000, {}, -32602, "xxx...'. The prompts are: "),
     ],
 )
 async def test_a_failure_is_a_protocol_error_with_a_sentence(client, name, arguments, code, words):
@@ -268,7 +289,18 @@ async def test_a_function_gets_the_arguments_that_are_known(client):
     assert (await completed(client, "travel", "city", "")).values == []  # the function fails
 
 
-async def test_completing_an_unknown_prompt_is_a_protocol_error(client):
-    with pytest.raises(MCPError, match="Unknown prompt") as caught:
-        await completed(client, "travels", "city", "")
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        (PromptReference(name="travels"), "Unknown prompt: 'travels'. Did you mean 'travel'?"),
+        (PromptReference(name="total"), "'total' is a tool, not a prompt"),
+        (ResourceTemplateReference(uri="data://{x}"), "Unknown resource: 'data://{x}'. No open"),
+        (ResourceTemplateReference(uri="x" * 3_000), "…'. No open notebook offers a resource"),
+    ],
+)
+async def test_completing_what_is_unknown_is_a_protocol_error(client, reference, said):
+    with pytest.raises(MCPError) as caught:
+        await client.complete(reference, {"name": "city", "value": ""})
     assert caught.value.error.code == -32602
+    assert said in caught.value.error.message
+    assert len(caught.value.error.message) < 400

@@ -131,7 +131,7 @@ async def test_originals_are_listed_and_read_also_while_a_cell_runs(sales, conne
             (gone, "has expired"),
             (f"{gone.rsplit('/', 2)[0]}/0/a.txt", "does not exist"),
             ("notebook://0/1/a", "the kernel that kept it is gone"),
-            ("file:///etc/passwd", "does not begin with notebook://"),
+            ("file:///etc/passwd", "begin with notebook://"),
         ):
             error = await refusal(client, uri)
             assert said in error.message
@@ -175,8 +175,8 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
         for wrong, words in (
             ({"uri": uri, "first_line": 20_000}, "there is no line 20,000"),
             ({"uri": "notebook://0/1/a"}, "the kernel that kept it is gone"),
-            ({"uri": "file:///etc/passwd"}, "does not begin with notebook://. Copy the whole"),
-            ({"uri": "table.csv"}, "does not begin with notebook://. Copy the whole"),
+            ({"uri": "file:///etc/passwd"}, "begin with notebook://: copy the whole"),
+            ({"uri": "table.csv"}, "begin with notebook://: copy the whole"),
             ({"uri": uri, "first_line": 0}, "'first_line' must be a whole number, at least 1."),
             ({"uri": uri, "lines": 1.5}, "must be a whole number, at least 1, not a fraction."),
             ({"uri": uri, "row": 3}, "'row'; it has 'uri', 'first_line', 'lines', 'first_charac"),

@@ -77,6 +77,27 @@ def slow():
 @mcp_resource("nothing://x")
 def nothing():
     "It has no content."
+
+@mcp_resource("number://x", mime_type="text/csv")
+def number():
+    "Not a table."
+    return 7
+
+@mcp_resource("picture://x", mime_type="image/png")
+def picture():
+    "Not a picture."
+    return object()
+
+@mcp_resource("endless://x")
+def endless():
+    "It never ends."
+    while True:
+        yield 1
+
+@mcp_resource("year://{year}")
+def by_year(year: int):
+    "A year."
+    return str(year)
 """,
 )
 
@@ -113,6 +134,9 @@ async def test_values_are_read_whole_in_the_form_of_their_mime_type(sales, conne
             "broken://x",
             "slow://x",
             "nothing://x",
+            "number://x",
+            "picture://x",
+            "endless://x",
         ]
         orders = resources["data://orders"]
         assert (orders.name, orders.title, orders.description) == (
@@ -124,6 +148,7 @@ async def test_values_are_read_whole_in_the_form_of_their_mime_type(sales, conne
         assert [(each.uri_template, each.name, each.mime_type) for each in templates] == [
             ("frame://{name}{?rows}", "frame", "application/json"),
             ("file://notes/{+path}", "note", None),
+            ("year://{year}", "by_year", None),
         ]
         content = await read(client, "data://orders")
         assert (content.mime_type, content.text) == (
@@ -149,18 +174,59 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
     not_found = LEGACY_NOT_FOUND if era == "legacy" else INVALID_PARAMS
     async with connect(era, transport) as client:
         for uri, code, said in (
-            ("frame://a/b", not_found, "No resource has the address 'frame://a/b'. The notebooks'"),
+            (
+                "frame://a/b",
+                not_found,
+                "No resource has the address 'frame://a/b'. It does not fit ",
+            ),
+            ("frame://a/b", not_found, "rows}'; write a slash in a value as %2F. The notebooks'"),
+            ("frame://stock/orders", not_found, "It does not fit the template 'frame://{name}{?"),
+            ("year://5#x", not_found, "It does not fit the template 'year://{year}'. The noteb"),
             ("data://stock", not_found, "The notebooks' resources: data://orders, text://rate"),
+            ("data://order", not_found, "'data://order'. Did you mean 'data://orders'? The"),
+            ("", not_found, "No resource has the address ''. The notebooks'"),
+            ("no URI", not_found, "No resource has the address 'no URI'. The notebooks'"),
+            ("skill://none/SKILL.md", not_found, "No resource has the address 'skill://none/"),
+            ("odd://" + "x" * 3_000, not_found, "No resource has the address 'odd://xxxxx"),
+            (
+                "year://soon",
+                INVALID_PARAMS,
+                "The resource 'by_year' was not read. year: got 'soon'",
+            ),
+            ("year://", INVALID_PARAMS, "The resource 'by_year' was not read. year: missing"),
+            ("frame://a%", INTERNAL_ERROR, "KeyError: 'a%'"),
+            ("frame://%ff", INTERNAL_ERROR, "KeyError: '\N{REPLACEMENT CHARACTER}'"),
+            ("frame://or%2Fders", INTERNAL_ERROR, "KeyError: 'or/ders'"),
             ("frame://none", INTERNAL_ERROR, "KeyError: 'none'"),
             ("frame://orders?rows=many", INVALID_PARAMS, "rows"),
             ("broken://x", INTERNAL_ERROR, "no such column"),
-            ("slow://x", INTERNAL_ERROR, "it ran longer than 0.2 s"),
-            ("nothing://x", INTERNAL_ERROR, "returned nothing to read"),
+            (
+                "slow://x",
+                INTERNAL_ERROR,
+                "The resource 'slow' was stopped: it ran longer than 0.2 s",
+            ),
+            (
+                "nothing://x",
+                INTERNAL_ERROR,
+                "The resource 'nothing' cannot be read. Its function returned nothing: it has to",
+            ),
+            (
+                "number://x",
+                INTERNAL_ERROR,
+                (
+                    "The resource 'number' cannot be read. Its function returned a value of type "
+                    "int, which cannot be written as text/csv: it has to return a table, text, "
+                ),
+            ),
+            ("picture://x", INTERNAL_ERROR, "of type object, which cannot be written as image/png"),
             ("file://notes//etc/passwd", INTERNAL_ERROR, "/etc/passwd"),
         ):
             error = await refusal(client, uri)
             assert (error.code, uri) == (code, uri), error.message
             assert said in error.message, uri
+            assert len(error.message) < 1_000
+        endless = (await client.read_resource("endless://x")).contents
+        assert "only the first 1,000 items were taken" in str(endless)
 
 
 async def test_the_notebook_is_seen_as_it_is_now(sales, connect):
@@ -250,6 +316,16 @@ async def test_a_change_by_a_cell_or_a_call_is_told_once(sales, watch, era):
             assert "text://rate" not in await updates.next(2)
 
 
+@pytest.mark.filterwarnings("ignore:resources/(un)?subscribe is removed")
+@pytest.mark.parametrize("era", ERAS)
+async def test_who_subscribes_to_nothing_is_told_when_it_comes_and_goes(sales, watch, era):
+    async with watch(era, "late://x") as (_, updates):
+        sales.ok("%%mcp_resource late://x\n'x'")
+        assert await updates.next() == ["late://x"]
+        sales.ok("__import__('mcp_notebook').registry.remove('late_x')")
+        assert await updates.next() == ["late://x"]
+
+
 async def test_two_notebooks_with_the_same_uri_serve_it_with_their_names(home):
     cells = (
         "x = 1",
@@ -311,6 +387,11 @@ async def test_a_model_reads_pages_of_a_declared_resource_by_a_tool(sales, conne
     sales.ok("%%mcp_tool\ndef any_tool() -> int:\n    return 1")
     async with connect("auto", "http") as client:
         await until_listed(client, "any_tool")
+        refused = await client.call_tool(READ_RESOURCE, {"uri": "year://soon"})
+        assert refused.is_error
+        assert refused.content[0].text.startswith("The resource 'by_year' was not read. year: got")
+        refused = await client.call_tool(READ_RESOURCE, {"uri": "data://order"})
+        assert "Did you mean 'data://orders'?" in refused.content[0].text
         result = await client.call_tool(READ_RESOURCE, {"uri": "data://orders"})
         assert "region,revenue\nEU," in result.content[0].text
 

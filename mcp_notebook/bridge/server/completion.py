@@ -15,10 +15,12 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.lists.declared_resources import MAX_SHOWN
 from mcp_notebook.bridge.server.protocol.client_request import find_caller
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import replace_surrogates
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
+from mcp_notebook.text.wording import list_close_words, shorten
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -83,4 +85,7 @@ class Completion:
             if entry.uri == reference.uri:
                 return entry
         names = tuple(entry.uri for entry in templates)
-        raise UnknownTool(reference.uri, names, "resource")
+        uri = shorten(reference.uri, MAX_SHOWN)
+        close = list_close_words(uri, names)
+        others = (name for name in names if name not in close)
+        raise UnknownTool(uri, (*close, *others), "resource")

@@ -20,6 +20,11 @@ from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded
 from mcp_notebook.kernel.schemas.secrets import scrub
 
+_EMPTY_PROMPT = (
+    "The prompt {!r} is empty: its function returned nothing. It has to return text, messages, "
+    "pictures or tables."
+)
+
 
 class CallConverter:
     """Creates the results of calls.
@@ -59,8 +64,11 @@ class CallConverter:
             for data, metadata in self._converter.format_figures(unseen, value):
                 capture.show(data, metadata, None)
         try:
-            if call.declared is not None and call.declared.info.kind == "resource":
+            if call.declared is not None and call.kind == "resource":
                 return self._convert_resource(call, call.declared.info.mime_type, value)
+            is_nothing = value is None or (isinstance(value, str | list | tuple) and not value)
+            if call.kind == "prompt" and is_nothing and not capture.outputs:
+                return error_result(_EMPTY_PROMPT.format(call.tool))
             # The outputs are read last, because an object's display method may print or display.
             result = self._converter.make_result(
                 value,
@@ -78,9 +86,10 @@ class CallConverter:
         try:
             return self._converter.make_contents(value, lambda: call.capture.outputs, mime_type)
         except CallError as error:
-            return error_result(str(error))
+            reason = str(error)
         except DeadlineExceeded:
-            return error_result("The value of the resource took too long to be written.")
+            reason = "To write what its function returned took too long: return less."
+        return error_result(f"The resource {call.tool!r} cannot be read. {reason}")
 
     def convert_error(self, call: ActiveCall, error: BaseException) -> Result:
         """Return the result of a call whose code raised; raises nothing itself."""

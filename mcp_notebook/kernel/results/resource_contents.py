@@ -65,12 +65,30 @@ def make_contents(
         found = _write_table(value, mime_type) or _write_data(value, mime_type)
         if found is not None:
             return [found]
+    blocks = render()
+    if value is not None and any(isinstance(block, Text) for block in blocks):
+        _check_text(value, mime_type)
     contents = [
-        content for block in render() if (content := _make_content(block, mime_type)) is not None
+        content for block in blocks if (content := _make_content(block, mime_type)) is not None
     ]
     if not contents:
-        raise ResourceFailed("The function of the resource returned nothing to read.")
+        raise ResourceFailed(
+            "Its function returned nothing: it has to return text, bytes, a table, data, a plot or "
+            "the path of a file, or to display something."
+        )
     return contents
+
+
+def _check_text(value: Any, mime_type: str | None) -> None:
+    """Refuse a value of which the text would be sent as something that it is not."""
+    if mime_type is None or mime_type in _TEXTS:
+        return
+    if mime_type == CSV or not mime_type.startswith("text/"):
+        other = "a table, " if mime_type in (CSV, PARQUET) else ""
+        raise ResourceFailed(
+            f"Its function returned a value of type {type(value).__name__}, which cannot be "
+            f"written as {mime_type}: it has to return {other}text, bytes or the path of a file."
+        )
 
 
 def _has_blocks(value: Any) -> bool:

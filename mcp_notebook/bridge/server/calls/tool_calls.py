@@ -222,7 +222,10 @@ class ToolCalls:
             if timer is not None:
                 timer.cancel()
         if params.kind != "tool" and call.refuses_arguments and isinstance(result, Result):
-            raise ProtocolError(INVALID_PARAMS, describe_failure(result))
+            name = params.name if new.found is None else new.found.tool.name
+            was = "filled in" if params.kind == "prompt" else "read"
+            problem = f"The {params.kind} {name!r} was not {was}. {describe_failure(result)}"
+            raise ProtocolError(INVALID_PARAMS, problem)
         return _name_tool(result, new) if isinstance(result, Result) else result
 
     async def _read_page(
@@ -236,7 +239,10 @@ class ToolCalls:
             document = Resource(page.uri, found.entry.tool.text, found.entry.tool.mime_type or "")
             return await anyio.to_thread.run_sync(make_page, document, page)
         params = CallParams(found.entry.long_name, found.arguments, kind="resource")
-        result = await self._run(replace(request, arguments=None, text=None), params)
+        try:
+            result = await self._run(replace(request, arguments=None, text=None), params)
+        except ProtocolError as error:  # for a model, which calls a tool
+            raise InvalidArguments(error.message) from None
         documents = () if not isinstance(result, Result) else result.content
         if not documents or not isinstance(documents[0], Resource):
             return result  # it failed

@@ -18,11 +18,16 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
 from mcp_notebook.bridge.server.protocol.tool_form import has_feature
 from mcp_notebook.errors import CallError, KernelGone, ToolGone, UnknownResource
+from mcp_notebook.text.wording import shorten, suggest
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.shared.uri_template import UriTemplate
 
+MAX_LISTED = 20
+"""URIs that an error lists."""
+MAX_SHOWN = 200
+"""Characters of a client's URI in an error."""
 _VARIABLE = re.compile(r"\{[^}]*\}")
 
 
@@ -131,12 +136,30 @@ class DeclaredResources:
                     continue
         uris = [entry.uri for entry in self.list_entries(caller)]
         if not uris:
-            none = f"No resource has the address {uri!r}: no open notebook offers resources now."
+            shown = shorten(uri, MAX_SHOWN)
+            none = (
+                f"No resource has the address {shown!r}. No open notebook declares one now, and "
+                "those of shortened results begin with notebook://: copy the whole address."
+            )
             return UnknownResource(uri, None if uri.startswith("notebook:") else none)
-        shown = ", ".join(uris[:20]) + (", ..." if len(uris) > 20 else "")  # noqa: PLR2004
+        listed = ", ".join(uris[:MAX_LISTED]) + (", ..." if len(uris) > MAX_LISTED else "")
         return UnknownResource(
-            uri, f"No resource has the address {uri!r}. The notebooks' resources: {shown}."
+            uri,
+            f"No resource has the address {shorten(uri, MAX_SHOWN)!r}. {_suggest(uri, uris)}The "
+            f"notebooks' resources: {listed}.",
         )
+
+
+def _suggest(uri: str, uris: Sequence[str]) -> str:
+    """Return a sentence on what a URI that fits nothing may have meant; "" for nothing."""
+    for template in uris:
+        beginning, brace, _ = template.partition("{")
+        if brace and uri.startswith(beginning):
+            has_slash = "/" in uri.removeprefix(beginning) and "{+" not in template
+            hint = "; write a slash in a value as %2F" if has_slash else ""
+            return f"It does not fit the template {template!r}{hint}. "
+    meant = suggest(uri[:MAX_SHOWN], uris)
+    return f"Did you mean {meant!r}? " if meant else ""
 
 
 def match(template: str, uri: str) -> dict[str, Any] | None:

@@ -314,6 +314,8 @@ class ResourceRequests:
             if isinstance(answer.data, str):  # a view's library or file
                 return Result([Text(answer.data)])
             return await anyio.to_thread.run_sync(make_page, answer, page)
+        if resource_uris.find_kernel_id(page.uri) is None:
+            raise self.declared.explain_unknown(caller, page.uri[:MAX_URI])
         # Without a size limit: only a page of it is sent.
         resource = await self._read(caller, page.uri, None, _return_same)
         is_small = sys.getsizeof(resource.data) <= MAX_KEPT

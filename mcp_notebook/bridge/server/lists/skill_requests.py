@@ -23,9 +23,11 @@ from mcp_notebook.bridge.server.protocol.client_profile import SKILLS_EXTENSION
 from mcp_notebook.bridge.server.protocol.client_request import find_caller
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import replace_surrogates
+from mcp_notebook.text.wording import shorten
 
 _UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
-_MAX_URI = 2_000
+_MAX_URI = 200
+"""Characters of a URI in an error."""
 
 
 class UriParams(types.PaginatedRequestParams):
@@ -73,16 +75,23 @@ class SkillRequests:
         for skill in list_skills(await self._list_files(ctx)):
             if skill["uri"] == params.uri:
                 return {"skill": skill, **_UNCACHED}
-        uri = replace_surrogates(params.uri[:_MAX_URI])
+        uri = replace_surrogates(shorten(params.uri, _MAX_URI))
         what = f"No skill is served at {uri!r}. `skills/list` lists the skills."
         raise ProtocolError(INVALID_PARAMS, what, {"uri": uri})
 
     async def _read_directory(self, ctx: ServerRequestContext[Any], params: UriParams) -> Form:
-        children = list_children(params.uri, await self._list_files(ctx))
+        files = await self._list_files(ctx)
+        children = list_children(params.uri, files)
         if children:
             return self._divide("resources", children, params.cursor)
-        uri = replace_surrogates(params.uri[:_MAX_URI])
-        what = f"{uri!r} is not a folder of a skill. Write the URI without a slash at its end."
+        uri = replace_surrogates(shorten(params.uri, _MAX_URI))
+        if any(file.uri == params.uri for file in files):
+            step = "It is a file: read it with `resources/read`."
+        elif params.uri.endswith("/"):
+            step = "Write the URI without a slash at its end."
+        else:
+            step = "`skills/list` lists the skills and their files."
+        what = f"{uri!r} is not a folder of a skill. {step}"
         raise ProtocolError(INVALID_PARAMS, what, {"uri": uri})
 
     async def _list_files(self, ctx: ServerRequestContext[Any]) -> list[CatalogEntry]:
