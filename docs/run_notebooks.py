@@ -84,6 +84,7 @@ def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> No
             kernel_name="python3",
             coalesce_streams=True,
             record_timing=False,
+            skip_cells_with_tag="",  # as in JupyterLab
             resources={"metadata": {"path": cwd}},
             on_cell_complete=lambda **_: on_cell(),
         )

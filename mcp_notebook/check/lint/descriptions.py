@@ -12,10 +12,10 @@ from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.lint.sources import Places
 from mcp_notebook.check.lint.wording import (
     find_first_paragraph,
+    find_plain_stems,
     find_stems,
     list_new_words,
     measure_overlap,
-    split_words,
 )
 from mcp_notebook.check.subject import CheckedTool
 from mcp_notebook.text.wording import count
@@ -85,12 +85,12 @@ def _find_own_text(tool: CheckedTool) -> str:
 
 
 def _check_parameters(tool: CheckedTool, places: Places) -> Iterator[Finding]:
-    words = set(split_words(_find_own_text(tool)))  # "the days of a year" describes `year`
+    words = find_plain_stems(_find_own_text(tool))  # "the days of a year" describes `year`
     names = [
         name
         for name, item in tool.info.input_schema.get("properties", {}).items()
         if not (isinstance(item, dict) and item.keys() & {"description", "$ref", "enum"})
-        and not set(split_words(name)) <= words
+        and not _mentions(words, name)
     ]
     if not names:
         return
@@ -108,6 +108,11 @@ def _check_parameters(tool: CheckedTool, places: Places) -> Iterator[Finding]:
         advice=f'Add "Args:" with "{names[0]}: ..." to the docstring, or `Annotated[..., "..."]`.',
         parameter=names[0],
     )
+
+
+def _mentions(words: frozenset[str], name: str) -> bool:
+    stems = find_plain_stems(name)
+    return bool(stems) and stems <= words
 
 
 def find_confusable(tools: Sequence[CheckedTool], places: Places) -> Iterator[Finding]:

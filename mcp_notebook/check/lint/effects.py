@@ -230,7 +230,8 @@ class _Scope:
             for node in ast.walk(function)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        self.local = (stored | self.parameters) - self.rebound
+        inner = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+        self.local = (stored | inner) - self.rebound
         self.nested = {
             node.name
             for node in ast.walk(function)

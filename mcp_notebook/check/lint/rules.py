@@ -27,10 +27,12 @@ def lint_tools(subject: Subject) -> Iterator[Finding]:
     places = Places(source)
     tools = list(subject.list_tools())
     hints = {tool.name: (tool.info.annotations or {}).get("readOnlyHint") for tool in tools}
-    for declared in source.tools:
-        yield from check_names(declared, places)
-        if declared.function is not None:
+    for declared in source.declared:
+        reads: object = True
+        if declared.kind == "tool":
+            yield from check_names(declared, places)
             reads = hints.get(declared.name, declared.options.get("read_only"))
+        if declared.function is not None:
             yield from _check_effects(declared, source, reads=reads)
             yield from _check_client_text(declared, source)
     for tool in tools:
@@ -54,8 +56,15 @@ def _check_effects(tool: SourceTool, source: NotebookSource, *, reads: object) -
             reason=(
                 f"It says that it only reads, but it {first.what}. Clients run such tools without "
                 "asking, and results may be reused."
+                if tool.kind == "tool"
+                else f"It is a {tool.kind}, but it {first.what}. Clients read it as often as they "
+                "like, and without asking."
             ),
-            advice="Remove `--read-only` (`read_only=True`), or work on a copy.",
+            advice=(
+                "Remove `--read-only` (`read_only=True`), or work on a copy."
+                if tool.kind == "tool"
+                else "Work on a copy, or make it a tool."
+            ),
             cell=first.cell,
             line=first.line,
         )

@@ -10,30 +10,41 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+
+from IPython.core.error import UsageError
 
 from mcp_notebook.check.findings import Finding, Severity
 from mcp_notebook.check.subject import CodeCell
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.magic_line import (
     Line,
+    Signature,
     build_options,
     build_parser,
     read_line,
+    read_resource_line,
 )
+from mcp_notebook.kernel.tools.resource_templates import read_variables
+from mcp_notebook.wire import messages
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
-_TOOL_MAGIC = re.compile(r"\s*%%mcp_tool(?:[ \t]+(.*))?$")
-_TOOL_LINE = re.compile(r"[ \t]*%mcp_tool[ \t]+(.+)$", re.MULTILINE)
-_PYTHON_MAGICS = frozenset(("capture", "time", "timeit", "prun", "mcp_prompt", "mcp_resource"))
+_MAGIC = re.compile(r"\s*%%mcp_(tool|prompt|resource)(?:[ \t]+(.*))?$")
+_LINE = re.compile(r"[ \t]*%mcp_(tool|prompt)[ \t]+(.+)$", re.MULTILINE)
+_DECORATORS: Mapping[str, messages.Kind] = {
+    "mcp_notebook.mcp_tool": "tool",
+    "mcp_notebook.mcp_prompt": "prompt",
+    "mcp_notebook.mcp_resource": "resource",
+}
+_PYTHON_MAGICS = frozenset(("capture", "time", "timeit", "prun"))
 """Cell magics below which there is Python."""
 _CELL_MAGIC = re.compile(r"\s*%%(\w+).*\n?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTool:
-    """A tool as the source declares it."""
+    """A tool, a prompt or a resource, as the source declares it."""
 
     name: str
     """For clients; any text that the author wrote."""
@@ -48,6 +59,7 @@ class SourceTool:
     declaration: "Declaration"
     is_method: bool = False
     """Whether the function's first parameter is the object."""
+    kind: messages.Kind = "tool"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +88,8 @@ class NotebookSource:
 
     cells: Mapping[int, str]
     """The text of the code cells, by their numbers."""
-    tools: list[SourceTool] = field(default_factory=list)
+    declared: list[SourceTool] = field(default_factory=list)
+    """Tools, prompts and resources."""
     functions: dict[str, FunctionSource] = field(default_factory=dict)
     """By name; the last definition counts."""
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
@@ -84,6 +97,11 @@ class NotebookSource:
     """The dotted names that imported names stand for: ``pd`` is ``pandas``."""
     values: dict[str, ast.expr] = field(default_factory=dict)
     """The expressions that the notebook's variables were assigned last, by name."""
+
+    @property
+    def tools(self) -> list[SourceTool]:
+        """The tools."""
+        return [each for each in self.declared if each.kind == "tool"]
 
     def find_name(self, node: ast.expr) -> str | None:
         """Return the dotted name of a function or class of a library; None for anything else."""
@@ -101,20 +119,20 @@ def read_source(cells: Sequence[CodeCell]) -> NotebookSource:
     source = NotebookSource(cells={cell.number: cell.source for cell in cells})
     named: list[tuple[int, int, Line]] = []
     for number, text in source.cells.items():
-        magic = _TOOL_MAGIC.match(text.partition("\n")[0])
+        magic = _MAGIC.match(text.partition("\n")[0])
         if magic is not None:
-            _read_tool_cell(source, number, text, magic[1] or "")
+            _read_declaring_cell(source, number, text, cast("messages.Kind", magic[1]), magic[2])
             continue
         module = parse_cell(text)
         _note_module(source, module, number)
-        source.tools += _find_decorated(source, module, number)
+        source.declared += _find_decorated(source, module, number)
         named += [
             (number, text.count("\n", 0, line.start()) + 1, parsed)
-            for line in _TOOL_LINE.finditer(text)
-            if (parsed := _parse_line(line[1], None)) is not None
+            for line in _LINE.finditer(text)
+            if (parsed := _parse_line(line[2], None, cast("messages.Kind", line[1]))) is not None
         ]
     for number, row, parsed in named:
-        source.tools += _find_named(source, number, row, parsed)
+        source.declared += _find_named(source, number, row, parsed)
     return source
 
 
@@ -213,31 +231,36 @@ def _pair(target: ast.expr, value: ast.expr, *, is_item: bool = False) -> Iterat
             yield from _pair(item, part, is_item=is_item)
 
 
-# -- %%mcp_tool ------------------------------------------------------------------------------------
+# -- %%mcp_tool, %%mcp_prompt, %%mcp_resource ------------------------------------------------------
 
 
-def _parse_line(line: str, body: str | None) -> Line | None:
+def _parse_line(line: str, body: str | None, kind: messages.Kind) -> Line | None:
     try:
-        return read_line(build_parser(), line, body, lambda text: text)
-    except DefinitionError:
-        return None  # declaring the tool says what is wrong
+        return read_line(build_parser(kind), line, body, lambda text: text, kind)
+    except (DefinitionError, UsageError):
+        return None  # declaring it says what is wrong
 
 
 def _list_options(line: Line) -> dict[str, Any]:
     try:
-        options = build_options(line.options)
+        options = build_options(line.options, line.kind)
     except DefinitionError:
         return {}
     return {
-        name: getattr(options, name)
+        name: getattr(options, name, None)
         for name in ("name", "description", "read_only", "destructive", "run")
     }
 
 
-def _read_tool_cell(source: NotebookSource, number: int, text: str, line: str) -> None:
+def _read_declaring_cell(
+    source: NotebookSource, number: int, text: str, kind: messages.Kind, line: str | None
+) -> None:
     _, _, body = text.partition("\n")
-    parsed = _parse_line(line, body)
-    if parsed is None:
+    if kind == "resource":
+        _read_resource_cell(source, number, body, line or "")
+        return
+    parsed = _parse_line(line or "", body, kind)
+    if parsed is None or (kind == "prompt" and parsed.signature is not None):  # Markdown
         return
     offset = parsed.head.count("\n") + 1
     options = _list_options(parsed)
@@ -257,7 +280,7 @@ def _read_tool_cell(source: NotebookSource, number: int, text: str, line: str) -
         ]
     for each in functions:
         source.functions[each.name] = FunctionSource(node=each, cell=number)
-        source.tools.append(
+        source.declared.append(
             SourceTool(
                 name=options.get("name") or each.name,
                 cell=number,
@@ -265,8 +288,46 @@ def _read_tool_cell(source: NotebookSource, number: int, text: str, line: str) -
                 function=each,
                 options=options,
                 declaration=declaration,
+                kind=kind,
             )
         )
+
+
+def _read_resource_cell(source: NotebookSource, number: int, body: str, line: str) -> None:
+    try:
+        uri, parsed = read_resource_line(build_parser("resource"), line, body, lambda text: text)
+        variables = read_variables(uri)
+    except (DefinitionError, UsageError):
+        return
+    options = _list_options(parsed)
+    module = parse_cell(body, 1)
+    _note_module(source, module, number)
+    last = module.body[-1] if module.body else None
+    function: Function
+    if isinstance(last, Function):
+        function = last
+    else:  # the cell is the body of a function of the URI's variables
+        rest = ", ".join(f"{name}: str" for name in variables)
+        whole = Line(
+            kind="resource",
+            options=parsed.options,
+            names=(),
+            signature=Signature(name="resource", rest=f"({rest})", column=0),
+            head=line,
+            body=body,
+        )
+        function = _make_function(whole, 1)
+    source.declared.append(
+        SourceTool(
+            name=options.get("name") or (last.name if isinstance(last, Function) else uri),
+            cell=number,
+            line=function.lineno,
+            function=function,
+            options=options,
+            declaration=Declaration(cell=number, line=1, form="cell"),
+            kind="resource",
+        )
+    )
 
 
 def _make_function(line: Line, offset: int) -> Function:
@@ -290,7 +351,7 @@ def _make_function(line: Line, offset: int) -> Function:
     return function
 
 
-# -- %mcp_tool f g ---------------------------------------------------------------------------------
+# -- %mcp_tool f g, %mcp_prompt f g ----------------------------------------------------------------
 
 
 def _find_named(source: NotebookSource, number: int, row: int, line: Line) -> Iterator[SourceTool]:
@@ -304,6 +365,7 @@ def _find_named(source: NotebookSource, number: int, row: int, line: Line) -> It
             function=None if known is None else known.node,
             options=options,
             declaration=Declaration(cell=number, line=row, form="line"),
+            kind=line.kind,
         )
 
 
@@ -340,7 +402,8 @@ def _read_decorators(
     for decorator in function.decorator_list:
         is_call = isinstance(decorator, ast.Call)
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if source.find_name(called) != "mcp_notebook.mcp_tool":
+        kind = _DECORATORS.get(source.find_name(called) or "")
+        if kind is None:
             continue
         options = _read_keywords(decorator) if isinstance(decorator, ast.Call) else {}
         name = options.get("name") if isinstance(options.get("name"), str) else function.name
@@ -356,6 +419,7 @@ def _read_decorators(
                 form="call" if is_call else "decorator",
             ),
             is_method=prefix is not None,
+            kind=kind,
         )
 
 

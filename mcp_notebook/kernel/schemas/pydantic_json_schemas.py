@@ -41,7 +41,7 @@ class SchemaGenerator(GenerateJsonSchema):
         """Return a schema with shortened descriptions and with the bounds of JSON Schema."""
         plain = super().generate(schema, mode)
         drop_secret_defaults(plain)
-        _settle(plain)
+        _settle(plain, is_input=mode == "validation")
         return plain
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
@@ -197,14 +197,21 @@ def _replace(item: Any, lone: Mapping[str, dict[str, Any]]) -> Any:
     return definition | written | ({"description": " ".join(texts)} if texts else {})
 
 
-def _settle(root: Any) -> None:
-    """Shorten descriptions and translate bounds to JSON Schema's keywords, at any depth."""
+def _settle(root: Any, *, is_input: bool) -> None:
+    """Shorten descriptions and translate bounds to JSON Schema's keywords, at any depth.
+
+    Args:
+        root: The schema.
+        is_input: Whether it is of parameters, which models' APIs must take.
+    """
     waiting = [root]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
             _settle_description(item)
             _settle_bounds(item)
+            if is_input:
+                _settle_tuple(item)
             waiting += [part for key, part in item.items() if key not in VALUES]
         elif isinstance(item, list):
             waiting += item
@@ -216,6 +223,17 @@ def _settle_description(schema: dict[str, Any]) -> None:
     text = schema.get("description")
     if isinstance(text, str) and len(text) > MAX_DESCRIPTION:
         schema["description"] = shorten_text(text, MAX_DESCRIPTION)
+
+
+def _settle_tuple(schema: dict[str, Any]) -> None:
+    """Say what the items of a tuple are in ``items``, too: OpenAI's API requires it."""
+    items = schema.get("prefixItems")
+    if schema.get("type") != "array" or "items" in schema or not isinstance(items, list):
+        return
+    kinds = [item for number, item in enumerate(items) if item not in items[:number]]
+    if len(kinds) == 1:
+        del schema["prefixItems"]
+    schema["items"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
 
 def drop_infinite(value: Any) -> Any:

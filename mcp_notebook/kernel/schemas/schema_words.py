@@ -169,6 +169,8 @@ def _describe_bounds(schema: Schema) -> str:
 def _describe_range(schema: Schema, low: str, high: str, both: str) -> str:
     """Return the words for both bounds, or for the only one."""
     before, _, unit = both.partition("{} to {}")
+    if low in schema and schema[low] == schema.get(high):
+        both = both.replace("{} to {}", "{}")
     if low in schema and high in schema:
         return both.format(schema[low], schema[high])
     start = "" if before == "from " else before

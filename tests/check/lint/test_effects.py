@@ -111,6 +111,7 @@ UNKNOWN = [
     "return connection.execute('SELECT 1').fetchall()",
     "return random.random()",
     "import somewhere\nsomewhere.go()",
+    "def fill(rows, key):\n    rows[key] = 1\n    return rows\nreturn fill({}, name)",
 ]
 
 

@@ -169,10 +169,33 @@ def test_a_type_that_is_used_once_is_written_where_it_is_used():
 
 
 def test_a_type_that_is_used_twice_or_named_by_a_discriminator_is_a_definition():
-    twice = schema_of(tuple[Zone, Zone]).input_schema
+    twice = schema_of(Zone | list[Zone]).input_schema
     assert list(twice["$defs"]) == ["Zone"]
     one_of = schema_of(Pet).input_schema
     assert {"Cat", "Dog"} <= one_of["$defs"].keys()
     mapping = one_of["properties"]["value"]["discriminator"]["mapping"]
     assert {address.rpartition("/")[2] for address in mapping.values()} <= one_of["$defs"].keys()
     assert one_of["$defs"]["Dog"]["properties"]["zone"]["enum"] == ["near", "far"]
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (tuple[int, int], {"items": {"type": "integer"}}),
+        (
+            tuple[int, str, int],
+            {
+                "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": "integer"}],
+                "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            },
+        ),
+    ],
+)
+def test_a_tuple_says_what_its_items_are_in_a_word_that_every_provider_takes(hint, schema):
+    published = schema_of(hint).input_schema["properties"]["value"]
+    size = len(hint.__args__)
+    assert published == {"type": "array", "minItems": size, "maxItems": size} | schema
+
+
+def test_the_wrong_number_of_items_is_told_once():
+    assert "array of integer with 2 items" in error_for(tuple[int, int], 5)
