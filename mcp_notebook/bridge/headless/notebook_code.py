@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.text.wording import count
+from mcp_notebook.wire.frames import replace_surrogates
 
 DEFAULT_KERNEL = "python3"
 """The kernelspec of a notebook that does not name one."""
@@ -62,13 +63,10 @@ class NotebookCode(Struct, frozen=True):
     kernel_name: str
     cells: list[tuple[str, Any]]
     """The source of each code cell, and its tags."""
-    title: str = ""
+    title: str
     """The first heading; empty without one."""
-
-    @property
-    def digest(self) -> str:
-        """A hash of all that a kernel runs, which is that of an `Offer`."""
-        return hash_code((self.kernel_name, self.cells))
+    digest: str
+    """A hash of all that a kernel runs, which is that of an `Offer`."""
 
     @property
     def mentions_us(self) -> bool:
@@ -100,7 +98,12 @@ def read_code(path: Path) -> NotebookCode:
             f"it has the old format {document.nbformat}: open it in Jupyter and save it"
         )
     code = [(cell.text, cell.metadata.tags) for cell in document.cells if cell.cell_type == "code"]
-    return NotebookCode(find_kernel_name(document.metadata.kernelspec), code, _find_title(document))
+    kernel_name = find_kernel_name(document.metadata.kernelspec)
+    try:
+        digest = hash_code((kernel_name, code))
+    except ValueError:  # a lone surrogate
+        raise NotebookError("its code has characters that are not Unicode") from None
+    return NotebookCode(kernel_name, code, _find_title(document), digest)
 
 
 def find_kernel_name(kernelspec: Any) -> str:
@@ -131,7 +134,7 @@ def _find_title(document: _Document) -> str:
     for cell in document.cells:
         for line in cell.text.splitlines() if cell.cell_type == "markdown" else ():
             if line.startswith("#"):
-                return line.strip("# ")[:_MAX_TITLE]
+                return replace_surrogates(line.strip("# ")[:_MAX_TITLE])
     return ""
 
 
@@ -146,7 +149,7 @@ def _list_functions(source: str) -> list[str]:
     plain = ["" if line.lstrip().startswith(("%", "!")) else line for line in lines]
     try:
         tree = ast.parse("\n".join(plain))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # too deeply nested
         return []
     return [
         _describe(node)

@@ -110,7 +110,7 @@ class CatalogEntry:
         if self.tool.kind == "resource":
             return self.uri != self.tool.uri
         if self.tool.kind == "notebook":
-            return False  # it has the name of its file, whatever that is
+            return False  # its name is that of its notebook, as far as characters allow
         return self.name != self.tool.name
 
 
@@ -210,15 +210,16 @@ class Catalog:
         """Add or replace a kernel, and return whether the views must be refreshed."""
         previous = self._kernels.get(kernel_id)
         if previous is not None and previous.notebook == notebook:
-            if previous.tools == tuple(tools) and previous.away is None:
-                self._kernels[kernel_id] = replace(previous, missing=missing)
-                return False
             label = previous.label
         else:
             others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
             label = _make_unique(_make_label(notebook), others, MAX_NOTEBOOK)
-        self._kernels[kernel_id] = _Kernel(kernel_id, notebook, label, tuple(tools), missing)
-        return True
+        named = tuple(
+            structs.replace(tool, name=label) if tool.kind == "notebook" else tool for tool in tools
+        )
+        kernel = _Kernel(kernel_id, notebook, label, named, missing)
+        self._kernels[kernel_id] = kernel
+        return previous is None or replace(previous, missing=missing) != kernel
 
     def rename_kernel(self, kernel_id: str, notebook: str) -> bool:
         """Give a kernel the new name of its notebook. Does nothing if the kernel is unknown.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_notebook.errors import NotebookError
+from mcp_notebook.wire.frames import replace_surrogates
 
 MAX_NOTEBOOKS = 1_000
 """Notebooks of all folders; further ones are left out."""
@@ -147,6 +148,7 @@ def _explain_link(path: Path, root: Path) -> str | None:
 
 def _make_name(parts: Sequence[str]) -> str:
     """Return the last parts of a path, as many as there is room for."""
+    parts = [*map(replace_surrogates, parts)]  # names of files may be any bytes
     return next(name for name in _list_names(parts) if len(name) <= MAX_NAME or name == parts[-1])
 
 

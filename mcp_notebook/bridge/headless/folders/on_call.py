@@ -15,10 +15,12 @@ Nothing is restarted while no call needs it: a kernel that crashes costs its own
 
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 from msgspec import structs
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
@@ -34,6 +36,9 @@ from mcp_notebook.text.missing_tools import explain_deleted_notebook
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    from mcp_notebook.bridge.headless.notebook import RunningNotebook
 
 RETRY_AFTER = 60.0
 """Seconds after which a notebook that failed is tried again although its file has not changed."""
@@ -157,10 +162,8 @@ class OnCallNotebook:
             NotebookError: The notebook cannot be run, or offers nothing.
             LinkError: Its kernel cannot be linked.
         """
-        # Late: the libraries that run notebooks take longer to import than to list a folder.
-        from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
-
         print_note(f"{self.name}: a call starts its kernel")
+        run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
         code = self._code = _read_code(self.path)
         with ExitStack() as display:
             progress = display.enter_context(self._progress.show())
@@ -234,6 +237,13 @@ class OnCallNotebook:
 
     def _forget(self) -> None:
         self._links.forget(self.id, explain_deleted_notebook(self.name, time.time()))
+
+
+def _import_run_notebook() -> "Callable[..., AbstractAsyncContextManager[RunningNotebook]]":
+    """Import what runs notebooks: late, and in a thread, because it takes half a second."""
+    from mcp_notebook.bridge.headless.notebook import run_notebook  # noqa: PLC0415
+
+    return run_notebook
 
 
 def _read_code(path: Path) -> NotebookCode:

@@ -75,6 +75,12 @@ def test_links_are_not_followed(tmp_path):
     assert _names(tmp_path / "link") == ["a", "sub/b"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text elsewhere")
+def test_a_name_may_be_any_bytes(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff.ipynb")).touch()
+    assert _names(tmp_path) == ["\ufffd"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
 def test_a_pipe_is_no_notebook(tmp_path):
     os.mkfifo(tmp_path / "a.ipynb")

@@ -58,7 +58,7 @@ def test_of_many_notebooks_it_names_the_first():
     assert len(tool.description) < 10_000
 
 
-@pytest.mark.parametrize("name", ["sub_costs", "sub_costs.sub/costs"])
+@pytest.mark.parametrize("name", ["sub_costs", "sub_costs.sub_costs"])
 async def test_a_run_is_requested_by_name(catalog, name):
     answer = await _ask(catalog, meta_tools.RUN, name=name)
     assert answer.entry.kernel_id == "2"
