@@ -29,6 +29,7 @@ def site(home, monkeypatch):
     folder = home / "work"
     folder.mkdir()
     install(folder, "acme", FILES, acme="acme")
+    install(folder, "broken", "raise RuntimeError('no licence')\n", "broken-tools", broken="broken")
     monkeypatch.chdir(folder)
     return folder
 
@@ -59,6 +60,8 @@ async def test_a_notebook_beside_it_may_have_a_tool_of_the_same_name(home, site)
     ("name", "said"),
     [
         ("acmee", "No installed package offers tools as `acmee`. Did you mean `acme`?"),
+        ("broken", "`--package broken` failed:\n"),
+        ("broken", "cannot be loaded: RuntimeError: no licence. `import broken` shows where."),
         ("../x", "--package takes the name of an entry point, such as acme, not '../x'."),
         ("x; print(1)", "--package takes the name of an entry point"),
     ],
@@ -74,7 +77,9 @@ def test_a_package_that_does_not_exist_ends_the_command_with_a_sentence(home, si
     )
     with process:
         assert process.wait(TIMEOUT) == 1
-        assert said in process.stderr.read()
+        told = process.stderr.read()
+    assert said in told
+    assert "Fix the cell" not in told
 
 
 async def test_it_is_served_even_if_notebooks_have_to_be_trusted(home, site):

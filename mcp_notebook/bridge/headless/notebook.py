@@ -149,6 +149,8 @@ async def _run_cells(
     )
     runner.kc = kernel.client
     total = len(notebook.cells)
+    is_package = path.is_relative_to(settings.packages_folder)  # its cells are not the user's
+    advice = "Fix the cell, or continue after errors with --allow-errors."
     failure: str | None = None
     for number, cell in enumerate(notebook.cells, start=1):
         progress(
@@ -157,11 +159,11 @@ async def _run_cells(
             )
         )
         where = f"Code cell {number} of {total} of {path.name}"
+        if is_package:
+            where = f"`--package {path.stem}`"
         failure = await _run_cell(runner, kernel, number - 1, where, settings)
         if failure is not None and not settings.allow_errors:
-            raise NotebookError(
-                f"{failure}\nFix the cell, or continue after errors with --allow-errors."
-            )
+            raise NotebookError(failure if is_package else f"{failure}\n{advice}")
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
 
 

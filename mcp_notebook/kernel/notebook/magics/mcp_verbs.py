@@ -531,5 +531,9 @@ def _show_block(block: ContentBlock) -> None:
             display(player)
         case Resource(data=str(text)):
             print_output(f"{block.uri} ({block.mime_type}):\n{text}".lstrip())
-        case Resource():
-            print_output(f"{block.uri} ({block.mime_type}, {len(block.data):,} bytes)".lstrip())
+        case Resource(data=bytes(data)):
+            print_output(f"{block.uri} ({block.mime_type}, {len(data):,} bytes)".lstrip())
+            if block.mime_type.startswith("image/"):
+                _show_block(Image(data, block.mime_type))
+            elif block.mime_type.startswith("audio/"):
+                _show_block(Audio(data, block.mime_type))

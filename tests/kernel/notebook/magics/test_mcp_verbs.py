@@ -242,6 +242,14 @@ def test_mcp_call_shows_a_link_in_a_few_words(kernel):
     assert kernel.ok("%mcp call link").stdout.strip() == "a.csv (text/csv, 5 bytes): http://x/"
 
 
+def test_mcp_call_shows_the_picture_that_a_resource_is(kernel):
+    kernel.ok("from PIL import Image\npicture = Image.new('RGB', (4, 4))")
+    kernel.ok("%%mcp_resource plot://x\npicture")
+    shown = kernel.ok("%mcp call plot_x")
+    assert re.fullmatch(r"\(image/png, \d+ bytes\)\n", shown.stdout)
+    assert list(shown.displays[0]) == ["image/png"]
+
+
 def test_mcp_call_plays_a_sound_and_shows_a_document(kernel):
     kernel.ok(
         "%%mcp_tool\nfrom mcp_notebook import Audio, Resource\ndef heard() -> list:\n    'H.'\n"
