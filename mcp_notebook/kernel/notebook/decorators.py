@@ -65,12 +65,7 @@ def mcp_tool(
         DefinitionError: The function cannot be a tool, or an option does not exist.
     """
     check_keywords(options, "`@mcp_tool`", [option.name for option in fields(ToolOptions)])
-    tool_options = ToolOptions(**options)
-
-    def decorate(function: _F) -> _F:
-        return _declare(function, tool_options)
-
-    return decorate if function is None else decorate(function)
+    return _decorate(function, ToolOptions(**options))
 
 
 document_keywords(mcp_tool)
@@ -102,12 +97,7 @@ def mcp_prompt(
         DefinitionError: The function cannot be a prompt, or an option does not exist.
     """
     check_keywords(options, "`@mcp_prompt`", [*PROMPT_OPTIONS])
-    prompt_options = PromptOptions(**options)
-
-    def decorate(function: _F) -> _F:
-        return _declare(function, prompt_options)
-
-    return decorate if function is None else decorate(function)
+    return _decorate(function, PromptOptions(**options))
 
 
 document_keywords(mcp_prompt, "prompt")
@@ -205,6 +195,15 @@ def mcp_skill(
         return value
 
     return decorate if value is None else decorate(value)
+
+
+def _decorate(function: _F | None, options: ToolOptions) -> _F | Callable[[_F], _F]:
+    """Declare a function; without one, as below a decorator with parentheses, return what does."""
+
+    def decorate(function: _F) -> _F:
+        return _declare(function, options)
+
+    return decorate if function is None else decorate(function)
 
 
 def _declare(function: _F, options: ToolOptions) -> _F:

@@ -22,9 +22,7 @@ from mcp_notebook.kernel.results.variable_summary import Facts, find_facts, summ
 from mcp_notebook.kernel.safe.libraries import get_module_name, get_mro
 from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.safe.to_json import format_json
-from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
-from mcp_notebook.kernel.tools.metadata import make_metadata
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource
 from mcp_notebook.kernel.tools.options import ResourceOptions
 from mcp_notebook.kernel.tools.resource_templates import VARIABLE_SCHEME
 from mcp_notebook.text.wording import suggest
@@ -104,21 +102,7 @@ class Inspection:
             read_only=True,
             complete={"name": self.list_names},
         )
-        schema = read_function_schema(inspect, name=NAME)
-        metadata = make_metadata(options, NAME, schema)
-        info = messages.ToolInfo(
-            name=NAME,
-            title=metadata.title,
-            description=metadata.description,
-            input_schema=schema.input_schema,
-            annotations=metadata.annotations,
-            kind="resource",
-            uri=URI,
-            mime_type=options.mime_type,
-        )
-        return DeclaredTool(
-            info=info, function=inspect, schema=schema, options=options, variable=None
-        )
+        return make_own_resource(inspect, options)
 
     def _read(self, name: str) -> str:
         value = self._namespace.get(name)

@@ -235,6 +235,19 @@ def make_tool(
     )
 
 
+def make_own_resource(function: Callable[..., Any], options: ResourceOptions) -> DeclaredTool:
+    """Build a resource of this package, of which the name and the URI are not open to authors.
+
+    Args:
+        function: Returns the content.
+        options: With a name and a URI.
+    """
+    name = options.name or ""
+    schema = read_function_schema(function, name=name)
+    info = _make_info(name, options, make_metadata(options, name, schema), schema, None)
+    return DeclaredTool(info=info, function=function, schema=schema, options=options, variable=None)
+
+
 def _make_info(
     name: str,
     options: ToolOptions,

@@ -18,15 +18,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, read_skill_mark
-from mcp_notebook.kernel.tools.metadata import make_metadata
-from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.wire import messages
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, read_skill_mark
+from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 
 SKILL_FILE = "SKILL.md"
 """The file of a skill that has the front matter."""
@@ -194,24 +191,16 @@ def make_skill_tool(
     name = file.full_path
     matter = None if file.front_matter is None else dict(file.front_matter)
     described = "" if matter is None else matter["description"]
-    options = ToolOptions(name=name, description=described, tags=tags, read_only=True)
-    schema = read_function_schema(read, name=name)
-    metadata = make_metadata(options, name, schema)
-    info = messages.ToolInfo(
+    options = ResourceOptions(
         name=name,
-        description=metadata.description,
-        input_schema=schema.input_schema,
-        annotations=metadata.annotations,
-        meta=metadata.meta,
-        kind="resource",
         uri=f"skill://{name}",
         mime_type=file.mime_type,
-        text=file.text,
-        front_matter=matter,
+        description=described,
+        tags=tags,
     )
-    return DeclaredTool(
-        info=info, function=read, schema=schema, options=options, variable=None, origin=origin
-    )
+    tool = make_own_resource(read, options)
+    info = structs.replace(tool.info, text=file.text, front_matter=matter)
+    return structs.replace(tool, info=info, origin=origin)
 
 
 def check_skill_name(name: str) -> None:
