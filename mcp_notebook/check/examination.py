@@ -6,9 +6,10 @@ with the command.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,6 +87,8 @@ async def examine(settings: Settings, examination: Examination) -> bool:
 async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str]) -> bool:
     """Check the tools of a live kernel as `examine` does; it calls them in copies of the kernel.
 
+    It prints one JSON object: the lines for people, and the broken rules by the names of tools.
+
     Args:
         settings: Name the folder of the kernels' records.
         kernel_id: The id of the kernel's record.
@@ -115,8 +118,20 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
         trials=calls.trials,
         skipped=calls.skipped,
     )
-    findings = find_all(subject)
-    print_report(subject, findings)
+    names = {None, *(tool.info.name for tool in tools)}
+    # Cells that ran earlier may have declared tools that are gone.
+    findings = [finding for finding in find_all(subject) if finding.tool in names]
+    with redirect_stdout(StringIO()) as report:
+        print_report(subject, findings)
+    marks: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        if finding.tool is not None and finding.severity != "note":
+            marks.setdefault(finding.tool, {})[finding.rule] = None
+    found = {
+        "report": report.getvalue(),
+        "marks": {name: list(each) for name, each in marks.items()},
+    }
+    print_data(json.dumps(found))
     return is_clean(findings)
 
 

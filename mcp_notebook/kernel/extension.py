@@ -34,7 +34,7 @@ from mcp_notebook.kernel.link.published_record import PublishedRecord
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
-from mcp_notebook.kernel.notebook.cards.tool_view import build_card
+from mcp_notebook.kernel.notebook.cards.shown_cards import ShownCards
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
@@ -102,6 +102,7 @@ class Extension:
         views = OwnViews(shell.user_ns, self.folders.folder, self.folders.read_bytes)
         schemas = SchemaCache(settings.schemas_folder)
         self.registry = ToolRegistry(self._tools_changed, schemas, views)
+        self._cards = ShownCards(self.registry.list_hosts)
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
         headless_id = os.environ.get(KERNEL_ID)
         self._is_headless = bool(headless_id)
@@ -251,6 +252,7 @@ class Extension:
             insert_cell=self.shell.set_next_input,
             id=self._id,
             list_cells=self._list_cells,
+            cards=self._cards,
         )
 
     def _list_cells(self) -> list[str]:
@@ -438,7 +440,7 @@ class Extension:
             tool for tool in self.registry.tools if tool.name in wanted and tool.info.text is None
         ]
         if tools:
-            display(build_card(tools, self.registry.list_hosts), raw=True)
+            self._cards.show(tools)
 
 
 def _make_task_store(

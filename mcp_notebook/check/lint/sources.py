@@ -133,6 +133,8 @@ def read_source(cells: Sequence[CodeCell]) -> NotebookSource:
         ]
     for number, row, parsed in named:
         source.declared += _find_named(source, number, row, parsed)
+    # The last one of a name counts, as in the notebook.
+    source.declared = list({(each.kind, each.name): each for each in source.declared}.values())
     return source
 
 

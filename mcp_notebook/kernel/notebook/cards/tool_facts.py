@@ -74,14 +74,19 @@ class ToolFacts(Struct, frozen=True):
     """Other options: ``tags: weather``."""
     parameters: tuple[ParameterFacts, ...]
     warnings: tuple[str, ...]
+    marks: tuple[str, ...]
+    """The rules that ``%mcp check`` found broken."""
 
 
-def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
+def gather_facts(
+    tool: DeclaredTool, hosts: Sequence[str] = (), marks: Sequence[str] = ()
+) -> ToolFacts:
     """Gather the contents of a tool's card.
 
     Args:
         tool: The tool.
         hosts: Origins that its own view may load from.
+        marks: The rules that ``%mcp check`` found broken.
     """
     return ToolFacts(
         kind=tool.info.kind,
@@ -94,6 +99,7 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
         details=_list_details(tool, hosts),
         parameters=_list_parameters(tool),
         warnings=tuple(tool.warnings),
+        marks=tuple(marks),
     )
 
 

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.notebook.background_bridge import (
     stop_bridge,
 )
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
+from mcp_notebook.kernel.notebook.cards.shown_cards import ShownCards
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.loaded_extension import is_cell_of_jupyter
@@ -107,6 +108,8 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """The id of the kernel's record."""
     list_cells: Callable[[], list[str]]
     """Returns the source of the cells that have run, by their execution count."""
+    cards: ShownCards
+    """The cards of tools, for the marks of ``%mcp check``."""
 
 
 class Verb(Struct, frozen=True, kw_only=True):
@@ -215,7 +218,9 @@ def _check_tools(notebook: Notebook, _arguments: str) -> None:
         ) from None
     if done.returncode not in (0, 1):
         raise CheckFailed(done.stderr.strip() or "The check failed without a message.")
-    print_output(done.stdout.rstrip())
+    found = json.loads(done.stdout)
+    print_output(found["report"].rstrip())
+    notebook.cards.mark(found["marks"])
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
