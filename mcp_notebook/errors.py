@@ -41,7 +41,9 @@
     ├── RemoteError            `mcp-notebook connect` cannot use a remote server
     │   ├── Unreachable        a request did not reach the server; a later one may
     │   ├── ConnectionLost     the connection ended before the answer
-    │   ├── LaunchEnded        the Binder's server has ended; another can be launched
+    │   ├── ServerStopped      a JupyterHub has stopped the server; it can be started again
+    │   │   └── LaunchEnded    the Binder's server has ended; another can be launched
+    │   ├── NotebookNotOpen    the Jupyter server has no such notebook open
     │   └── SessionLost        the server does not know the client's session
     ├── IssuerUnreachable      the issuer of access tokens does not answer
     └── SettingsError          an option, variable or file has an invalid value
@@ -479,7 +481,15 @@ class ConnectionLost(RemoteError):
     """The connection to the remote server ended before the answer. The request may have run."""
 
 
-class LaunchEnded(RemoteError):
+class ServerStopped(RemoteError):
+    """The JupyterHub's server does not run. It can be started; no request has reached it."""
+
+
+class NotebookNotOpen(RemoteError):
+    """The Jupyter server has no open notebook of this name with tools."""
+
+
+class LaunchEnded(ServerStopped):
     """The server that a Binder launched has ended. Another one can be launched."""
 
 

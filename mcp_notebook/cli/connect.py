@@ -26,11 +26,20 @@ def connect(
         typer.Argument(
             metavar="ADDRESS",
             help="The address of a bridge (ending in /mcp), or of any page of a Jupyter server as "
-            "the browser shows it. binder:OWNER/REPO@REF, or a Binder link, starts a Binder.",
+            "the browser shows it, which is started if the token may. binder:OWNER/REPO/REF, or a "
+            "Binder link, starts a Binder.",
         ),
     ],
     *,
     token_file: TokenSourceOption = None,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="Run the notebook of the address on its Jupyter server, unless it is open there "
+            "with tools. No other notebook is run.",
+        ),
+    ] = False,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow unencrypted connections to another machine.")
     ] = False,
@@ -43,4 +52,6 @@ def connect(
     from mcp_notebook.bridge.connect.credentials import TokenSource
 
     source = TokenSource(token_file)
-    run_command(run_connect, Settings.from_environment(), address, source, insecure=insecure)
+    run_command(
+        run_connect, Settings.from_environment(), address, source, run=run, insecure=insecure
+    )

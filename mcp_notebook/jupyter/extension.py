@@ -12,6 +12,7 @@ from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.client_handlers import ClientsHandler
 from mcp_notebook.jupyter.mcp_handler import McpHandler
 from mcp_notebook.jupyter.notebook_links import NotebookLinks
+from mcp_notebook.jupyter.notebook_runs import RUNS_KEY, NotebookHandler, NotebookRuns
 from mcp_notebook.jupyter.panel_handlers import (
     LINKS_KEY,
     ActionHandler,
@@ -28,6 +29,7 @@ ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
     (r"mcp-notebook/api/changes", ChangesHandler),
     (r"mcp-notebook/api/actions", ActionHandler),
     (r"mcp-notebook/api/clients", ClientsHandler),
+    (r"mcp-notebook/api/notebooks", NotebookHandler),
     (
         r"mcp-notebook/api/calls/([\w-]{1,64})/(\d{1,9})(|/cell|/thumbnail|/pictures/(\d))",
         CallHandler,
@@ -47,6 +49,9 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
         kernels, settings.records_folder, getattr(app, "event_logger", None), app.log
     )
     app.web_app.settings[LINKS_KEY] = links
+    app.web_app.settings[RUNS_KEY] = NotebookRuns(
+        app.contents_manager, kernels, app.session_manager, settings
+    )
     os.environ[SERVER_PATH] = app.base_url + "mcp"  # kernels inherit it
     base = app.base_url.rstrip("/")
     app.web_app.add_handlers(".*$", [(f"{base}/{path}", handler) for path, handler in ROUTES])

@@ -21,8 +21,13 @@ class Request:
 
 
 @contextmanager
-def web_server(answer: Callable[[Request], Response]) -> Iterator[str]:
-    """Serve what `answer` returns, and yield the server's address."""
+def web_server(answer: Callable[[Request], Response], *, port: int = 0) -> Iterator[str]:
+    """Serve what `answer` returns, and yield the server's address.
+
+    Args:
+        answer: Called in a thread for each request.
+        port: Where to listen; 0: where nobody does.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def handle_request(self):
@@ -42,7 +47,7 @@ def web_server(answer: Callable[[Request], Response]) -> Iterator[str]:
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as listening:
         thread = threading.Thread(target=listening.serve_forever, args=(0.05,))
         thread.start()
         try:

@@ -34,6 +34,10 @@ c.SimpleLocalProcessSpawner.home_dir_template = "{home}/{{username}}"
 c.Spawner.args = ["--allow-root", "--ServerApp.log_level=INFO"]
 c.Spawner.start_timeout = 60
 c.Spawner.env_keep = ["PATH", "MPLCONFIGDIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"]
+def refuse(spawner):
+    if spawner.user.name == "eve":
+        raise RuntimeError("No room on this machine.")
+c.Spawner.pre_spawn_hook = refuse
 c.JupyterHub.services = [{{"name": "tests", "api_token": "{token}"}}]
 c.JupyterHub.load_roles = [
     {{
@@ -64,6 +68,14 @@ class Hub:
         self.http.post(f"users/{name}/server").raise_for_status()
         deadline = time.monotonic() + TIMEOUT
         while not self.http.get(f"users/{name}").json()["servers"].get("", {}).get("ready"):
+            assert time.monotonic() < deadline, (self.home / "hub.log").read_text()
+            time.sleep(LOOK)
+
+    def stop_server(self, name: str) -> None:
+        """Stop a user's server, as a hub does with one that is idle."""
+        self.http.delete(f"users/{name}/server").raise_for_status()
+        deadline = time.monotonic() + TIMEOUT
+        while self.http.get(f"users/{name}").json()["servers"]:
             assert time.monotonic() < deadline, (self.home / "hub.log").read_text()
             time.sleep(LOOK)
 

@@ -63,6 +63,18 @@ def test_the_head_of_an_answer_is_the_bridges_and_the_connection_is_the_servers(
     assert "text/html" not in accepted.headers.get("Content-Type", "")
 
 
+def test_the_head_of_a_stream_is_sent_before_its_first_event(server):
+    """The first event may be a ping after 15 seconds."""
+    accept = {"Accept": "application/json, text/event-stream"}
+    with httpx2.Client(headers=HEADERS | accept, timeout=10, trust_env=False) as http:
+        answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        http.post(f"{server.url}mcp", json=initialized, headers=session)
+        with http.stream("GET", f"{server.url}mcp", headers=session) as stream:
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+
+
 # -- while a call runs -----------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 Pure. Users paste what the browser shows, such as
 ``https://hub/user/x/lab/tree/a.ipynb?token=...``; `find_endpoint` then asks the server which path
-is MCP. ``binder:OWNER/REPO@REF`` and Binder links name a repository to start (`binder`).
+is MCP. ``binder:OWNER/REPO/REF`` and Binder links name a repository to start (`binder`).
 """
 
 import re
@@ -35,8 +35,22 @@ class Address:
     """Candidate URLs, in the order to try them."""
     server: str
     """URL of the Jupyter server, if it is one."""
+    notebook: str | None = None
+    """Path of the notebook on the Jupyter server, if the address names one."""
     token: str | None = field(default=None, repr=False)
     """The token in the pasted address."""
+
+
+@dataclass(frozen=True)
+class HubServer:
+    """A user's server on a JupyterHub."""
+
+    hub: str
+    """URL of the JupyterHub."""
+    user: str
+    """The user's name, percent-encoded."""
+    name: str = ""
+    """The server's name, percent-encoded; "" for the user's default server."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ def read_address(text: str) -> Address | BinderRepository:
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[\w.:%-]+", host):
         raise RemoteError(
             "This is not the address of a server. Give a URL that begins with http:// or https://, "
-            "or binder:OWNER/REPO@REF."
+            "or binder:OWNER/REPO/REF."
         )
     if parts.username is not None or parts.password is not None:
         raise RemoteError(
@@ -112,6 +126,20 @@ def find_hub(url: str) -> str | None:
     return f"{parts.scheme}://{parts.netloc}" + "/".join(words[: words.index("user")])
 
 
+def find_server(url: str) -> HubServer | None:
+    """Return the user's server on a JupyterHub that a URL belongs to; None without a JupyterHub.
+
+    Args:
+        url: The URL of the server.
+    """
+    hub = find_hub(url)
+    if hub is None:
+        return None
+    words = urlsplit(url).path.split("/")
+    user, name = [*words[words.index("user") + 1 :], ""][:2]
+    return HubServer(hub, user, name)
+
+
 def _add_scheme(text: str) -> str:
     host = re.split(r"[/?#]", text)[0]
     if host.endswith(".ipynb") or not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", host):
@@ -137,16 +165,18 @@ def _make_address(origin: str, words: Sequence[str], token: str | None) -> Addre
         )
     if _PATH in words[after_user:]:
         at = words.index(_PATH, after_user)
-        return Address((_join(origin, words),), _join(origin, words[:at]), token)
+        path = "/".join(words[at + 1 :]) if words[-1].endswith(".ipynb") else None
+        return Address((_join(origin, words),), _join(origin, words[:at]), path, token)
     pages = [at for at in range(after_user, len(words)) if words[at] in _PAGES]
     if pages:
         server = words[: pages[0]]
         notebook = _find_notebook(words[pages[0] :])
         endpoint = _join(origin, [*server, _PATH, *notebook])
-        return Address((endpoint,), _join(origin, server), token)
+        path = "/".join(notebook) or None
+        return Address((endpoint,), _join(origin, server), path, token)
     below = _join(origin, [*words, _PATH])
     itself = _join(origin, words)
-    return Address((below,) if after_user or not words else (below, itself), itself, token)
+    return Address((below,) if after_user or not words else (below, itself), itself, token=token)
 
 
 def _find_notebook(words: Sequence[str]) -> Sequence[str]:
@@ -163,20 +193,28 @@ def _join(origin: str, words: Iterable[str]) -> str:
 
 
 def _read_binder(text: str) -> BinderRepository:
-    match = re.fullmatch(r"binder:([\w.-]+)/([\w.-]+)(?:@([\w./-]+))?", text, re.IGNORECASE)
+    repository, _, query = text.partition("?")
+    pattern = r"binder:([\w.-]+)/([\w.-]+)(?:[@/]([\w./-]+))?"
+    match = re.fullmatch(pattern, repository, re.IGNORECASE)
     if match is None:
         raise RemoteError(
-            f"{text!r} is not a repository. Write binder:OWNER/REPO@REF, where REF is a branch, a "
+            f"{text!r} is not a repository. Write binder:OWNER/REPO/REF, where REF is a branch, a "
             "tag or a commit, or paste a Binder link."
         )
-    return BinderRepository(_PUBLIC_BINDER, f"gh/{match[1]}/{match[2]}/{match[3] or 'HEAD'}")
+    spec = f"gh/{match[1]}/{match[2]}/{match[3] or 'HEAD'}"
+    return BinderRepository(_PUBLIC_BINDER, spec, _find_path(query))
 
 
 def _read_binder_link(origin: str, words: Sequence[str], query: str) -> BinderRepository:
     at = words.index("v2")
+    spec = "/".join(quote(word, safe=_SAFE) for word in words[at + 1 :])
+    return BinderRepository(_join(origin, words[:at]), spec, _find_path(query))
+
+
+def _find_path(query: str) -> str | None:
+    """Return the notebook that a Binder link opens, None without one."""
     options = parse_qs(query)
     path = next(iter(options.get("labpath") or options.get("filepath") or ()), None)
     if path is None and options.get("urlpath"):
         path = "/".join(_find_notebook(options["urlpath"][0].partition("?")[0].split("/")))
-    spec = "/".join(quote(word, safe=_SAFE) for word in words[at + 1 :])
-    return BinderRepository(_join(origin, words[:at]), spec, path or None)
+    return path or None

@@ -55,11 +55,12 @@ class Launch:
     token: str = field(repr=False)
 
 
-async def find_launch(
+async def find_launch(  # noqa: PLR0913 - what it uses
     http: httpx2.AsyncClient,
     repository: BinderRepository,
     credentials: Credentials,
     file: "LaunchFile",
+    tell: Callable[[str], None] = print_note,
     *,
     insecure: bool = False,
 ) -> Remote:
@@ -70,6 +71,7 @@ async def find_launch(
         repository: The repository.
         credentials: For a BinderHub that requires a login.
         file: Stores the server's URL and token.
+        tell: Called with a sentence about each step.
         insecure: Whether an unencrypted connection to another machine is allowed.
 
     Raises:
@@ -81,18 +83,18 @@ async def find_launch(
             try:
                 return await _connect(http, launch, credentials, insecure=insecure)
             except LaunchEnded:
-                print_note("The previous server on Binder has ended.")
+                tell("The previous server on Binder has ended.")
             except RemoteError as error:
                 # It may be only the network: do not discard what was computed there.
                 raise RemoteError(
                     f"{error} If that server has ended, remove {file.path} to start a new one."
                 ) from None
-        print_note(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
-        launch = await launch_repository(http, repository, credentials, print_note)
+        tell(f"Starting {repository.spec} on {repository.binder}. This may take minutes.")
+        launch = await launch_repository(http, repository, credentials, tell)
         file.write(launch, f"lab/tree/{quote(repository.path)}" if repository.path else "lab")
-        print_note(
-            "Open a notebook there in the browser and run it; then its tools appear. The address, "
-            f"which contains the token, is in {file.link_file}."
+        tell(
+            "Notebooks that run there offer their tools. The page's address, which contains the "
+            f"token, is in {file.link_file}."
         )
         return await _connect(http, launch, credentials, insecure=insecure)
 

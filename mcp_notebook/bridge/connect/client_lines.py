@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Iterator
 from typing import BinaryIO, Self
 
@@ -33,6 +34,8 @@ class ClientLines:
         self.is_terminal = os.isatty(0)
         """Whether stdin is a terminal: a person started the command."""
         self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._held: deque[bytes] = deque()
+        """Lines that were read ahead."""
         self._outbox: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
         self._turns = threading.Semaphore()
         """Lets the reader read one line ahead."""
@@ -53,9 +56,25 @@ class ClientLines:
 
     async def receive(self) -> bytes | None:
         """Return the next line, b"" for one that is too long, None at the end of stdin."""
+        if self._held:
+            return self._held.popleft()
         line = await self._inbox.get()
         self._turns.release()
         return line
+
+    async def read_ahead(self) -> bytes | None:
+        """Return the next line that was not read ahead; `receive` returns it again."""
+        line = await self._inbox.get()
+        if line is None:
+            self._inbox.put_nowait(None)
+        else:
+            self._turns.release()
+            self._held.append(line)
+        return line
+
+    def send_soon(self, message: Message) -> None:
+        """Write a message, without waiting for the client."""
+        self._outbox.put((message.body + b"\n", anyio.Event()))
 
     async def send(self, message: Message) -> None:
         """Write a message, and wait until it is written or the client has disconnected."""

@@ -1,9 +1,13 @@
-"""``mcp-notebook connect``: finds the remote server, then forwards the client's messages.
+"""``mcp-notebook connect``: starts the remote server if necessary, then forwards messages.
 
-Runs on the event loop of the command's process. An error before messages can be forwarded ends the
-command. It is also sent to the client as the answer to its first requests, because not every client
-shows what a command prints.
+Runs on the event loop of the command's process. While the server starts, each step is printed, and
+sent as progress to a client that asks for it with its first requests. A client that disconnects
+meanwhile ends the command. So does an error before messages can be forwarded. It is also sent to
+the client as the answer to its first requests, because not every client shows what a command
+prints.
 """
+
+import contextlib
 
 import anyio
 
@@ -14,13 +18,17 @@ from mcp_notebook.bridge.connect.addresses import (
     check_encryption,
     read_address,
 )
-from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.client_lines import ClientLines
 from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
-from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
-from mcp_notebook.bridge.connect.messages import InvalidMessage, make_error, read_line
+from mcp_notebook.bridge.connect.messages import (
+    InvalidMessage,
+    make_error,
+    make_progress,
+    read_line,
+)
 from mcp_notebook.bridge.connect.relay import Relay
-from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.bridge.connect.remote import Remote, open_http
+from mcp_notebook.bridge.connect.starter import Starter, Tell
 from mcp_notebook.discovery.records import read_bridge
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.settings.settings import Settings
@@ -33,10 +41,17 @@ _HINT = (
 _FIRST_LINE_LIMIT = 10.0
 """Seconds to wait for the first request of a client, to answer it with the error."""
 _NEXT_LINE_LIMIT = 2.0
+_MAX_AHEAD = 100
+"""Lines of a client to read before the first is answered."""
 
 
 async def connect(
-    settings: Settings, text: str, source: TokenSource, *, insecure: bool = False
+    settings: Settings,
+    text: str,
+    source: TokenSource,
+    *,
+    run: bool = False,
+    insecure: bool = False,
 ) -> None:
     """Forward messages between stdin, stdout and a remote server until stdin ends.
 
@@ -44,6 +59,7 @@ async def connect(
         settings: All options.
         text: The address, as the user gave it.
         source: Where the token is.
+        run: Whether to run the notebook of the address if its tools are not there.
         insecure: Whether an unencrypted connection to another machine is allowed.
 
     Raises:
@@ -56,16 +72,58 @@ async def connect(
             place = address.binder if isinstance(address, BinderRepository) else address.server
             check_encryption(place, insecure=insecure)
             async with open_http() as http:
-                if isinstance(address, BinderRepository):
-                    file = LaunchFile(settings.home, address)
-                    remote = await find_launch(http, address, credentials, file, insecure=insecure)
-                else:
-                    remote = await find_endpoint(http, address, credentials)
+                starter = Starter(
+                    http, address, credentials, home=settings.home, run=run, insecure=insecure
+                )
+                remote = await _wait_for(starter, lines, settings.max_request_bytes)
+                if remote is None:
+                    return
                 print_note(f"Connected to {remote.url}.{_HINT if lines.is_terminal else ''}")
-                await Relay(lines, remote, settings.max_request_bytes).run()
+
+                async def restart(tell: Tell) -> None:
+                    remote.move(await starter.find(tell))
+
+                await Relay(lines, remote, settings.max_request_bytes, restart).run()
         except McpNotebookError as error:
             await _refuse(lines, str(error), settings.max_request_bytes)
             raise
+
+
+async def _wait_for(starter: Starter, lines: ClientLines, max_bytes: int) -> Remote | None:
+    """Return the endpoint, and tell the client each step; None if the client has disconnected."""
+    remote: Remote | None = None
+    failure: McpNotebookError | None = None
+    tokens: list[str | int] = []
+    """Of the client's requests that ask for progress."""
+    steps = 0
+
+    def tell(text: str) -> None:
+        nonlocal steps
+        print_note(text)
+        steps += 1
+        for token in tokens:
+            lines.send_soon(make_progress(token, steps, text))
+
+    async def follow_client() -> None:
+        for _ in range(_MAX_AHEAD):
+            line = await lines.read_ahead()
+            if line is None:
+                tasks.cancel_scope.cancel()
+                return
+            with contextlib.suppress(InvalidMessage):  # the relay answers it
+                token = read_line(line, max_bytes).progress_token
+                tokens.extend(() if token is None else [token])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow_client)
+        try:
+            remote = await starter.find(tell)
+        except McpNotebookError as error:  # the task group would raise a group
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return remote
 
 
 def _choose_credentials(

@@ -12,7 +12,14 @@ import httpx2
 
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
-from mcp_notebook.errors import ConnectionLost, LaunchEnded, RemoteError, Unreachable
+from mcp_notebook.errors import (
+    ConnectionLost,
+    LaunchEnded,
+    NotebookNotOpen,
+    RemoteError,
+    ServerStopped,
+    Unreachable,
+)
 
 _CALL_AGAIN = "Whether it ran is not known: call it again only if that does no harm."
 _ENDED = (302, 401, 403, 404, 424)
@@ -93,7 +100,7 @@ def explain_status(
     if credentials.is_from_binder and status in _ENDED and not words:  # a bridge sent those
         return LaunchEnded(
             f"The server that Binder started, {url}, has ended, as it does after some minutes "
-            "without use. Restart your client: this command then starts a new one."
+            "without use. The next request starts a new one."
         )
     if status in (401, 403) or (300 <= status < 400 and "login" in location):  # noqa: PLR2004
         return RemoteError(explain_token(url, credentials))
@@ -104,7 +111,7 @@ def explain_status(
         )
     hub = find_hub(url)
     if status == HTTPStatus.FAILED_DEPENDENCY:  # a JupyterHub's answer
-        return RemoteError(
+        return ServerStopped(
             f"The Jupyter server of {url} is not running. Start it in the browser, at "
             f"{f'{hub}/hub/home' if hub else url}, and try again."
         )
@@ -126,7 +133,9 @@ def explain_status(
             "This is not an MCP endpoint. Check the address: `mcp-notebook serve` and `%mcp serve` "
             "print theirs; for a Jupyter server, copy it from the browser."
         )
-    return RemoteError(f"{url} cannot be used (status {status}). {reason}")
+    # A bridge behind a Jupyter server says with 404 that no such notebook is open.
+    error = NotebookNotOpen if words and status == 404 else RemoteError  # noqa: PLR2004
+    return error(f"{url} cannot be used (status {status}). {reason}")
 
 
 def explain_token(url: str, credentials: Credentials) -> str:

@@ -86,6 +86,12 @@ class Message:
         return as_object(self.content.get("error")).get("code")
 
     @property
+    def progress_token(self) -> str | int | None:
+        """The token with which the client asks for its progress."""
+        token = as_object(self.params.get("_meta")).get("progressToken")
+        return token if isinstance(token, str | int) else None
+
+    @property
     def version(self) -> str | None:
         """The protocol version in its ``_meta``, which all requests have since 2026-07-28."""
         version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
@@ -154,6 +160,12 @@ def make_message(content: JsonObject) -> Message:
     """Return a message of our own."""
     content = {"jsonrpc": "2.0", **content}
     return Message(write_json(content), content)
+
+
+def make_progress(token: str | int, step: int, text: str) -> Message:
+    """Return the notification about a step for a request that is not answered yet."""
+    params = {"progressToken": token, "progress": step, "message": text}
+    return make_message({"method": "notifications/progress", "params": params})
 
 
 def make_error(request_id: RequestId | None, reason: str, code: int = INTERNAL_ERROR) -> Message:

@@ -5,6 +5,10 @@ with the version in its ``_meta`` (2026-07-28) stands alone; all others belong t
 `session`. A request that did not reach the server is retried for a while; one that reached it but
 was not answered is retried only if it is idempotent. After that the client gets an error, so no
 request waits forever. A subscription is reopened when the server is back.
+
+A server on a JupyterHub or Binder ends when it is not used. The user is told on stderr, and a call
+that was running gets an error. The next request did not reach the server: it has it started again
+(`starter`), and is then forwarded.
 """
 
 import logging
@@ -25,6 +29,7 @@ from mcp_notebook.bridge.connect.messages import (
     as_object,
     make_error,
     make_message,
+    make_progress,
     read_line,
     replace_id,
 )
@@ -32,14 +37,25 @@ from mcp_notebook.bridge.connect.remote import (
     STEADY,
     Remote,
     Reply,
+    StopNotes,
     ask,
     check_session,
     exchange,
     explain_reply,
+    find_stop,
     list_pauses,
 )
 from mcp_notebook.bridge.connect.session import Session
-from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost, Unreachable
+from mcp_notebook.bridge.connect.starter import Tell
+from mcp_notebook.errors import (
+    ConnectionLost,
+    NotebookNotOpen,
+    RemoteError,
+    ServerStopped,
+    SessionLost,
+    Unreachable,
+)
+from mcp_notebook.text.terminal import print_note
 
 logger = logging.getLogger(__name__)
 
@@ -83,9 +99,20 @@ class Relay:
         lines: The client's lines.
         remote: The server.
         max_bytes: Size limit of a message, for error messages.
+        restart: Starts the server again; takes what tells a step. None: it cannot be started.
     """
 
-    def __init__(self, lines: ClientLines, remote: Remote, max_bytes: int) -> None:
+    def __init__(
+        self,
+        lines: ClientLines,
+        remote: Remote,
+        max_bytes: int,
+        restart: Callable[[Tell], Awaitable[None]] | None = None,
+    ) -> None:
+        self._restart = restart
+        self._restarts = 0
+        """How often the server was started again, or that was tried."""
+        self._restarting = anyio.Lock()
         self._lines = lines
         self._remote = remote
         self._max_bytes = max_bytes
@@ -152,22 +179,57 @@ class Relay:
         """Forward a request, and retry it if that is useful and safe."""
         limit = anyio.current_time() + RETRY_LIMIT
         subscription = _Subscription(message, self._lines.send)
+        may_restart = self._restart is not None
         for pause in list_pauses():
-            number = self._session.number
+            number, restarts = self._session.number, self._restarts
             try:
                 if request.is_modern and message.method == _LISTEN:
                     await subscription.keep_open(self._remote, list_headers(message))
                 else:
                     await self._exchange(message, request)
+            except (NotebookNotOpen, ServerStopped):
+                if not may_restart:
+                    raise
+                may_restart = False
+                await self._start_again(message, restarts)
+                limit = anyio.current_time() + RETRY_LIMIT
             except (ConnectionLost, SessionLost, Unreachable) as error:
                 if isinstance(error, SessionLost):
                     self._session.note_lost(number)
                 is_safe = not isinstance(error, ConnectionLost) or message.method in _REPEATABLE
                 if not is_safe or anyio.current_time() + pause > limit:
-                    raise
+                    stopped = await find_stop(self._remote)
+                    if stopped is None:
+                        raise
+                    raise ConnectionLost(str(stopped)) from error
             else:
                 return
             await anyio.sleep(pause)
+
+    async def _start_again(self, message: Message, before: int) -> None:
+        """Start the server again, unless another request has done so meanwhile.
+
+        Args:
+            message: The request, whose client gets the progress.
+            before: How often it had been started when the request was sent.
+
+        Raises:
+            RemoteError: It does not start.
+        """
+        assert self._restart is not None
+        steps = 0
+
+        def tell(text: str) -> None:
+            nonlocal steps
+            steps += 1
+            print_note(text)
+            if message.progress_token is not None:
+                self._lines.send_soon(make_progress(message.progress_token, steps, text))
+
+        async with self._restarting:
+            if self._restarts == before:
+                self._restarts += 1
+                await self._restart(tell)
 
     async def _exchange(self, message: Message, request: _OpenRequest) -> None:
         async def forward(incoming: Message, reply: Reply) -> None:
@@ -249,6 +311,7 @@ class _Subscription:
     def __init__(self, request: Message, send: Callable[[Message], Awaitable[None]]) -> None:
         self._request = request
         self._send = send
+        self._stops = StopNotes()
         self.is_open = False
         """Whether a server has acknowledged it."""
 
@@ -264,9 +327,10 @@ class _Subscription:
             try:
                 if await self._hear(remote, headers):
                     return
-            except (ConnectionLost, Unreachable):
+            except (ConnectionLost, ServerStopped, Unreachable) as error:
                 if not self.is_open:
                     raise
+                self._stops.note(error)
             if anyio.current_time() - began > STEADY:
                 pauses = list_pauses()
             await anyio.sleep(next(pauses))
@@ -283,6 +347,7 @@ class _Subscription:
                         return False  # the server is stopping
                     await self._send(replace_id(message, self._request.id))
                     return True
+                self._stops.forget()
                 if message.method == _ACKNOWLEDGED and self.is_open:
                     await self._announce_changes()
                 else:

@@ -21,8 +21,9 @@ from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
 from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
-from mcp_notebook.errors import ConnectionLost, RemoteError, SessionLost
+from mcp_notebook.errors import ConnectionLost, RemoteError, ServerStopped, SessionLost
 from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.text.terminal import print_note
 
 SESSION_HEADER = "Mcp-Session-Id"
 Forward = Callable[[Message, "Reply"], Awaitable[None]]
@@ -39,6 +40,10 @@ _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _LONGEST_RETRY = 30.0
 _MAX_WORDS = 1_000
+_STOP_LIMIT = 3.0
+"""Seconds for the answer whether a server has ended."""
+_RUNS = (200, 400, 405, 406)
+"""Statuses with which a server answers a request without a session."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 """A lost network is noticed within a minute, however long a call takes."""
 
@@ -133,9 +138,16 @@ class Remote:
     """
 
     def __init__(self, http: httpx2.AsyncClient, url: str, credentials: Credentials) -> None:
-        self._http = http
+        self.http = http
+        """Makes the requests."""
         self.url = url
+        """The endpoint's URL."""
         self.credentials = credentials
+        """Sent with each request."""
+
+    def move(self, other: "Remote") -> None:
+        """Use another endpoint from now on: a server on Binder is started at a new address."""
+        self.url, self.credentials = other.url, other.credentials
 
     @asynccontextmanager
     async def post(self, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
@@ -172,14 +184,14 @@ class Remote:
         self, method: str, headers: dict[str, str], body: bytes | None = None
     ) -> AsyncIterator[Reply]:
         with _translate_errors(self.url):
-            request = self._http.build_request(
+            request = self.http.build_request(
                 method,
                 self.url,
                 headers=headers | self.credentials.headers,
                 content=body,
                 extensions={"trace": _keep_alive},
             )
-            response = await self._http.send(request, stream=True)
+            response = await self.http.send(request, stream=True)
         try:
             yield Reply(response, self.url)
         finally:
@@ -289,6 +301,33 @@ async def explain_reply(remote: Remote, reply: Reply) -> RemoteError:
     if _HUBS_PAGE in location:
         status = HTTPStatus.FAILED_DEPENDENCY
     return explain_status(status, remote.url, remote.credentials, reply.location, reply.words)
+
+
+async def find_stop(remote: Remote) -> ServerStopped | None:
+    """Return why a server does not answer any more, if its JupyterHub or Binder has ended it."""
+    with anyio.move_on_after(_STOP_LIMIT), contextlib.suppress(RemoteError):
+        async with remote.listen({"Accept": "*/*"}) as page:
+            if page.status not in _RUNS:
+                error = await explain_reply(remote, page)
+                return error if isinstance(error, ServerStopped) else None
+    return None
+
+
+class StopNotes:
+    """Tells the user once that the server has ended, while streams are reopened again and again."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def note(self, error: RemoteError) -> None:
+        """Print the error, if it says that the server has ended and was not printed before."""
+        if isinstance(error, ServerStopped) and not self._is_told:
+            self._is_told = True
+            print_note(str(error))
+
+    def forget(self) -> None:
+        """The server is back."""
+        self._is_told = False
 
 
 def check_session(reply: Reply, headers: Mapping[str, str], remote: Remote) -> None:

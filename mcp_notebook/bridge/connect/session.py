@@ -18,8 +18,10 @@ from mcp_notebook.bridge.connect.remote import (
     STEADY,
     Remote,
     Reply,
+    StopNotes,
     ask,
     check_session,
+    explain_reply,
     list_pauses,
 )
 from mcp_notebook.errors import RemoteError, SessionLost
@@ -112,18 +114,19 @@ class Session:
     async def hear(self) -> None:
         """Forward what the server sends outside of requests; return if it sends nothing."""
         pauses, last_id, has_missed = list_pauses(), "", False
+        stops = StopNotes()
         while True:
             number, began = self.number, anyio.current_time()
             try:
                 await self.renew()
                 resumption = {"Last-Event-ID": last_id} if last_id else {}
                 async with self._remote.listen(self.headers | resumption) as reply:
-                    check_session(reply, self.headers, self._remote)
-                    if reply.status in _NO_STREAM:
+                    if not await self._has_stream(reply):
                         return
+                    stops.forget()
                     if has_missed:
                         await self._announce_changes()
-                    has_missed = reply.status == HTTPStatus.OK
+                    has_missed = True
                     async for message in reply.read():
                         if not message.is_answer:  # answers come with their requests
                             await self._send(message)
@@ -136,10 +139,22 @@ class Session:
                 self.note_lost(number)
                 last_id, has_missed = "", False  # `renew` notifies the client
             except RemoteError as error:
+                stops.note(error)
                 logger.debug("no stream: %s", error)
             if anyio.current_time() - began > STEADY:
                 pauses = list_pauses()
             await anyio.sleep(next(pauses))
+
+    async def _has_stream(self, reply: Reply) -> bool:
+        """Return whether a reply is a stream; False if the server supports none.
+
+        Raises:
+            RemoteError: It may be one later.
+        """
+        check_session(reply, self.headers, self._remote)
+        if reply.status != HTTPStatus.OK and reply.status not in _NO_STREAM:
+            raise await explain_reply(self._remote, reply)
+        return reply.status == HTTPStatus.OK
 
     async def close(self) -> None:
         """End the session when the client has disconnected."""

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from mcp_notebook.bridge.connect.addresses import (
     Address,
     BinderRepository,
+    HubServer,
     check_encryption,
     find_hub,
+    find_server,
     read_address,
 )
 from mcp_notebook.errors import RemoteError
@@ -79,7 +81,7 @@ def test_a_token_is_taken_out_of_the_address():
         ("https://ada:geheim@example.org/mcp", "--token-file"),
         (f"{HUB}/hub/home", "Open your server in the browser"),
         (f"{HUB}/hub/login?next=%2Fuser%2Fx", "Open your server in the browser"),
-        ("binder:rain", "binder:OWNER/REPO@REF"),
+        ("binder:rain", "binder:OWNER/REPO/REF"),
     ],
 )
 def test_an_invalid_address_is_an_error_with_the_next_step(text, reason):
@@ -93,6 +95,11 @@ def test_an_invalid_address_is_an_error_with_the_next_step(text, reason):
     [
         ("binder:ada/rain@main", ("https://mybinder.org", "gh/ada/rain/main", None)),
         ("binder:ada/rain", ("https://mybinder.org", "gh/ada/rain/HEAD", None)),
+        (
+            "binder:ada/rain/main?labpath=notebooks%2Fa.ipynb",
+            ("https://mybinder.org", "gh/ada/rain/main", "notebooks/a.ipynb"),
+        ),
+        ("binder:ada/rain/fix/leap", ("https://mybinder.org", "gh/ada/rain/fix/leap", None)),
         ("binder:ada/rain@fix/leap", ("https://mybinder.org", "gh/ada/rain/fix/leap", None)),
         (
             "https://mybinder.org/v2/gh/ada/rain/main?labpath=notebooks%2Fa.ipynb",
@@ -156,6 +163,39 @@ def test_another_machine_without_encryption_needs_to_be_insisted_on():
     with pytest.raises(RemoteError, match=r"http://example\.org:80.*--insecure"):
         check_encryption("http://example.org:80/mcp", insecure=False)
     check_encryption("http://example.org:80/mcp", insecure=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "notebook"),
+    [
+        (f"{HUB}/user/x/lab/tree/d/a%20b.ipynb", "d/a b.ipynb"),
+        (f"{HUB}/user/x/lab/tree/RTC:a.ipynb", "a.ipynb"),
+        (f"{HUB}/user/x/mcp/d/a.ipynb", "d/a.ipynb"),
+        (f"{HUB}/user/x/mcp/a", None),
+        (f"{HUB}/user/x/lab/tree/d", None),
+        (f"{HUB}/user/x/lab", None),
+        ("https://example.org/tools", None),
+    ],
+)
+def test_the_notebook_that_an_address_names(text, notebook):
+    assert read_address(text).notebook == notebook
+
+
+@pytest.mark.parametrize(
+    ("text", "server"),
+    [
+        (f"{HUB}/user/x/lab", (HUB, "x", "")),
+        (f"{HUB}/hub/user/x/lab/tree/a.ipynb", (HUB, "x", "")),
+        (f"{HUB}/jupyter/user/x%40y/second/lab", (f"{HUB}/jupyter", "x@y", "second")),
+        (f"{HUB}/user/a%20b/mcp/a.ipynb", (HUB, "a%20b", "")),
+    ],
+)
+def test_the_server_of_a_user_that_an_address_belongs_to(text, server):
+    assert find_server(read_address(text).server) == HubServer(*server)
+
+
+def test_a_server_without_a_hub_belongs_to_no_user():
+    assert find_server("http://localhost:8888") is None
 
 
 def test_the_hub_of_a_users_server():

@@ -170,7 +170,7 @@ async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
         async with open_http() as http:
             remote, _ = await find(home, hub, http=http)
             server.status, server.body = 403, "<html>"
-            with refused("has ended.*Restart your client"):
+            with refused("has ended.*The next request starts a new one"):
                 await ask(remote, make_message({"id": 1, "method": "tools/list"}), {})
 
 

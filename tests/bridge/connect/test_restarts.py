@@ -1,0 +1,190 @@
+"""What a client sees when a JupyterHub or Binder ends the server in the middle."""
+
+import asyncio
+import json
+
+import anyio
+import anyio.lowlevel
+import pytest
+from bridges import TOKEN
+from live import TIMEOUT
+from web_stand_ins import web_server
+
+from mcp_notebook.bridge.connect import relay as relay_module
+from mcp_notebook.bridge.connect.credentials import Credentials
+from mcp_notebook.bridge.connect.relay import Relay
+from mcp_notebook.bridge.connect.remote import Remote, open_http
+from mcp_notebook.errors import RemoteError
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
+JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+LISTEN = "subscriptions/listen"
+
+
+class Server:
+    """A user's server behind a JupyterHub, which the test stops and starts."""
+
+    def __init__(self):
+        self.runs = True
+        self.heard = []
+        self.refused = 0
+        """Requests while it did not run."""
+        self.ends_with_call = False
+        """Whether the next call ends it."""
+
+    def answer(self, request):
+        if not self.runs:
+            self.refused += 1
+            if request.method == "POST":
+                return 403, {"Content-Type": "text/html"}, "<html>"
+            return 302, {"Location": f"/hub{request.path}"}, ""
+        if request.method == "GET":
+            return 405, {}, ""
+        message = json.loads(request.body)
+        self.heard.append(message["method"])
+        if self.ends_with_call:
+            self.runs = self.ends_with_call = False
+            return None, {}, ""
+        if message["method"] == LISTEN:
+            note = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged"}
+            return 200, EVENTS, f"data: {json.dumps(note | {'params': {}})}\n\n"
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"path": request.path}}
+        return 200, JSON, json.dumps(answer)
+
+
+class Lines:
+    """A client in this process."""
+
+    def __init__(self):
+        self.inbox = asyncio.Queue()
+        self.outbox = asyncio.Queue()
+
+    async def receive(self):
+        return await self.inbox.get()
+
+    async def send(self, message):
+        self.send_soon(message)
+
+    def send_soon(self, message):
+        self.outbox.put_nowait(json.loads(message.body))
+
+    def ask(self, number, method="tools/call", **meta):
+        params = {"name": "top", "_meta": META | meta}
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.inbox.put_nowait(json.dumps(message).encode())
+
+    async def hear(self):
+        with anyio.fail_after(TIMEOUT):
+            return await self.outbox.get()
+
+
+class Talk:
+    """A relay between a client and the server, which starts the server again."""
+
+    def __init__(self, server, url):
+        self.server = server
+        self.lines = Lines()
+        self.remote = None
+        self.url = url
+        self.restarts = []
+        self.failure = None
+        self.path = "/user/ada/mcp"
+        """Where the server is when it is started again."""
+
+    async def restart(self, tell):
+        self.restarts.append("restart")
+        tell("Starting the server ...")
+        await anyio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise RemoteError(self.failure)
+        self.server.runs = True
+        self.remote.move(Remote(self.remote.http, self.url + self.path, self.remote.credentials))
+
+
+@pytest.fixture
+async def talk(monkeypatch):
+    monkeypatch.setattr(relay_module, "RETRY_LIMIT", 0.5)
+    server = Server()
+    with web_server(server.answer) as url:
+        talk = Talk(server, url)
+        async with open_http() as http, anyio.create_task_group() as tasks:
+            talk.remote = Remote(http, f"{url}/user/ada/mcp", Credentials(TOKEN, "the file t"))
+            tasks.start_soon(Relay(talk.lines, talk.remote, 10_000, talk.restart).run)
+            yield talk
+            talk.lines.inbox.put_nowait(None)
+
+
+async def test_the_next_call_starts_the_server_again_and_then_runs(talk, capsys):
+    talk.server.runs = False
+    talk.lines.ask(1, progressToken="p")
+    step, answer = await talk.lines.hear(), await talk.lines.hear()
+    params = {"progressToken": "p", "progress": 1, "message": "Starting the server ..."}
+    assert (step["method"], step["params"]) == ("notifications/progress", params)
+    assert answer["result"] == {"path": "/user/ada/mcp"}
+    assert talk.server.heard == ["tools/call"], "it was not called twice"
+    assert "Starting the server ..." in capsys.readouterr().err
+
+
+async def test_calls_at_once_start_the_server_once(talk):
+    talk.server.runs = False
+    for number in range(5):
+        talk.lines.ask(number)
+    answers = [await talk.lines.hear() for _ in range(5)]
+    assert all("result" in answer for answer in answers)
+    assert talk.restarts == ["restart"]
+
+
+async def test_a_server_that_does_not_start_is_told_and_tried_again_by_the_next_call(talk):
+    talk.server.runs = False
+    talk.failure = "There is no room."
+    for number in range(2):
+        talk.lines.ask(number)
+        assert (await talk.lines.hear())["error"]["message"] == "There is no room."
+    assert talk.restarts == ["restart"] * 2
+
+
+async def test_a_call_that_ran_when_the_server_ended_is_not_repeated_and_says_why(talk):
+    talk.server.ends_with_call = True
+    with anyio.fail_after(5):
+        talk.lines.ask(1)
+        error = (await talk.lines.hear())["error"]["message"]
+    assert "is not running" in error
+    assert "'top' may have run" in error
+    assert not talk.restarts
+    talk.lines.ask(2)
+    assert "result" in await talk.lines.hear()
+    assert talk.server.heard == ["tools/call"] * 2
+
+
+async def test_a_list_that_was_lost_with_the_server_is_asked_for_again(talk):
+    talk.server.ends_with_call = True
+    talk.lines.ask(1, "tools/list")
+    assert "result" in await talk.lines.hear()
+    assert talk.restarts == ["restart"]
+
+
+async def test_an_idle_client_is_told_once_within_seconds_and_nothing_is_started(talk, capsys):
+    talk.lines.ask(1, LISTEN)
+    await talk.lines.hear()
+    talk.server.runs = False
+    said = ""
+    with anyio.fail_after(5):
+        while "is not running" not in said or talk.server.refused < 6:
+            await anyio.sleep(0.01)
+            said += capsys.readouterr().err
+    assert said.count("is not running") == 1
+    assert not talk.restarts
+
+
+async def test_a_server_on_binder_is_used_at_its_new_address(talk):
+    talk.remote.credentials = Credentials(TOKEN, "Binder", is_from_binder=True)
+    talk.path = "/user/rain-2/mcp"
+    talk.server.runs = False
+    for number in range(2):
+        talk.lines.ask(number)
+        assert (await talk.lines.hear())["result"] == {"path": "/user/rain-2/mcp"}
+    assert talk.restarts == ["restart"]
