@@ -26,6 +26,7 @@ _STOPPING = "kernel/calls/test_stopping.py kernel/calls/test_invoker.py"
 _LOG = "kernel/calls/test_call_log.py"
 _STOPS = "kernel/link/test_call_stops.py"
 _LINKS = "bridge/kernels/test_links.py bridge/kernels/test_link.py"
+_ON_CALL = "bridge/headless/folders/test_on_call.py"
 _ELICITATION = "bridge/server/calls/test_tool_questions.py"
 _CONNECTIONS = "bridge/transports/test_connections.py"
 _SMUGGLING = "bridge/transports/test_connections_smuggling.py"
@@ -665,6 +666,37 @@ CHANGES = (
         "                link.close(await describe_end())\n",
         "                pass\n",
         "bridge/headless/test_supervisor.py",
+    ),
+    Change(
+        "bridge/headless/folders/on_call.py",
+        "self._is_asleep, self._wanted, self._failure = False, anyio.Event(), None\n",
+        "self._is_asleep, self._failure = False, None\n",
+        _ON_CALL,
+    ),
+    Change(
+        "bridge/headless/folders/on_call.py",
+        "            if rest <= 0 and not link.is_in_use:\n",
+        "            if rest <= 0:\n",
+        _ON_CALL,
+    ),
+    Change(
+        "bridge/headless/folders/on_call.py",
+        " and look_at(self.path) == look:\n",
+        ":\n",
+        _ON_CALL,
+    ),
+    Change(
+        "bridge/headless/folders/folder.py",
+        "            if self.handled.get(path) != file.look\n            and (is_first or "
+        "self.last.get(path) == file.look)\n",
+        "            if self.handled.get(path) != file.look\n",
+        "bridge/headless/folders/test_folder.py",
+    ),
+    Change(
+        "bridge/kernels/links.py",
+        "            if kernel.id not in self._expected:\n",
+        "            if True:\n",
+        f"{_LINKS} {_ON_CALL}",
     ),
     Change(
         "cli/runner.py",

@@ -77,6 +77,19 @@ async def test_new_changed_and_deleted_notebooks_are_followed(folder, tmp_path):
             here.catalog.find("top")
 
 
+async def test_what_is_seen_once_is_not_believed(folder, tmp_path):
+    here = ServedFolder([folder], tmp_path)
+    await here.folders.list_all()
+    path = write(folder / "sales.ipynb", LOAD, PID)
+    await here.folders._follow()
+    assert _note_new_names(here) == {}
+    write(path, LOAD, PID, title="# Sales")
+    await here.folders._follow()
+    assert _note_new_names(here) == {}
+    await here.folders._follow()
+    assert "Sales" in _note_new_names(here)["sales"]
+
+
 async def test_half_a_file_is_not_believed_and_a_broken_one_keeps_its_tools(folder, tmp_path):
     path = write(folder / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
