@@ -4,6 +4,7 @@ import json
 
 import pytest
 from lab_page import SOON, THEMES
+from lab_server import TOKEN
 from looks import find_violations
 from playwright.sync_api import expect
 from side_panel import SidePanel
@@ -51,8 +52,14 @@ def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context,
     notebook = open_notebook("quickstart.ipynb")
     panel = SidePanel(notebook).open()
     panel.button(BUTTON).click()
-    panel.expect_text("Install mcp-notebook there, as it was installed on this server.")
-    panel.place.get_by_label("Connect your assistant").select_option("Codex CLI")
+    panel.button("Copy the settings with the token").click()
+    panel.expect_text("The settings were copied.")
+    settings = json.loads(notebook.page.evaluate("() => navigator.clipboard.readText()"))
+    server = settings["mcpServers"]["notebook"]
+    assert server["url"].endswith("/mcp")
+    assert server["headers"] == {"Authorization": f"Bearer {TOKEN}"}
+    expect(panel.place).not_to_contain_text(TOKEN)
+    panel.place.get_by_label("An assistant that only starts commands").select_option("Codex CLI")
     panel.expect_text("mcp-notebook install codex --url http://127.0.0.1:")
     notebook.photograph("connect_elsewhere", panel.place)
     assert find_violations(panel.place) == []

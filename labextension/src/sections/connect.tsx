@@ -1,5 +1,4 @@
 /** Connects an assistant: on this computer by a click, on another one by lines to copy. */
-import { Clipboard } from '@jupyterlab/apputils';
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
@@ -8,6 +7,8 @@ import { IPanelContext } from '../hooks';
 import { CopyBlock, SmallButton } from './section';
 
 const TOKEN_FILE = 'notebook.token';
+/** Stands for the token where it is not shown. */
+const TOKEN = 'TOKEN';
 /** What a shell takes as it is. */
 const PLAIN = /^[\w:/.%@+=~-]+$/;
 
@@ -186,8 +187,9 @@ function RemoteLines(props: IFoundProps): JSX.Element {
   const { store, trans, found } = props;
   const [name, setName] = React.useState(found.clients[0].name);
   const url = URLExt.join(store.server.settings.baseUrl, 'mcp');
+  const settings = formatSettings(found.place, url);
+  const token = PageConfig.getToken();
   const line = `mcp-notebook install ${name} --url ${quote(url)} --token-file ${TOKEN_FILE}`;
-  const copied = () => store.setNote(trans.__('The line was copied.'));
   const id = React.useId();
   return (
     <div className="jp-mcp-body">
@@ -196,35 +198,55 @@ function RemoteLines(props: IFoundProps): JSX.Element {
       </p>
       <ol className="jp-mcp-steps">
         <li>
-          <Token {...props} />
-          {trans.__('Keep it on your own computer, in a file that only you can read, here %1.', TOKEN_FILE)}
+          {token === '' && <Token {...props} />}
+          {token === '' ? trans.__('Copy these settings, and replace %1 by it:', TOKEN) : trans.__('Copy these settings:')}
+          <CopyBlock
+            text={settings}
+            copied={token === '' ? settings : settings.replace(TOKEN, token)}
+            copy={token === '' ? trans.__('Copy the settings') : trans.__('Copy the settings with the token')}
+            onCopied={() => store.setNote(trans.__('The settings were copied.'))}
+          />
         </li>
         <li>
-          {trans.__('Install mcp-notebook there, as it was installed on this server.')}
+          {trans.__('Paste them into the file %1 of a new folder on your computer, or into the settings of your assistant. They are secret: the token is in them.', '.mcp.json')}
         </li>
-        <li>
-          <label htmlFor={id}>{trans.__('Connect your assistant:')}</label>{' '}
-          <select
-            id={id}
-            className="jp-mod-styled"
-            value={name}
-            onChange={event => setName(event.target.value)}
-          >
-            {found.clients.map(client => (
-              <option key={client.name} value={client.name}>
-                {client.title}
-              </option>
-            ))}
-          </select>
-          <CopyBlock text={line} copy={trans.__('Copy the line')} onCopied={copied} />
-        </li>
+        <li>{trans.__('Start your assistant in that folder, and ask it.')}</li>
       </ol>
+      <p>
+        <label htmlFor={id}>
+          {trans.__('An assistant that only starts commands needs mcp-notebook on your computer, and the token in a file that only you can read, here %1:', TOKEN_FILE)}
+        </label>{' '}
+        <select
+          id={id}
+          className="jp-mod-styled"
+          value={name}
+          onChange={event => setName(event.target.value)}
+        >
+          {found.clients.map(client => (
+            <option key={client.name} value={client.name}>
+              {client.title}
+            </option>
+          ))}
+        </select>
+      </p>
+      <CopyBlock
+        text={line}
+        copy={trans.__('Copy the line')}
+        onCopied={() => store.setNote(trans.__('The line was copied.'))}
+      />
     </div>
   );
 }
 
-/** Say where the token is that lets an assistant in. */
-function Token({ store, trans, found }: IFoundProps): JSX.Element {
+/** The settings that the notebook's own card shows, too. */
+function formatSettings(place: string, url: string): string {
+  const headers = { Authorization: `Bearer ${TOKEN}` };
+  const name = place === 'remote' ? 'notebook' : place.toLowerCase();
+  return JSON.stringify({ mcpServers: { [name]: { type: 'http', url, headers } } }, null, 1);
+}
+
+/** Say where the token is that lets an assistant in, if the page does not have it. */
+function Token({ trans, found }: IFoundProps): JSX.Element {
   if (found.place === 'JupyterHub') {
     const page = URLExt.join(PageConfig.getOption('hubPrefix') || '/hub/', 'token');
     return (
@@ -235,19 +257,9 @@ function Token({ store, trans, found }: IFoundProps): JSX.Element {
       </>
     );
   }
-  const token = PageConfig.getToken();
   return (
     <>
       {trans.__('Take the token of this Jupyter server, which %1 in a terminal here shows.', 'jupyter server list')}{' '}
-      {token && (
-        <SmallButton
-          label={trans.__('Copy the token')}
-          onClick={() => {
-            Clipboard.copyToSystem(token);
-            store.setNote(trans.__('The token was copied.'));
-          }}
-        />
-      )}{' '}
     </>
   );
 }

@@ -90,14 +90,20 @@ export function Copyable(props: {
 }
 
 /** Lines with a button that copies them. */
-export function CopyBlock(props: { text: string; copy: string; onCopied: () => void }): JSX.Element {
+export function CopyBlock(props: {
+  text: string;
+  /** What is copied, if that is not what is shown. */
+  copied?: string;
+  copy: string;
+  onCopied: () => void;
+}): JSX.Element {
   return (
     <div className="jp-mcp-lines">
       <pre tabIndex={0}>{props.text}</pre>
       <SmallButton
         label={props.copy}
         onClick={() => {
-          Clipboard.copyToSystem(props.text);
+          Clipboard.copyToSystem(props.copied ?? props.text);
           props.onCopied();
         }}
       />
