@@ -1387,6 +1387,91 @@ CHANGES = (
         "notebook",
         "jupyter/test_routes.py",
     ),
+    # -- what `connect` starts --------------------------------------------------------------------
+    Change(
+        "jupyter/notebook_runs.py",
+        "if run and not await self._has_tools(kernel_id):",
+        "if run:",
+        "jupyter/test_notebook_runs.py",
+    ),
+    Change(
+        "jupyter/notebook_runs.py",
+        "if run and not await",
+        "if not await",
+        "jupyter/test_notebook_runs.py",
+    ),
+    Change(
+        "jupyter/notebook_runs.py",
+        'if reply["execution_count"] > 0:',
+        "if False:",
+        "jupyter/test_notebook_runs.py",
+    ),
+    Change(
+        "jupyter/notebook_runs.py",
+        "await self._kernels.restart_kernel(kernel_id)",
+        "pass",
+        "jupyter/test_notebook_runs.py",
+    ),
+    Change(
+        "jupyter/notebook_runs.py",
+        "self._turns[path]",
+        "asyncio.Lock()",
+        "jupyter/test_notebook_runs.py",
+    ),
+    Change(
+        "bridge/connect/starter.py",
+        "self._credentials, tell, run=self._run",
+        "self._credentials, tell, run=True",
+        "bridge/connect/test_starts.py",
+    ),
+    Change(
+        "bridge/connect/starter.py",
+        "if address.notebook is None:",
+        "if False:",
+        "bridge/connect/test_find_endpoint.py",
+    ),
+    Change(
+        "bridge/connect/hub_server.py",
+        "if owner is not None and owner != user:",
+        "if False:",
+        "bridge/connect/test_starts.py",
+    ),
+    Change(
+        "bridge/connect/hub_server.py",
+        '        if event.get("failed"):',
+        "        if False:",
+        "bridge/connect/test_starts.py",
+    ),
+    Change(
+        "bridge/connect/relay.py",
+        "if self._restarts == before:",
+        "if True:",
+        "bridge/connect/test_restarts.py",
+    ),
+    Change(
+        "bridge/connect/relay.py",
+        "failure = self._explain_stop(stopped)",
+        "return",
+        "bridge/connect/test_restarts.py",
+    ),
+    Change(
+        "bridge/connect/remote.py",
+        "if page.status in _RUNS:  # it",
+        "if False:  # it",
+        "bridge/connect/test_restarts.py",
+    ),
+    Change(
+        "bridge/connect/remote.py",
+        "and not self._is_told",
+        "",
+        "bridge/connect/test_restarts.py",
+    ),
+    Change(
+        "bridge/connect/command.py",
+        "if number:  # otherwise",
+        "if True:  # otherwise",
+        "bridge/connect/test_command.py",
+    ),
     # -- numbers and spans -------------------------------------------------------------------------
     Change(
         "bridge/transports/health_and_metrics.py",

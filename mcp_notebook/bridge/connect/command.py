@@ -105,10 +105,11 @@ async def _wait_for(starter: Starter, lines: ClientLines, max_bytes: int) -> Rem
             lines.send_soon(make_progress(token, steps, text))
 
     async def follow_client() -> None:
-        for _ in range(_MAX_AHEAD):
+        for number in range(_MAX_AHEAD):
             line = await lines.read_ahead()
             if line is None:
-                tasks.cancel_scope.cancel()
+                if number:  # otherwise there was no client: show what is wrong
+                    tasks.cancel_scope.cancel()
                 return
             with contextlib.suppress(InvalidMessage):  # the relay answers it
                 token = read_line(line, max_bytes).progress_token

@@ -21,6 +21,7 @@ import anyio.abc
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import HEADER_MISMATCH, RequestId
 
+from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.client_lines import ClientLines
 from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
@@ -49,6 +50,7 @@ from mcp_notebook.bridge.connect.session import Session
 from mcp_notebook.bridge.connect.starter import Tell
 from mcp_notebook.errors import (
     ConnectionLost,
+    LaunchEnded,
     NotebookNotOpen,
     RemoteError,
     ServerStopped,
@@ -61,6 +63,9 @@ logger = logging.getLogger(__name__)
 
 RETRY_LIMIT = 20.0
 """Seconds for which a request is retried. Most clients wait for a minute."""
+LOOK_INTERVAL = 5.0
+"""Seconds between two questions whether the server of a running request still exists."""
+_NEXT_STARTS = " The next request tries to start it."
 _LISTEN = "subscriptions/listen"
 _MAX_PAGES = 100
 """Pages of a list of tools to read."""
@@ -186,7 +191,7 @@ class Relay:
                 if request.is_modern and message.method == _LISTEN:
                     await subscription.keep_open(self._remote, list_headers(message))
                 else:
-                    await self._exchange(message, request)
+                    await self._exchange_watched(message, request)
             except (NotebookNotOpen, ServerStopped):
                 if not may_restart:
                     raise
@@ -199,9 +204,7 @@ class Relay:
                 is_safe = not isinstance(error, ConnectionLost) or message.method in _REPEATABLE
                 if not is_safe or anyio.current_time() + pause > limit:
                     stopped = await find_stop(self._remote)
-                    if stopped is None:
-                        raise
-                    raise ConnectionLost(str(stopped)) from error
+                    raise error if stopped is None else self._explain_stop(stopped) from error
             else:
                 return
             await anyio.sleep(pause)
@@ -230,6 +233,43 @@ class Relay:
             if self._restarts == before:
                 self._restarts += 1
                 await self._restart(tell)
+
+    async def _exchange_watched(self, message: Message, request: _OpenRequest) -> None:
+        """Forward a request, and end it if its server ends without closing the connection.
+
+        A proxy between keeps the connection open if the machine of the server has gone. So the
+        JupyterHub or Binder is asked whether the server exists, but only while a request runs:
+        asking keeps an idle server alive.
+        """
+        remote = self._remote
+        if find_hub(remote.url) is None and not remote.credentials.is_from_binder:
+            await self._exchange(message, request)
+            return
+        failure: RemoteError | None = None
+
+        async def watch() -> None:
+            nonlocal failure
+            stopped = None
+            while stopped is None:
+                await anyio.sleep(LOOK_INTERVAL)
+                stopped = await find_stop(remote)
+            failure = self._explain_stop(stopped)
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            try:
+                await self._exchange(message, request)
+            except RemoteError as error:  # the task group would raise a group
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    def _explain_stop(self, stopped: ServerStopped) -> ConnectionLost:
+        """Return the error of a request that was running when its server ended."""
+        is_told = self._restart is None or isinstance(stopped, LaunchEnded)
+        return ConnectionLost(f"{stopped}{'' if is_told else _NEXT_STARTS}")
 
     async def _exchange(self, message: Message, request: _OpenRequest) -> None:
         async def forward(incoming: Message, reply: Reply) -> None:

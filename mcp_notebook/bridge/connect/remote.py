@@ -21,7 +21,13 @@ from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
 from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
-from mcp_notebook.errors import ConnectionLost, RemoteError, ServerStopped, SessionLost
+from mcp_notebook.errors import (
+    ConnectionLost,
+    RemoteError,
+    ServerStopped,
+    SessionLost,
+    Unreachable,
+)
 from mcp_notebook.outgoing_http import open_http_client
 from mcp_notebook.text.terminal import print_note
 
@@ -298,6 +304,8 @@ async def explain_reply(remote: Remote, reply: Reply) -> RemoteError:
     if status == HTTPStatus.FORBIDDEN and find_hub(remote.url) is not None:
         async with remote.listen({"Accept": "*/*"}) as page:
             location = page.location
+            if page.status in _RUNS:  # it has just started
+                return Unreachable(f"The server at {remote.url} was not running. Try again.")
     if _HUBS_PAGE in location:
         status = HTTPStatus.FAILED_DEPENDENCY
     return explain_status(status, remote.url, remote.credentials, reply.location, reply.words)

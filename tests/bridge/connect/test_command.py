@@ -33,6 +33,19 @@ def test_what_cannot_be_connected_to_ends_the_command_and_is_told_to_the_client(
         assert answer["error"]["message"] in running.said
 
 
+def test_a_client_that_leaves_while_the_server_starts_ends_the_command(home):
+    """Here the server never answers, as one that takes its time."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        connect(home, f"http://127.0.0.1:{listener.getsockname()[1]}/mcp") as running,
+    ):
+        running.send(json.dumps(INITIALIZE).encode())
+        asked, _ = listener.accept()
+        with asked:
+            running.process.stdin.close()
+            assert running.wait() == 0
+
+
 def test_nothing_is_sent_in_clear_to_another_machine(home):
     with connect(home, "http://192.0.2.1/mcp", "--token-file", "env:SALES_TOKEN") as running:
         running.process.stdin.close()

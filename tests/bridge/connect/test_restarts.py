@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 import anyio
 import anyio.lowlevel
@@ -31,21 +32,25 @@ class Server:
     def __init__(self):
         self.runs = True
         self.heard = []
+        self.looks = 0
+        """Questions whether it exists."""
         self.refused = 0
         """Requests while it did not run."""
         self.ends_with_call = False
         """Whether the next call ends it."""
+        self.hangs = threading.Event()
+        """Not set: calls are not answered."""
+        self.hangs.set()
 
     def answer(self, request):
         if not self.runs:
-            self.refused += 1
-            if request.method == "POST":
-                return 403, {"Content-Type": "text/html"}, "<html>"
-            return 302, {"Location": f"/hub{request.path}"}, ""
+            return self.answer_stopped(request)
         if request.method == "GET":
+            self.looks += 1
             return 405, {}, ""
         message = json.loads(request.body)
         self.heard.append(message["method"])
+        self.hangs.wait()
         if self.ends_with_call:
             self.runs = self.ends_with_call = False
             return None, {}, ""
@@ -54,6 +59,13 @@ class Server:
             return 200, EVENTS, f"data: {json.dumps(note | {'params': {}})}\n\n"
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"path": request.path}}
         return 200, JSON, json.dumps(answer)
+
+    def answer_stopped(self, request):
+        """Answer as the JupyterHub does for a server that does not run."""
+        self.refused += 1
+        if request.method == "POST":
+            return 403, {"Content-Type": "text/html"}, "<html>"
+        return 302, {"Location": f"/hub{request.path}"}, ""
 
 
 class Lines:
@@ -138,6 +150,21 @@ async def test_calls_at_once_start_the_server_once(talk):
     assert talk.restarts == ["restart"]
 
 
+async def test_a_call_that_arrives_while_the_server_comes_back_is_sent_again(talk):
+    """The JupyterHub refuses it, and when it is asked why, the server runs."""
+    refuse = talk.server.answer_stopped
+
+    def come_back(request):
+        talk.server.runs = True
+        return refuse(request)
+
+    talk.server.answer_stopped = come_back
+    talk.server.runs = False
+    talk.lines.ask(1)
+    assert "result" in await talk.lines.hear()
+    assert not talk.restarts
+
+
 async def test_a_server_that_does_not_start_is_told_and_tried_again_by_the_next_call(talk):
     talk.server.runs = False
     talk.failure = "There is no room."
@@ -153,11 +180,40 @@ async def test_a_call_that_ran_when_the_server_ended_is_not_repeated_and_says_wh
         talk.lines.ask(1)
         error = (await talk.lines.hear())["error"]["message"]
     assert "is not running" in error
+    assert "The next request tries to start it." in error
     assert "'top' may have run" in error
     assert not talk.restarts
     talk.lines.ask(2)
     assert "result" in await talk.lines.hear()
     assert talk.server.heard == ["tools/call"] * 2
+
+
+async def test_a_call_whose_server_has_gone_without_a_word_ends_within_seconds(talk, monkeypatch):
+    """The proxy of a JupyterHub keeps its client's connection open."""
+    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.05)
+    talk.server.hangs.clear()
+    talk.lines.ask(1)
+    while not talk.server.heard:  # noqa: ASYNC110 - another thread
+        await anyio.sleep(0.01)
+    talk.server.runs = False
+    try:
+        with anyio.fail_after(5):
+            error = (await talk.lines.hear())["error"]["message"]
+    finally:
+        talk.server.hangs.set()
+    assert "is not running" in error
+    assert "'top' may have run" in error
+
+
+async def test_a_call_may_take_longer_than_its_server_is_left_alone(talk, monkeypatch):
+    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.01)
+    talk.server.hangs.clear()
+    talk.lines.ask(1)
+    while talk.server.looks < 3:  # noqa: ASYNC110 - another thread
+        await anyio.sleep(0.01)
+    talk.server.hangs.set()
+    assert "result" in await talk.lines.hear()
+    assert not talk.restarts
 
 
 async def test_a_list_that_was_lost_with_the_server_is_asked_for_again(talk):
