@@ -6,10 +6,10 @@ are what GitHub and the site show, and a test compares them with those of a fres
 Two runs give the same outputs, because nothing of the machine is stored: each notebook runs in a
 folder, with a home folder, a kernel's id and a hash seed of its own; times of execution are not
 recorded; paths below both folders are written as "." and "~", addresses of objects as
-``0x7f0000000000``, the time of ``%mcp status`` as one time, and random parts of links
-and of names of IPython's files as zeros. `differences` compares the rest: texts word for word,
-pictures and sounds by their type and (about) their size, as fonts and encoders differ from one
-machine to the next.
+``0x7f0000000000``, the times of ``%mcp status`` and ``%mcp check`` as one time each, and random
+parts of links and of names of IPython's files as zeros. `differences` compares the rest: texts word
+for word, pictures and sounds by their type and (about) their size, as fonts and encoders differ
+from one machine to the next.
 """
 
 import argparse
@@ -34,7 +34,7 @@ RECORDED = "-calls"
 """Ends the name of a notebook that `%mcp record` has written, beside the one that it is of."""
 KERNEL_ID = "0" * 32
 """The record's id, which is a part of the links to originals."""
-CONNECTED = ("scaling.ipynb",)
+CONNECTED = ("good_tools.ipynb", "scaling.ipynb")
 """Notebooks in which a client looks for open notebooks; kernels with `KERNEL_ID` are not found."""
 PIXELS = 12
 """By which the size of a picture may differ: labels are as wide as the machine's fonts."""
@@ -42,6 +42,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 _MOMENT = re.compile(r"\bas of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _KERNEL_NAME = re.compile(r"\bkernel-\d+")
 """Of a notebook whose file is unknown, with the PID."""
+_SECONDS = re.compile(r"(?m)^(\w+ +[\d,]+ +\d+ +)\d+\.\d\d(?= +[\d,]+ +(?:yes|none|\?|-) )")
+"""Of calls, in the table of ``%mcp check``."""
 _IPYTHON_FILE = re.compile(r"\bipykernel_\d+")
 _LINK = re.compile(rf"(notebook://{KERNEL_ID}/)[0-9a-f]+")
 
@@ -112,6 +114,7 @@ def _neutral(value: Any, folders: Mapping[str, str]) -> Any:
     value = _KERNEL_NAME.sub("kernel-1", value)
     value = _ADDRESS.sub("0x7f0000000000", value)
     value = _LINK.sub(rf"\g<1>{'0' * 16}", value)
+    value = _SECONDS.sub(r"\g<1>0.05", value)
     return _IPYTHON_FILE.sub("ipykernel_0", value)
 
 

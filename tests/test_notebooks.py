@@ -18,6 +18,7 @@ ARE_COMPARED = int(version("pandas").partition(".")[0]) >= 3
 RECORDING = FOLDER / "first_look-calls.ipynb"
 MARKS = {
     "declaring_tools.ipynb": [pytest.mark.slow],
+    "good_tools.ipynb": [pytest.mark.slow],
     "live_views.ipynb": [
         pytest.mark.slow,
         pytest.mark.needs("altair", "plotly", "polars", "pyarrow", "vl_convert"),
@@ -84,6 +85,12 @@ def weather():
 def declaring():
     """What each cell of the notebook on declaring tools shows, by the cell's id."""
     return _read_shown("declaring_tools.ipynb")
+
+
+@pytest.fixture(scope="module")
+def good_tools():
+    """What each cell of the notebook of good tools shows, by the cell's id."""
+    return _read_shown("good_tools.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -293,6 +300,23 @@ def test_its_function_for_processes_works_however_processes_are_started(home, me
         kernel.ok(code["dry-spells"])
         kernel.ok(code["pool"].replace("spawn", method))
         assert "44 days" in kernel.ok(code["call-longest-dry-spell"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("weak", "%mcp check: changes-state, large-answer, short-description"),
+        ("weak-query", "%mcp check: short-description, undescribed-parameter, client-query"),
+        ("weak-random", "%mcp check: changes-random-state"),
+        ("check", "it changes `weather` in place"),
+        ("check-good", "No findings."),
+        ("call", "12,284.5"),
+        ("wrong", "kind: got 'snowy' (string); allowed: 'drizzle' | 'fog'"),
+        ("right", "2012-03-15,23.9,11.1"),
+    ],
+)
+def test_the_notebook_of_good_tools_shows_what_its_text_says(good_tools, cell, shown):
+    assert shown in good_tools[cell].text
 
 
 @pytest.mark.needs("altair", "plotly", "polars", "pyarrow", "vl_convert")

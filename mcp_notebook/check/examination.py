@@ -123,15 +123,12 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     findings = [finding for finding in find_all(subject) if finding.tool in names]
     with redirect_stdout(StringIO()) as report:
         print_report(subject, findings)
-    marks: dict[str, dict[str, None]] = {}
+    marks: dict[str, dict[str, None]] = {tool.info.name: {} for tool in tools}
     for finding in findings:
         if finding.tool is not None and finding.severity != "note":
-            marks.setdefault(finding.tool, {})[finding.rule] = None
-    found = {
-        "report": report.getvalue(),
-        "marks": {name: list(each) for name, each in marks.items()},
-    }
-    print_data(json.dumps(found))
+            marks[finding.tool][finding.rule] = None
+    rules = {name: list(each) for name, each in marks.items()}
+    print_data(json.dumps({"report": report.getvalue(), "marks": rules}))
     return is_clean(findings)
 
 

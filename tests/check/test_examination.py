@@ -133,7 +133,9 @@ def test_recorded_answers_are_compared_with_later_ones(home):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["declaring_tools", "long_running", "quickstart", "weather"])
+@pytest.mark.parametrize(
+    "name", ["declaring_tools", "good_tools", "long_running", "quickstart", "weather"]
+)
 def test_the_demo_notebooks_give_no_false_alarm(home, name):
     shutil.copytree(ROOT / "notebooks", home / "notebooks")
     found = find(home, home / "notebooks" / f"{name}.ipynb")

@@ -26,13 +26,15 @@ def lint_tools(subject: Subject) -> Iterator[Finding]:
     source = read_source(subject.cells)
     places = Places(source)
     tools = list(subject.list_tools())
+    known = {tool.info.name for tool in subject.tools}
     hints = {tool.name: (tool.info.annotations or {}).get("readOnlyHint") for tool in tools}
     for declared in source.declared:
         reads: object = True
         if declared.kind == "tool":
             yield from check_names(declared, places)
             reads = hints.get(declared.name, declared.options.get("read_only"))
-        if declared.function is not None:
+        is_gone = bool(known) and declared.name not in known  # deleted, or never declared
+        if declared.function is not None and not is_gone:
             yield from _check_effects(declared, source, reads=reads)
             yield from _check_client_text(declared, source)
     for tool in tools:

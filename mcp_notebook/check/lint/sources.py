@@ -25,7 +25,7 @@ from mcp_notebook.kernel.notebook.magic_line import (
     read_line,
     read_resource_line,
 )
-from mcp_notebook.kernel.tools.resource_templates import read_variables
+from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.wire import messages
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -307,7 +307,7 @@ def _read_resource_cell(source: NotebookSource, number: int, body: str, line: st
     last = module.body[-1] if module.body else None
     function: Function
     if isinstance(last, Function):
-        function = last
+        function, name = last, last.name
     else:  # the cell is the body of a function of the URI's variables
         rest = ", ".join(f"{name}: str" for name in variables)
         whole = Line(
@@ -318,10 +318,10 @@ def _read_resource_cell(source: NotebookSource, number: int, body: str, line: st
             head=line,
             body=body,
         )
-        function = _make_function(whole, 1)
+        function, name = _make_function(whole, 1), make_resource_name(uri)
     source.declared.append(
         SourceTool(
-            name=options.get("name") or (last.name if isinstance(last, Function) else uri),
+            name=options.get("name") or name,
             cell=number,
             line=function.lineno,
             function=function,

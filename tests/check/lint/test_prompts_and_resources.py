@@ -40,7 +40,7 @@ def find(cell):
         ),
         (
             "%%mcp_resource file://{name}\nopen(name).read()",
-            [("file://{name}", "client-path", 2, 2)],
+            [("file_name", "client-path", 2, 2)],
         ),
         (
             "%%mcp_resource logs://{name} --name logs\n# One\nsubprocess.run(name, shell=True)",
@@ -56,7 +56,7 @@ def find(cell):
         ),
         (
             "%%mcp_resource data://orders\norders.sort_values('region', inplace=True)\norders",
-            [("data://orders", "writes", 2, 2)],
+            [("data_orders", "writes", 2, 2)],
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """The cards below the cells of the notebook, and the marks of ``%mcp check`` on them.
 
 Runs on the kernel's main thread. A card is an output that can be replaced in its place, wherever
-the frontend shows it. A mark names the rules that the last check found broken; it goes with the
-next check, or when the cell runs again.
+the frontend shows it. A mark names the rules that the last check found broken; it goes with a
+later check that does not find them, or when the cell runs again.
 """
 
 import secrets
@@ -45,13 +45,14 @@ class ShownCards:
         display(self._build(card), raw=True, display_id=card.display_id)
 
     def mark(self, marks: Mapping[str, Sequence[str]]) -> None:
-        """Mark the tools that a check has found something about, and no others.
+        """Mark the tools that a check has found something about.
 
         Args:
-            marks: The names of rules, by the names of tools.
+            marks: The names of rules, by the names of all tools that were checked.
         """
         for card in self._cards:
-            own = {name: marks[name] for name in marks if name in card.current}
+            found = {**card.marks, **{name: marks[name] for name in marks if name in card.current}}
+            own = {name: rules for name, rules in found.items() if rules}
             if own != card.marks:
                 card.marks = own
                 update_display(self._build(card), raw=True, display_id=card.display_id)
