@@ -226,7 +226,7 @@ def test_a_tool_sees_a_variable_that_the_reader_changed(home):
         for cell in ("load", "data", "threshold", "rainy-days"):
             kernel.ok(code[cell])
         kernel.ok("threshold_mm = 50")
-        assert '"days": 3' in kernel.ok("%mcp call rainy_days").stdout
+        assert '"days":3' in kernel.ok("%mcp call rainy_days").stdout
 
 
 @pytest.mark.parametrize("cell", ["functions", "cell", "existing", "output", "model", "hand"])

@@ -162,7 +162,7 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
         names = [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
         assert names[-1] == READ_RESOURCE
         (said,) = (await client.call_tool("rows")).content
-        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+?)[],]", said.text)
+        (uri,) = re.findall(r'read_notebook_resource\(uri="(notebook://\S+?)"\)', said.text)
         with sales.busy():
             first = (await call_reader(client, uri=uri))[1].text
             part = (await call_reader(client, uri=uri, first_line=5_001, lines=2))[1].text
@@ -208,7 +208,7 @@ async def test_pages_are_of_one_content_until_the_first_is_read_again(
     async with connect(era, transport, client_info=plain) as client:
         await until_listed(client, "changing")
         (said,) = (await client.call_tool("changing")).content
-        (uri,) = re.findall(r"`read_notebook_resource` reads it: (notebook://\S+)\]", said.text)
+        (uri,) = re.findall(r'read_notebook_resource\(uri="(notebook://\S+)"\)\]', said.text)
         first = (await call_reader(client, uri=uri))[1].text
         sales.ok("numbers[:] = [2] * 30_000")
         later = (await call_reader(client, uri=uri, first_line=15_000))[1].text

@@ -49,7 +49,6 @@ from mcp_notebook.kernel.results.blocks.author_blocks import (
     decode_bytes,
     describe_whole_json,
     join_lines,
-    make_json_piece,
     render_encoded_image,
 )
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
@@ -58,6 +57,7 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.html.media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.plots.spec import compact_json
+from mcp_notebook.kernel.results.tables.outline import render_json
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def render_mime_bundle(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
     plot = detect.find_plot_in_display(data)
     if plot is not None:
         return render_plot(plot, budget)
-    text = _find_text(data, budget.chars)
+    text = _find_text(data, budget)
     if text is not None and text.text:
         return [text]
     if data.get("image/svg+xml"):
@@ -159,11 +159,11 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
     return [*pieces, *map(Piece, budget.keep(plot.original))]
 
 
-def _find_text(data: Mapping[str, Any], max_items: int) -> Piece | None:
+def _find_text(data: Mapping[str, Any], budget: Budget) -> Piece | None:
     if data.get("text/markdown"):
         return make_text_piece(join_lines(data["text/markdown"]), ".md", "text/markdown")
     if "application/json" in data:
-        return make_json_piece(data["application/json"], max_items)
+        return render_json(data["application/json"], budget)
     latex = join_lines(data.get("text/latex") or "")
     if not latex or latex.startswith(_PYGMENTS) or (len(data) > 1 and _TABULAR.search(latex)):
         return None

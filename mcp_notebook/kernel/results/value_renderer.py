@@ -32,7 +32,8 @@ from mcp_notebook.kernel.results.self_shown import (
     may_show_picture_or_markdown,
 )
 from mcp_notebook.kernel.results.tables import table_text
-from mcp_notebook.kernel.results.tables.outline import shorten_nested
+from mcp_notebook.kernel.results.tables.frame import CELLS
+from mcp_notebook.kernel.results.tables.outline import render_json, shorten_nested
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
 from mcp_notebook.kernel.safe.libraries import find_libraries
 from mcp_notebook.kernel.safe.text import (
@@ -443,24 +444,15 @@ class ValueRenderer:
 
     def _make_json_piece(self, value: Any, position: Position) -> Piece:
         if not self._is_data(value, position):
-            return self._make_short_piece(value, self.budget.chars)
+            return render_json(value, self.budget)
         if isinstance(self._data, str):
             return structs.replace(make_text_piece(self._data), repeats_data=True)
         # Whole texts, since structured content has its own limit.
-        return self._make_short_piece(self._data, sys.maxsize, repeats_data=True)
-
-    def _make_short_piece(self, value: Any, max_items: int, *, repeats_data: bool = False) -> Piece:
-        """Render a value as JSON, with its long lists and dicts shortened."""
-        shortened = shorten_nested(value, table_text.CELLS * self.budget.table_rows)
-        piece = author_blocks.make_json_piece(shortened, max_items, repeats_data=repeats_data)
-        if shortened is value:
-            return piece
-        whole = author_blocks.make_json_piece(value, self.budget.chars)
-        return structs.replace(piece, original=whole.original, is_partial=True)
+        return render_json(self._data, self.budget, sys.maxsize, repeats_data=True)
 
     def _make_item_piece(self, value: Any, name: str = "", end: str = "") -> Piece:
         """Render a data item of a collection with rich items."""
-        shortened = shorten_nested(value, table_text.CELLS * self.budget.table_rows)
+        shortened = shorten_nested(value, CELLS * self.budget.table_rows)
         json_value, is_partial = to_bounded_json(shortened, self.budget.chars)
         is_partial = is_partial or shortened is not value
         text = json_value if isinstance(json_value, str) else format_json(json_value)

@@ -131,7 +131,8 @@ _JSONABLE = (
     *(*_AS_TEXT, *_ARRAYS),
 )
 
-_dump_json = json.JSONEncoder(ensure_ascii=False).encode
+_dump_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Writes no spaces: `{"n": 1}` has a third more tokens than `{"n":1}`."""
 
 
 class TooLarge(Exception):

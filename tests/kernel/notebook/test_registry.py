@@ -121,7 +121,7 @@ def test_a_type_of_ones_own_is_converted_until_the_extension_is_unloaded(shared_
             "def value(portfolio):\n    print('counting')\n    return {'value': 5}\n"
             "assert value(None) == {'value': 5}"
         )
-        assert text_of(link.call("p")) == 'counting\n{"value": 5}'
+        assert text_of(link.call("p")) == 'counting\n{"value":5}'
         shared_kernel.ok("registry.convert(Portfolio, None)")
         assert "Portfolio object" in text_of(link.call("p"))
         # IPython's own way, which counts for what the notebook shows, too.

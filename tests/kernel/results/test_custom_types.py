@@ -51,11 +51,11 @@ def test_a_value_of_the_type_is_given_as_what_the_function_returns(custom_types,
     custom_types.set(Shape, lambda shape: f"a {type(shape).__name__}")
     assert said(Shape()) == "a Shape"
     custom_types.set(Shape, lambda _: {"sides": 4})
-    assert said(Shape()) == '{"sides": 4}'
+    assert said(Shape()) == '{"sides":4}'
     custom_types.set(Shape, lambda _: None)
     assert said(Shape()) == NOTHING
     custom_types.set(Shape, lambda _: (n for n in range(3)))
-    assert said(Shape()) == "[0, 1, 2]"
+    assert said(Shape()) == "[0,1,2]"
     custom_types.set(Shape, lambda _: pd.DataFrame({"a": [1]}))
     assert "DataFrame: 1 row" in said(Shape())
 
@@ -100,7 +100,7 @@ def test_what_it_returns_does_not_come_back_to_it(custom_types, said):
     custom_types.set(pd.DataFrame, lambda frame: frame.head(1))
     assert "DataFrame: 1 row x 1 column" in said(pd.DataFrame({"a": range(9)}))
     custom_types.set(list, lambda items: [*items, items])
-    assert said([1, 2]) == "[1, 2, [1, 2]]"
+    assert said([1, 2]) == "[1,2,[1,2]]"
     custom_types.set(Shape, lambda _: Square())
     custom_types.set(Square, lambda _: Shape())
     assert "Square" in said(Square())

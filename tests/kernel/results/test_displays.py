@@ -56,12 +56,12 @@ ORDERED = {
     "image/png": (PNG, None),
     "application/vnd.plotly.v1+json": ({"data": []}, "a plotly figure"),
     "text/markdown": ("**a**", "**a**"),
-    "application/json": ({"a": 1}, '{"a": 1}'),
+    "application/json": ({"a": 1}, '{"a":1}'),
     "text/latex": ("$x$", "$x$"),
     "image/svg+xml": (SVG, SVG),
     "text/plain": ("a plain text", "a plain text"),
     "text/html": ("<b>some html</b>", "some html"),
-    "application/geo+json": ({"type": "Point"}, '{"type": "Point"}'),
+    "application/geo+json": ({"type": "Point"}, '{"type":"Point"}'),
     "application/javascript": ("alert(1)", "JavaScript"),
 }
 
@@ -326,7 +326,7 @@ def test_any_json_type_is_told_within_bounds(budget):
     text = only_text(blocks_of({"application/vnd.my+json": rows}, budget))
     assert text.startswith("[application/vnd.my+json, which only a notebook can show:]")
     assert len(text) < 5_200
-    assert json.dumps(rows[0]) in text
+    assert '{"x":0}' in text
 
 
 def test_any_other_text_is_shown_as_it_is(budget):
@@ -411,4 +411,4 @@ def test_a_page_that_shows_no_text_is_not_called_by_the_name_of_its_class(conver
         text = only_text(converter.make_result(display.HTML(page), ()).content)
         assert text == "[a display without text: text/html]"
     nested = {"a": {"b": {"c": display.HTML("<b>x</b>")}}}
-    assert only_text(converter.make_result(nested, ()).content) == '{"a": {"b": {"c": "<b>x</b>"}}}'
+    assert only_text(converter.make_result(nested, ()).content) == '{"a":{"b":{"c":"<b>x</b>"}}}'

@@ -127,7 +127,7 @@ def test_a_mapping_whose_display_method_says_nothing_is_data(to_text, output):
         def _repr_html_(self):
             return None
 
-    assert to_text(Silent(a=output)) in ('{"a": null}', '{"a": 1}')
+    assert to_text(Silent(a=output)) in ('{"a":null}', '{"a":1}')
 
 
 def test_a_formatter_that_is_registered_for_a_dataclass_is_taken(to_text, formatter):

@@ -26,7 +26,7 @@ def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
 
 
 def test_a_result_with_structured_content_alone_has_its_text_too(converter):
-    assert only_text(converter.make_result(Result(structured={"a": 1}), ())) == '{"a": 1}'
+    assert only_text(converter.make_result(Result(structured={"a": 1}), ())) == '{"a":1}'
 
 
 @pytest.mark.parametrize(

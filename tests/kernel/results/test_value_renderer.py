@@ -31,10 +31,10 @@ def converter(formatter):
 
 def test_a_result_within_a_value_gives_its_content(converter):
     own = Result([Text("a", audience="user"), [1, 2]])
-    expected = [Text("a", audience="user"), Text("[1, 2]")]
+    expected = [Text("a", audience="user"), Text("[1,2]")]
     assert converter.make_result([own], []).content == expected
     assert converter.make_result(Result([own, Text("b")]), []).content == [*expected, Text("b")]
-    assert texts(converter.make_result({"x": own}, []))[1:] == ["a", "[1, 2]"]
+    assert texts(converter.make_result({"x": own}, []))[1:] == ["a", "[1,2]"]
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_a_result_within_a_value_gives_its_content(converter):
         (0.1, "0.1"),
         (float("nan"), "NaN"),
         (float("-inf"), "-Infinity"),
-        ({"a": 1, "b": [1, None]}, '{"a": 1, "b": [1, null]}'),
-        ((1, "x"), '[1, "x"]'),
+        ({"a": 1, "b": [1, None]}, '{"a":1,"b":[1,null]}'),
+        ((1, "x"), '[1,"x"]'),
         ({7}, "[7]"),
         (Colour.RED, "red"),
         (date(2024, 2, 29), "2024-02-29"),
@@ -57,11 +57,11 @@ def test_a_result_within_a_value_gives_its_content(converter):
         (PurePosixPath("/tmp/x"), "/tmp/x"),
         (b"bytes", "bytes"),
         (b"\xff\xfe", "<2 bytes: ff fe>"),
-        (Point(x=1), '{"x": 1, "label": null}'),
-        (Segment(Point(x=1), 2.5), '{"start": {"x": 1, "label": null}, "length": 2.5}'),
-        ({date(2024, 1, 1): 1, (1, "a"): 2, None: 3}, '{"2024-01-01": 1, "1, a": 2, "null": 3}'),
-        ((n * n for n in range(4)), "[0, 1, 4, 9]"),
-        (range(3), "[0, 1, 2]"),
+        (Point(x=1), '{"x":1,"label":null}'),
+        (Segment(Point(x=1), 2.5), '{"start":{"x":1,"label":null},"length":2.5}'),
+        ({date(2024, 1, 1): 1, (1, "a"): 2, None: 3}, '{"2024-01-01":1,"1, a":2,"null":3}'),
+        ((n * n for n in range(4)), "[0,1,4,9]"),
+        (range(3), "[0,1,2]"),
         pytest.param(10**5000, "<an int of 16,610 bits, too long to print>", id="huge int"),
     ],
 )
@@ -92,8 +92,8 @@ def test_what_contains_itself_ends(converter):
     loop.append(loop)
     tree = {"self": None, "n": 1}
     tree["self"] = tree
-    assert only_text(converter.make_result(loop, ())) == '[1, "..."]'
-    assert only_text(converter.make_result(tree, ())) == '{"self": "...", "n": 1}'
+    assert only_text(converter.make_result(loop, ())) == '[1,"..."]'
+    assert only_text(converter.make_result(tree, ())) == '{"self":"...","n":1}'
 
 
 def test_deep_nesting_ends(converter):
@@ -135,7 +135,7 @@ def test_exiting_from_a_repr_hurts_nothing(converter):
 
 def test_a_huge_list_shows_its_beginning_and_end(converter):
     text = only_text(converter.make_result(list(range(3_000_000)), ()))
-    assert text.startswith("[0, 1, 2")
+    assert text.startswith("[0,1,2")
     assert text.endswith("2999999]")
 
 
@@ -148,7 +148,7 @@ def test_a_huge_list_shows_its_beginning_and_end(converter):
             display.HTML("<table><tr><th>a<th>b</tr><tr><td>1</td><td>2</td></tr></table>"),
             "| a | b |\n|---|---|\n| 1 | 2 |",
         ),
-        (display.JSON({"a": 1}), '{"a": 1}'),
+        (display.JSON({"a": 1}), '{"a":1}'),
         (display.Math("x^2"), "$\\displaystyle x^2$"),
         (SimpleNamespace(a=1), "namespace(a=1)"),
     ],
@@ -270,7 +270,7 @@ def test_blocks_of_content_and_other_values_mix_in_one_list(converter):
     assert list(result.content) == [
         Text("see", audience=("user",)),
         Image(PNG, "image/png"),
-        Text('plain\n{"a": 1}'),
+        Text('plain\n{"a":1}'),
     ]
 
 

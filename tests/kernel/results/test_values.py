@@ -19,7 +19,7 @@ class OnlyStr:
 def test_an_object_that_has_only_a_str_is_that(to_text):
     assert to_text(OnlyStr()) == "P at 1"
     assert to_text([OnlyStr()]) == '["P at 1"]'
-    assert to_text({"p": OnlyStr()}) == '{"p": "P at 1"}'
+    assert to_text({"p": OnlyStr()}) == '{"p":"P at 1"}'
 
 
 def test_a_repr_that_was_written_comes_before_the_str(to_text):

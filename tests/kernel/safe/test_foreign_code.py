@@ -131,7 +131,7 @@ def test_a_repr_that_sleeps_is_woken_on_the_main_thread(converter):
 
 def test_the_rest_of_the_result_is_shown(where, converter):
     text = only_text(where(lambda: converter.make_result([1, Loops(), "two"], ())))
-    assert text == '[1, "[an object of type Loops whose repr took longer than 0.05 s]", "two"]'
+    assert text == '[1,"[an object of type Loops whose repr took longer than 0.05 s]","two"]'
 
 
 def test_all_objects_of_one_result_share_the_time(where, converter):

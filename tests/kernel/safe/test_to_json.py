@@ -170,13 +170,13 @@ def test_only_some_values_have_json_of_their_own(value, jsonable):
 
 
 def test_json_is_on_one_line_for_a_model_and_has_a_line_for_each_item_in_a_file():
-    assert format_json({"a": [1, 2]}) == format_json_lines({"a": [1, 2]}) == '{"a": [1, 2]}'
+    assert format_json({"a": [1, 2]}) == format_json_lines({"a": [1, 2]}) == '{"a":[1,2]}'
     rows = [{"name": "x" * 40}, {"name": "y" * 40}]
     assert len(format_json(rows).splitlines()) == 1
     assert format_json_lines(rows).splitlines() == [
         "[",
-        f' {{"name": "{"x" * 40}"}},',
-        f' {{"name": "{"y" * 40}"}}',
+        f' {{"name":"{"x" * 40}"}},',
+        f' {{"name":"{"y" * 40}"}}',
         "]",
     ]
     for write in (format_json, format_json_lines):

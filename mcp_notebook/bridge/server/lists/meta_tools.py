@@ -210,6 +210,11 @@ READER = messages.ToolInfo(
             "minimum": 1,
             "type": "integer",
         },
+        columns={
+            "description": "Names of the columns of a table to read; all by default.",
+            "items": {"type": "string"},
+            "type": "array",
+        },
     ),
     annotations=_READS,
 )
@@ -250,6 +255,8 @@ class RequestedPage:
     """From 1, like `first_character`."""
     lines: int
     first_character: int
+    columns: Sequence[str] = ()
+    """The columns of a table; empty for all."""
 
 
 @dataclass(frozen=True)
@@ -484,6 +491,7 @@ _EXPECTED = {
     "first_line": "a whole number, at least 1",
     "lines": "a whole number, at least 1",
     "first_character": "a whole number, at least 1",
+    "columns": "an array of names of columns, as texts",
     "arguments": f"an object of the tool's own arguments, as `{DESCRIBE}` shows them",
 }
 _KINDS: dict[type, str] = {
@@ -495,7 +503,7 @@ _KINDS: dict[type, str] = {
 }
 
 
-_TYPES = {"string": str, "integer": int, "object": dict}
+_TYPES = {"string": str, "integer": int, "object": dict, "array": list}
 
 
 def _validate(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -529,6 +537,8 @@ def _find_problem(parameter: str, schema: Schema, arguments: dict[str, Any]) -> 
     value = arguments[parameter]
     if type(value) is not _TYPES[schema["type"]]:
         return f"{parameter!r} must be {expected}, not {_name_kind(value)}."
+    if isinstance(value, list) and any(type(item) is not str for item in value):
+        return f"{parameter!r} must be {expected}."
     if "minimum" in schema and not schema["minimum"] <= value <= schema.get("maximum", value):
         return f"{parameter!r} must be {expected}."
     return None

@@ -33,6 +33,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.lists.call_progress import CallProgress
+from mcp_notebook.bridge.server.lists.csv_columns import UnknownColumn, pick_columns
 from mcp_notebook.bridge.server.lists.declared_resources import (
     DeclaredResources,
     FoundResource,
@@ -502,7 +503,15 @@ def make_page(resource: Resource, page: RequestedPage) -> Result:
     """Return a part of a resource as the result of a call."""
     data = resource.data
     if isinstance(data, str):
-        return _make_text_page(data, page, has_header=resource.mime_type == "text/csv")
+        is_table = resource.mime_type == "text/csv"
+        if page.columns and not is_table:
+            text = f"The resource {page.uri} is not a table: read it without `columns`."
+            return Result([Text(text)], is_error=True)
+        try:
+            data = pick_columns(data, page.columns) if page.columns else data
+        except UnknownColumn as error:
+            return Result([Text(str(error))], is_error=True)
+        return _make_text_page(data, page, has_header=is_table)
     if resource.mime_type in _PICTURES and len(data) <= MAX_PICTURE:
         return Result([Image(data, resource.mime_type)])
     text = (

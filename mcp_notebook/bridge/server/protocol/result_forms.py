@@ -195,7 +195,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def describe_links(links: Sequence[ResourceLink]) -> str:
-    """Describe links to a model in a text: the target, the address, and how to read it.
+    """Describe links to a model in a text: the target, and the call that reads it.
 
     Args:
         links: One, or all forms of one original.
@@ -205,7 +205,7 @@ def describe_links(links: Sequence[ResourceLink]) -> str:
     if resource_uris.find_kernel_id(first.uri) is None:
         return f"[{first.about}{about}. Its address: {first.uri}]"
     forms = f", also as {' and '.join(link.name for link in others)} there" if others else ""
-    return f"[{first.about}{about}. `{READ_RESOURCE}` reads it: {first.uri}{forms}]"
+    return f'[{first.about}{about}. Read it by {READ_RESOURCE}(uri="{first.uri}"){forms}]'
 
 
 def _shorten_text(block: ContentBlock, structured: Any) -> ContentBlock:

@@ -11,8 +11,9 @@ Face, used by `results` only:
 - `table_text.render_table`, `render_array`, `render_index`, `render_dicts`: the content blocks of
   one.
 - `table_text.GAP` and `frame.MAX_COLUMNS`: what `table_html` needs to read these blocks.
+- `frame.CELLS`: how much of data is shown.
 - `table_text.find_frame`, `describe_table`, `frame` and `narwhals_frame`: what `views` reads.
-- `outline.shorten_nested`: data with long lists and dicts, shortened.
+- `outline.render_json`, `shorten_nested`: data whose long lists and dicts are shortened.
 - `exports.write_csv` and `write_parquet`: what a resource that is a table contains.
 
 Threads: everything runs on the thread of the call, except `exports` and the frames that it reads,

@@ -22,6 +22,8 @@ from mcp_notebook.text.wording import count
 
 MAX_COLUMNS = 30
 """Maximum columns of a preview. Wider tables show the first and last ones and list the rest."""
+CELLS = 6
+"""Cells that a table may have to be shown whole, for each row that it may have."""
 MAX_COPY = 16 * 2**20
 """Bytes of the largest table that is copied for a snapshot, if its library has no cheaper way."""
 SAMPLE_ROWS = 50

@@ -10,8 +10,14 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from msgspec import structs
+
+from mcp_notebook.kernel.results.blocks.author_blocks import make_json_piece
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.tables.cell_text import find_missing, format_column
 from mcp_notebook.kernel.results.tables.column_facts import find_list_facts
+from mcp_notebook.kernel.results.tables.frame import CELLS
 from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
 from mcp_notebook.kernel.results.tables.summary import summarize_columns, write_facts
 from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
@@ -27,6 +33,26 @@ MAX_READ = 50_000
 MAX_FIELDS = 12
 """Fields of records that are summarized."""
 _ITEMS = frozenset({list, tuple})
+
+
+def render_json(
+    value: Any, budget: Budget, max_items: int | None = None, *, repeats_data: bool = False
+) -> Piece:
+    """Render a value as JSON, with its long lists and dicts shortened.
+
+    Args:
+        value: Anything.
+        budget: The limits of the result.
+        max_items: As for `make_json_piece`; None: the characters of the result.
+        repeats_data: As for `make_json_piece`.
+    """
+    shortened = shorten_nested(value, CELLS * budget.table_rows)
+    most = budget.chars if max_items is None else max_items
+    piece = make_json_piece(shortened, most, repeats_data=repeats_data)
+    if shortened is value:
+        return piece
+    whole = make_json_piece(value, budget.chars)
+    return structs.replace(piece, original=whole.original, is_partial=True)
 
 
 def shorten_nested(value: Any, most: int) -> Any:

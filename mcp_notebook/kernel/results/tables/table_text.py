@@ -30,6 +30,7 @@ from mcp_notebook.kernel.results.tables.cell_text import (
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_lines
 from mcp_notebook.kernel.results.tables.exports import describe_array, describe_exports
 from mcp_notebook.kernel.results.tables.frame import (
+    CELLS,
     MAX_COLUMNS,
     Column,
     Frame,
@@ -59,8 +60,6 @@ ROWS, MIN_ROWS = 10, 4
 """Most and fewest rows of a table that is summarized."""
 SHOWN_CELLS = 150
 """Cells of its rows, about."""
-CELLS = 6
-"""Cells that a table may have to be shown whole, for each row that it may have."""
 ENDS = 5
 """Elements at each end of a long array of one dimension; of more dimensions, numpy's own number."""
 CUT_CELLS = "A cell that ends with [+N] has N more characters."

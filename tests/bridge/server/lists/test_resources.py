@@ -140,6 +140,24 @@ def test_a_page_of_a_table_has_the_names_of_its_columns():
     )
 
 
+def test_a_page_has_the_columns_that_are_named():
+    rows = "".join(f"{number},x,{number * 2}\n" for number in range(100))
+    resource = Resource("notebook://k/1/table.csv", f"n,name,twice\n{rows}", "text/csv")
+    asked = RequestedPage(resource.uri, 50, 2, 1, ["twice", "n"])
+    (text,) = make_page(resource, asked).content
+    assert text.text == (
+        "[notebook://k/1/table.csv: lines 50 to 51 of 101. Continue with first_line=52. "
+        "Line 1: twice,n]\n96,48\n98,49"
+    )
+    unknown = make_page(resource, RequestedPage(resource.uri, 1, 2, 1, ["names"]))
+    assert unknown.is_error
+    assert "no column 'names'. Did you mean 'name'?" in unknown.content[0].text
+    other = Resource("notebook://k/1/value.json", "[]", "application/json")
+    refused = make_page(other, RequestedPage(other.uri, 1, 2, 1, ["n"]))
+    assert refused.is_error
+    assert "is not a table" in refused.content[0].text
+
+
 def test_a_picture_is_a_page_and_other_data_is_a_sentence():
     picture = Resource("notebook://k/1/picture.png", b"\x89PNG", "image/png")
     page = RequestedPage(picture.uri, 1, 1, 1)

@@ -83,7 +83,7 @@ async def test_who_shows_its_model_the_structured_content_alone_gets_none(
         assert schemas["extremes"] == takes_structured
         result = await client.call_tool("extremes")
         assert [type(block) for block in result.content] == [ImageContent, TextContent]
-        assert '"high": 2' in result.content[1].text
+        assert '"high":2' in result.content[1].text
         assert (result.structured_content == {"low": 1, "high": 2}) == takes_structured
 
 
@@ -110,7 +110,7 @@ async def test_what_a_client_would_drop_or_show_as_base64_becomes_text(tools, na
             )
         elif name != "claude-code":
             (uri,) = re.findall(
-                r"`read_notebook_resource` reads it: (notebook:\S+/\S+\.csv), also as "
+                r'read_notebook_resource\(uri="(notebook:\S+/\S+\.csv)"\), also as '
                 r"table.parquet there\]$",
                 content[-1].text,
             )

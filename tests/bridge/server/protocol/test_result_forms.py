@@ -55,7 +55,7 @@ def test_a_link_is_a_text_that_names_it_where_there_are_no_links(version):
         return
     assert link.text == (
         "[The whole table: 1,000 rows (text/csv, 12,345 bytes): CSV. "
-        "`read_notebook_resource` reads it: notebook://k/1/table.csv]"
+        'Read it by read_notebook_resource(uri="notebook://k/1/table.csv")]'
     )
     assert bare.text == "[bare. Its address: https://example.com/]"
 

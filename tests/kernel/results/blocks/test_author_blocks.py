@@ -34,7 +34,7 @@ def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
     assert table == Text(table.text, **said)
     assert "DataFrame: 1 row" in table.text
     assert converter.make_result(Text(5, **said), ()).content == [Text("5", **said)]
-    assert converter.make_result(Text([1, "a"]), ()).content == [Text('[1, "a"]')]
+    assert converter.make_result(Text([1, "a"]), ()).content == [Text('[1,"a"]')]
 
 
 def test_a_block_of_a_class_that_checks_nothing_is_checked(converter):

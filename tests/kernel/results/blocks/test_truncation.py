@@ -200,7 +200,7 @@ def test_a_small_one_is_whole_in_both(converter):
         """Numbers."""
 
     result = converter.make_result([1, 2], (), of_schema(numbers))
-    assert result.content == [Text("[1, 2]")]
+    assert result.content == [Text("[1,2]")]
     assert result.structured == [1, 2]
 
 

@@ -106,7 +106,7 @@ def test_an_array_is_shown_as_the_array(folder, convert):
     assert text.text == "array of shape (2, 3), int64\n\n0,1,2\n3,4,5"
     assert link.name == "a.npy"
     np.savez(folder / "a.npz", x=array, y=np.ones(2))
-    assert "0, 1, 2" in convert(folder / "a.npz")[0].text
+    assert "0,1,2" in convert(folder / "a.npz")[0].text
 
 
 def test_nothing_that_is_pickled_in_a_file_is_run(folder, convert):

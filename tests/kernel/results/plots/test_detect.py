@@ -51,7 +51,7 @@ def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
 ):
     text, link = converter.make_result(bars(alt, 5_000), ()).content
     assert "`pip install vl-convert-python` draws it" in text.text
-    assert '{"a": 4999, "b": 4999}' in text.text
+    assert '{"a":4999,"b":4999}' in text.text
     assert len(text.text) < 5_300
     [rows] = read_original(link)["datasets"].values()
     assert len(rows) == 5_000
@@ -72,7 +72,7 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     assert text.text.startswith(
         "[a plotly figure, not drawn here: `pip install -U kaleido` and Chrome draw it."
     )
-    for part in ('"x": [0, 1, 2, ', "99999]", "Growth", "of 100,000 items left out"):
+    for part in ('"x":[0,1,2,', "99999]", "Growth", "of 100,000 items left out"):
         assert part in text.text
     for noise in ("template", "hovertemplate", "bdata", "uid"):
         assert noise not in text.text
@@ -86,7 +86,7 @@ def test_figures_stay_in_their_place_among_other_values(px, converter, undrawn):
     figures = {"first": px.line(y=[1, 2]), "second": px.line(y=[3, 4])}
     made = [b for b in converter.make_result(figures, ()).content if isinstance(b, Text)]
     assert [block.text.partition(":")[0] for block in made] == ["first", "second"]
-    assert "[3, 4]" in made[1].text
+    assert "[3,4]" in made[1].text
 
 
 @pytest.mark.needs("plotly")
@@ -99,14 +99,14 @@ def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monke
     if renderer == "iframe":  # a file beside the notebook
         assert plot is None
     else:
-        assert "[1, 2]" in plot.summarize(1_000)
+        assert "[1,2]" in plot.summarize(1_000)
 
 
 @pytest.mark.needs("plotly")
 def test_a_figure_in_html_of_its_own_is_found(px):
     plot = find_plot_in_display({"text/html": px.line(y=[1, 2], title="t").to_html()})
     assert plot.kind == "a plotly figure"
-    assert "[1, 2]" in plot.summarize(1_000)
+    assert "[1,2]" in plot.summarize(1_000)
 
 
 @pytest.mark.needs("plotly")
@@ -226,6 +226,6 @@ def test_plots_that_a_call_shows_and_returns_come_in_order(shared_kernel):
     assert names == ["text", "figure.json", "text", "chart.json", "text", "text", "figure.json"]
     texts = [block.text for block in result.content if isinstance(block, Text)]
     assert "shown" in texts[0]
-    assert '"mark": {"type": "point"}' in texts[1]
+    assert '"mark":{"type":"point"}' in texts[1]
     assert texts[2] == "*new*"
     assert "returned" in texts[3]

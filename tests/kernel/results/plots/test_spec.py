@@ -57,8 +57,8 @@ def test_a_specification_without_an_end_is_still_told(converter, make, kind):
 def test_dates_and_missing_numbers_are_told(px, converter, read_original, undrawn):
     frame = pd.DataFrame({"t": pd.date_range("2024", periods=1_000), "y": [1.5, None] * 500})
     text, link = converter.make_result(px.line(frame, x="t", y="y"), ()).content
-    assert '"x": ["2024-01-01T00:00:00' in text.text
-    assert '"y": [1.5, "NaN", 1.5' in text.text
+    assert '"x":["2024-01-01T00:00:00' in text.text
+    assert '"y":[1.5,"NaN",1.5' in text.text
     assert len(read_original(link)["data"][0]["x"]) == 1_000
 
 
