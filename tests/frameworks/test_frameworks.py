@@ -159,7 +159,7 @@ def test_whole_tables(talk, expected):
     assert address
     assert "read_notebook_resource" in told.text
     # All arguments: smolagents knows no optional ones.
-    place = {"first_line": 1, "lines": 1000, "first_character": 1}
+    place = {"first_line": 1, "lines": 1000, "first_character": 1, "columns": []}
     read = talk.call("read_notebook_resource", uri=address[0], **place)
     assert yes("500,0.5" in read.text) == expected
 
