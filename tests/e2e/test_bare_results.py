@@ -91,5 +91,5 @@ async def test_a_tasks_result_and_that_of_a_meta_tool_are_the_same(module_home, 
         async with connected(module_home, era, "stdio", "--meta-tools") as client:
             asked = {"name": "many", "arguments": {"count": 2}}
             result = await client.call_tool(META_TOOLS[2], asked)
-            assert text_of(result) == "[0, 1]"
+            assert text_of(result) == "[0,1]"
             assert result.structured_content == structured([0, 1], era)

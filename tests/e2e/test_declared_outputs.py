@@ -144,7 +144,7 @@ async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
 
         found = await client.call_tool("item", {"price": 2})
         assert found.structured_content == {"name": "a", "unitPrice": 2.0}
-        assert text_of(found) == 'looked up\n{"name": "a", "unitPrice": 2.0}'
+        assert text_of(found) == 'looked up\n{"name":"a","unitPrice":2.0}'
         for name, expected in {
             "converted": CONVERTED,
             "items": structured([{"name": "a", "unitPrice": None}], era),

@@ -68,17 +68,22 @@ def find_array_facts(array: Any, *, nan_is_missing: bool = False) -> Facts | Non
         array: An array of any shape.
         nan_is_missing: Whether NaN is a missing value, as in pandas.
     """
-    numpy = sys.modules["numpy"]
-    kind, masked = array.dtype.kind, 0
-    if kind not in "biufmM" or not array.size:
-        return Facts() if kind in "biufmM" else None
+    kind = array.dtype.kind
+    if kind not in "biufmM":
+        return None
+    with sys.modules["numpy"].errstate(all="ignore"):
+        return _read_array(array, kind, nan_is_missing) if array.size else Facts()
+
+
+def _read_array(array: Any, kind: str, nan_is_missing: bool) -> Facts:  # noqa: FBT001 - as above
+    masked = 0
     if is_instance(array, "numpy.ma.MaskedArray"):
         array, size = array.compressed(), array.size
         masked = size - array.size
         if not array.size:
             return Facts(masked)
     if kind == "b":
-        return _count_bools(int(numpy.count_nonzero(array)), array.size, masked)
+        return _count_bools(int(array.sum()), array.size, masked)
     least, most, nan = array.min(), array.max(), 0
     if least != least:  # noqa: PLR0124 - NaN and NaT differ from themselves
         size, array = array.size, array[array == array]  # noqa: PLR0124 - as above
@@ -91,8 +96,7 @@ def find_array_facts(array: Any, *, nan_is_missing: bool = False) -> Facts | Non
         least, most = array.min(), array.max()
     if kind in "mM":
         return Facts(missing, nan, least, most)
-    with numpy.errstate(all="ignore"):
-        mean = array.mean(dtype="float64")
+    mean = array.mean(dtype="float64")
     least, most = (shorten_floats(end.item(), array.dtype) for end in (least, most))
     distinct, top = _count_integers(array, least, most) if kind in "iu" else (None, ())
     return Facts(missing, nan, least, most, _keep_finite(mean), distinct, top)

@@ -26,6 +26,8 @@ MAX_NUMBERS = 10_000_000
 """Cells of numbers and times that are read; of more, those of some rows."""
 MAX_VALUES = 100_000
 """Cells of other values that are read."""
+MAX_LABELED = 1_000_000
+"""Rows of a table whose labels are read; of more, those of some rows."""
 MIN_SAMPLE = 1_000
 """Fewest rows that are read of a long table."""
 MAX_SHOWN = 40
@@ -73,12 +75,17 @@ class _Reader:
     def __init__(self, frame: Frame, positions: Sequence[int]) -> None:
         self._frame, self._positions = frame, positions
         self._rows = max(MAX_VALUES // max(len(positions), 1), MIN_SAMPLE)
+        """Rows of which all values are read."""
         self._sample: Frame | None = None
 
     def summarize(self) -> Summary:
-        labels = run_guarded(self._frame.label_data, lambda _error: [])
-        lines = [self._write_label(level, *label) for level, label in enumerate(labels)]
-        lines += map(self._write_column, self._positions)
+        # The labels of all rows may take far more memory than the index that they are made of.
+        source = self._choose_rows(MAX_LABELED)
+        labels = [
+            self._write_label(source, level, *label)
+            for level, label in enumerate(source.label_data())
+        ]
+        lines = [*labels, *map(self._write_column, self._positions)]
         if self._sample is None:
             return Summary(lines)
         note = (
@@ -87,68 +94,50 @@ class _Reader:
         )
         return Summary(lines, note)
 
-    def _write_label(self, level: int, name: Any, data: Any) -> str:
-        def find(frame: Frame) -> Facts:
-            part = data if frame is self._frame else frame.label_data()[level][1]
-            found = find_pandas_facts(part)
-            if found is not None:
-                return found
-            return _count_values(frame, frame.labels(0, frame.height)[level].values)
-
+    def _write_label(self, source: Frame, level: int, name: Any, data: Any) -> str:
         title = "index" if name is None else f"{_shorten(format_name(name))} (index)"
-        return self._write(title, str(data.dtype), find, partial(find_pandas_facts, data))
+        read, facts = source, _guard(lambda: find_pandas_facts(data), source)
+        if facts is None:
+            read = self._choose_rows(self._rows)
+            facts = _guard(lambda: _count_values(read, _list_labels(read, level)), read)
+        return self._write_line(f"{title} {data.dtype}", read, facts)
 
     def _write_column(self, position: int) -> str:
-        def find(frame: Frame) -> Facts:
-            found = frame.find_facts(position)
-            if found is not None:
-                return found
-            return _count_values(frame, frame.column_values(position, 0, frame.height))
-
         frame = self._frame
+        read = self._choose_rows(MAX_NUMBERS // max(len(self._positions), 1))
+        facts = _guard(lambda: read.find_facts(position), read)
+        if facts is None:
+            read = self._choose_rows(self._rows)
+            facts = _guard(lambda: _count_values(read, _list_values(read, position)), read)
         title = _shorten(format_name(frame.column_name(position))) if frame.has_names else ""
-        kind = run_guarded(lambda: frame.column_type(position), lambda _error: "")
-        return self._write(title, kind, find, partial(frame.find_facts, position))
+        return self._write_line(f"{title} {frame.column_type(position)}".strip(), read, facts)
 
-    def _write(
-        self,
-        title: str,
-        kind: str,
-        find: Callable[[Frame], Facts],
-        find_numbers: Callable[[], Facts | None],
-    ) -> str:
-        """Write the line of a column.
-
-        Args:
-            title: Its name.
-            kind: Its type.
-            find: Finds the facts in a table: this one, or a sample of it.
-            find_numbers: Finds them in the whole table if it is a column of numbers.
-        """
+    def _write_line(self, name: str, read: Frame, facts: Facts | None) -> str:
         frame = self._frame
-        facts: Facts | None = None
-        looked_at = frame
-        if frame.height > self._rows and frame.height * len(self._positions) <= MAX_NUMBERS:
-            facts = _guard(find_numbers, frame)
-        if facts is None:
-            looked_at = frame if frame.height <= self._rows else self._take_sample()
-            facts = _guard(partial(find, looked_at), looked_at)
-        name = f"{title} {kind}".strip()
-        if facts is None:
-            return name
-        said = write_facts(facts, looked_at.height, frame.height, frame.format_column)
+        said = facts and write_facts(facts, read.height, frame.height, frame.format_column)
         return f"{name}: {said}" if said else name
 
-    def _take_sample(self) -> Frame:
+    def _choose_rows(self, most: int) -> Frame:
+        """Return the table, or a sample of it if it has more rows than this."""
+        last, count = self._frame.height - 1, self._rows
+        if last < max(most, count):
+            return self._frame
         if self._sample is None:
-            last, count = self._frame.height - 1, self._rows
             rows = [place * last // (count - 1) for place in range(count)]
             self._sample = self._frame.take(rows)
         return self._sample
 
 
+def _list_values(frame: Frame, position: int) -> list[Any]:
+    return frame.column_values(position, 0, frame.height)
+
+
 def _guard(find: Callable[[], _T], frame: Frame) -> _T | None:
     return run_guarded(lambda: run_bounded(lambda _: find(), frame), lambda _error: None)
+
+
+def _list_labels(frame: Frame, level: int) -> list[Any]:
+    return frame.labels(0, frame.height)[level].values
 
 
 def _count_values(frame: Frame, values: list[Any]) -> Facts:

@@ -45,7 +45,12 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
 )
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
-from mcp_notebook.kernel.results.tables.summary import summarize_array, summarize_columns
+from mcp_notebook.kernel.results.tables.summary import (
+    Summary,
+    summarize_array,
+    summarize_columns,
+)
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
@@ -301,8 +306,8 @@ def _count_shown_rows(frame: Frame, budget: Budget, width: int) -> int:
 
 
 def _summarize(frame: Frame, positions: Sequence[int], budget: Budget) -> list[str]:
-    """Return the lines that summarize a table; none if they take too much room."""
-    summary = summarize_columns(frame, positions)
+    """Return the lines that summarize a table; none if that fails or takes too much room."""
+    summary = run_guarded(lambda: summarize_columns(frame, positions), lambda _error: Summary([]))
     lines = [*summary.lines, *([summary.note] if summary.note else [])]
     return lines if sum(map(len, lines)) <= budget.chars // 2 else []
 
