@@ -330,7 +330,13 @@ def clients_page() -> str:
         "Codex CLI runs as in an editor (`codex app-server`), the others as a command without a "
         "screen. In Claude Code, a hook answers in place of the user.",
         "- *as text*: the model reads the error, but it is not marked as one.\n"
-        "- *on screen*: it can ask its user, but not in a run without a screen, as in the test.\n"
+        "- *on screen*: it has this only with a screen, which the test has not.\n"
+        "- *texts only*: it asks for the prompt with `$1` in the place of the first argument, and "
+        "puts the argument into the text that it gets. Parameters of other types than `str` "
+        "refuse that, and its model then reads only the arguments.\n"
+        "- *all texts*: its model reads the texts, not the pictures.\n"
+        "- *without templates*: its model is not told of templates. With *listed ones* below, it "
+        "reads no address of a template either.\n"
         "- *indirectly*: the result of the next call tells its model the name of a new tool, which "
         "it reaches through "
         "[`call_notebook_tool`](../connect-a-client.md#a-client-that-does-not-see-new-tools).\n"
@@ -340,6 +346,15 @@ def clients_page() -> str:
         "Qwen Code and Continue CLI get the address of a whole table as a link, all others in the "
         "text. Continue CLI gets a note in place of a picture, which its model would read as "
         "base64. Claude Code and Qwen Code first show their models only the names of tools.",
+        "A prompt `report` is the command `/mcp__notebook__report 2026` in Claude Code, "
+        "`/report 2026` or `/report --year=2026` in Gemini CLI and Qwen Code, and "
+        "`/notebook:report 2026` in opencode. A command of the program's own wins: `/review` in "
+        "Qwen Code. Gemini CLI and Qwen Code get all messages as one text, because they use only "
+        "the first one. Continue CLI lists prompts and has no command for them.",
+        "`@notebook:data://orders` in a message adds that resource. Claude Code's screen offers "
+        "the resources after `@notebook:`, completes the names in addresses of templates, and "
+        "shows the arguments of a prompt; none of the programs that was tried completes the values "
+        "of arguments.",
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,17 @@ class Assistant:
     """The tool with which its model looks for other tools, if it does not get all at once."""
     reader: str = ""
     """The tool with which its model reads a resource."""
+    reader_arguments: Mapping[str, str] = field(default_factory=lambda: {"server": "notebook"})
+    """The arguments of that tool, besides the address."""
+    lister: str = ""
+    """The tool with which its model lists resources."""
+    template_lister: str = ""
+    """The tool with which its model lists templates of resources."""
+    prompt: Sequence[str] = ()
+    """What its user writes to begin with a prompt, in the place of `QUESTION`: with ``{name}``, and
+    ``{value}`` for its argument."""
+    mention: str = ""
+    """What its user writes to add a resource to a message, with a ``{}``."""
     write_settings: Callable[[Path, str], object] | None = None
     """Writes what is not ours, from the home folder and the address of the stand-in."""
     env: Mapping[str, str]
@@ -178,11 +189,15 @@ ASSISTANTS: Mapping[str, Assistant] = {
         tool="mcp__notebook__{}",
         search="ToolSearch",
         reader="ReadMcpResourceTool",
+        lister="ListMcpResourcesTool",
+        prompt=["/mcp__notebook__{name} {value}"],
         write_settings=_set_up_claude,
         env={
             "ANTHROPIC_BASE_URL": "{url}",
             "ANTHROPIC_API_KEY": _KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            # Without a screen, it takes no command of a server that has not started by then.
+            "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "60000",
             "DISABLE_AUTOUPDATER": "1",
         },
     ),
@@ -195,6 +210,8 @@ ASSISTANTS: Mapping[str, Assistant] = {
         tool="mcp__notebook/{}",
         connected='"runtimeStatus": "connected"',
         reader="read_mcp_resource",
+        lister="list_mcp_resources",
+        template_lister="list_mcp_resource_templates",
         write_settings=_set_up_codex,
         env={"MODEL_KEY": _KEY},
         # For plugins, and for a newer version of itself.
@@ -208,6 +225,11 @@ ASSISTANTS: Mapping[str, Assistant] = {
         connected="Connected",
         client="gemini",
         tool="mcp_notebook_{}",
+        reader="read_mcp_resource",
+        reader_arguments={},
+        lister="list_mcp_resources",
+        prompt=["/{name} {value}"],
+        mention="@notebook:{}",
         write_settings=_set_up_gemini,
         env={
             "GOOGLE_GEMINI_BASE_URL": "{url}",
@@ -237,6 +259,10 @@ ASSISTANTS: Mapping[str, Assistant] = {
         connected="Connected",
         tool="mcp__notebook__{}",
         search="tool_search",
+        reader="read_mcp_resource",
+        reader_arguments={"server_name": "notebook"},
+        prompt=["/{name} {value}"],
+        mention="@notebook:{}",
         write_settings=_set_up_qwen,
         env={
             "OPENAI_BASE_URL": "{url}/v1",
@@ -254,6 +280,10 @@ ASSISTANTS: Mapping[str, Assistant] = {
         connected="connected",
         tool="notebook_{}",
         reader="read_mcp_resource",
+        lister="list_mcp_resources",
+        template_lister="list_mcp_resource_templates",
+        prompt=["--command", "notebook:{name}", "{value}"],
+        mention="@notebook:{}",
         write_settings=_set_up_opencode,
         env={
             "OPENCODE_DISABLE_MODELS_FETCH": "1",

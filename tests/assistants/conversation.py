@@ -115,6 +115,21 @@ class Conversation:
             order.rotate()  # the server may not have started yet; some do not take the same twice
             assert time.monotonic() < deadline, "the model finds no tools"
 
+    def read_resource(self, address: str, text: str) -> Received:
+        """Let the model read a resource until this is in it.
+
+        Some read only what is in their list, which they bring up to date a moment later.
+        """
+        reader, given = self.assistant.reader, self.assistant.reader_arguments
+        if self.assistant.search:
+            self.model.call(self.assistant.search, query=f"select:{reader}")
+        for number in range(20):
+            told = self.model.call(reader, uri=address, **given)
+            if text in told.text:
+                break
+            self.call("greet", name=f"Ada, who waits for the {number}. time")
+        return told
+
     def list_servers(self) -> str:
         """Return what the assistant itself says about its servers, if it can be asked."""
         if self.app is None:

@@ -67,12 +67,19 @@ class StandIn:
     @property
     def turn(self) -> dict[str, Any]:
         """The request that waits for an answer."""
+        turn = self.find_turn()
+        assert turn is not None, f"it has ended: {self._read_log()}"
+        return turn
+
+    def find_turn(self) -> dict[str, Any] | None:
+        """Return the request that waits for an answer; None if the assistant has ended."""
         deadline = time.monotonic() + PATIENCE
         while self._turn is None:
+            has_ended = self._process is not None and self._process.poll() is not None
             with contextlib.suppress(queue.Empty):
                 self._turn = self._turns.get(timeout=1)
-            has_ended = self._process is not None and self._process.poll() is not None
-            assert self._turn or not has_ended, f"it has ended: {self._read_log()}"
+            if self._turn is None and has_ended:
+                return None
             assert self._turn or time.monotonic() < deadline, f"it is silent: {self._read_log()}"
         return self._turn
 
@@ -95,6 +102,13 @@ class StandIn:
     def wait_for_result(self) -> Received:
         """Return what the model is told of the call that was started."""
         return self._api.read_result(self.turn)
+
+    def begin_again(self) -> None:
+        """Forget a conversation whose assistant was ended."""
+        # Each request of a conversation has a thread that waits.
+        for _ in range(self._turns.qsize() + (self._turn is not None)):
+            self._answers.put(END)
+        self._turns, self._answers, self._turn = queue.Queue(), queue.Queue(), None
 
     def say_end(self, text: str = END) -> None:
         """Say this, and ask for nothing more, now and later."""

@@ -85,7 +85,7 @@ def test_resources(talk, expected):
         return
     told = talk.call("rain_table")
     address = re.search(r"notebook://\w+/\w+/table\.csv", told.text)[0]
-    read = talk.model.call(talk.assistant.reader, server="notebook", uri=address)
+    read = talk.read_resource(address, "500,0.5")
     assert yes("500,0.5" in read.text) == expected
 
 
