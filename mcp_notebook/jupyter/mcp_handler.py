@@ -10,7 +10,7 @@ Only a token in the header is accepted, not a cookie, which browsers send with e
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import anyio
@@ -69,6 +69,11 @@ class McpHandler(AuthorizedHandler):
         if not self._has_allowed_origin():
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
         self.update_api_activity()
+
+    def set_signed_cookie(self, *args: Any, **kwargs: Any) -> None:
+        """Set no cookie: Jupyter would sign one for each call, and none is accepted here."""
+
+    set_secure_cookie = set_signed_cookie  # the name that Jupyter calls
 
     async def post(self, notebook: str = "") -> None:
         """Relay a message of a client, and the answer."""

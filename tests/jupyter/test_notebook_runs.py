@@ -75,7 +75,6 @@ def test_two_clients_at_once_start_one_kernel_and_run_the_cells_once(server):
     assert len(find_sessions(server, path)) == 1
 
 
-@pytest.mark.slow
 def test_without_the_order_to_run_it_a_kernel_is_opened_and_no_cell_runs(server):
     path = write(server, "opened.ipynb", "open('ran', 'w').close()", LOAD)
     assert send_order(server, path, run=False)[-1] == {"done": True}
@@ -119,7 +118,6 @@ def test_a_kernel_that_dies_while_its_notebook_runs_is_told(server):
     )
 
 
-@pytest.mark.slow
 def test_a_user_who_computes_there_keeps_what_is_computed(server):
     path = write(server, "used.ipynb", "x = 2", LOAD)
     kernel_id = server.start_kernel("x = 1", path=path)

@@ -51,6 +51,7 @@ def test_the_head_of_an_answer_is_the_bridges_and_the_connection_is_the_servers(
     accept = {"Accept": "application/json, text/event-stream"}
     with httpx2.Client(headers=HEADERS | accept, timeout=TIMEOUT, trust_env=False) as http:
         answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        assert "Set-Cookie" not in answer.headers
         session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
         initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         accepted = http.post(f"{server.url}mcp", json=initialized, headers=session)

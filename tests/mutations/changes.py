@@ -1408,12 +1408,6 @@ CHANGES = (
     ),
     Change(
         "jupyter/notebook_runs.py",
-        "await self._kernels.restart_kernel(kernel_id)",
-        "pass",
-        "jupyter/test_notebook_runs.py",
-    ),
-    Change(
-        "jupyter/notebook_runs.py",
         "self._turns[path]",
         "asyncio.Lock()",
         "jupyter/test_notebook_runs.py",
@@ -1428,7 +1422,7 @@ CHANGES = (
         "bridge/connect/starter.py",
         "if address.notebook is None:",
         "if False:",
-        "bridge/connect/test_find_endpoint.py",
+        "bridge/connect/test_starts.py",
     ),
     Change(
         "bridge/connect/hub_server.py",

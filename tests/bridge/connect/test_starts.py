@@ -56,6 +56,8 @@ class Hub:
             self.opened.append(json.loads(request.body))
             self.is_open = self.is_open or self.opened[-1]["run"]
             return self.notebooks
+        if request.path.endswith("/snow"):
+            return 404, JSON, json.dumps({"error": "No open notebook is called 'snow'."})
         if request.path.endswith("rain.ipynb") and not self.is_open:
             return 404, JSON, json.dumps({"error": "No open notebook is called 'rain.ipynb'."})
         return ANSWER
@@ -195,6 +197,13 @@ async def test_no_notebook_is_opened_that_the_address_does_not_name(hub):
     hub.api |= {SERVER: (201, {}, "")}
     url, _ = await find(hub, "user/ada/lab", run=False)
     assert url == f"{hub.url}/user/ada/mcp"
+    assert not hub.opened
+
+
+async def test_a_name_that_is_not_the_path_of_a_notebook_opens_none(hub):
+    hub.runs = True
+    with refused("No open notebook is called 'snow'", NotebookNotOpen):
+        await find(hub, "user/ada/mcp/snow", run=False)
     assert not hub.opened
 
 
