@@ -56,10 +56,9 @@ class Hub:
             self.opened.append(json.loads(request.body))
             self.is_open = self.is_open or self.opened[-1]["run"]
             return self.notebooks
-        if request.path.endswith("/snow"):
-            return 404, JSON, json.dumps({"error": "No open notebook is called 'snow'."})
-        if request.path.endswith("rain.ipynb") and not self.is_open:
-            return 404, JSON, json.dumps({"error": "No open notebook is called 'rain.ipynb'."})
+        name = request.path.rpartition("/")[2]
+        if name == "snow" or (name == "rain.ipynb" and not self.is_open):
+            return 404, JSON, json.dumps({"error": f"No open notebook is called {name!r}."})
         return ANSWER
 
 
