@@ -8,7 +8,9 @@ import functools
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, get_args, get_origin
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from msgspec import Struct
 
@@ -248,4 +250,11 @@ def _format_default(schema: Any) -> str:
 
 def _strip_annotated(annotation: Any) -> Any:
     """Return a type hint without `Annotated`; its constraints are in another column."""
-    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    if get_origin(annotation) is Annotated:
+        return _strip_annotated(get_args(annotation)[0])
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    options = get_args(annotation)
+    plain = [_strip_annotated(option) for option in options]
+    is_plain = all(one is other for one, other in zip(options, plain, strict=True))
+    return annotation if is_plain else functools.reduce(or_, plain)

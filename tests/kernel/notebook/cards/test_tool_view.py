@@ -241,3 +241,14 @@ def test_a_table_has_a_line_for_each_tool():
         "double(n: int = 2)  Twice.",
     ]
     assert html.count("<tr ") == 3
+
+
+def test_a_signature_has_no_constraints_within_an_optional_type():
+    def look(
+        month: Annotated[int, Field(ge=1, le=12)] | None = None,
+        year: Annotated[int | None, Field(ge=2012)] = None,
+    ):
+        """Rain."""
+
+    text = build([make_tool(look)])["text/plain"]
+    assert text.startswith("MCP tool look(month: int | None = None, year: int | None = None)\n")
