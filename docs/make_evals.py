@@ -5,6 +5,7 @@ They are made of what ``python tests/evals/run_evals.py --keep`` has written int
 """
 
 import json
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,25 @@ def describe_origin(run: Mapping[str, Any]) -> str:
     return f"Measured on {run['date']}. {tokens}"
 
 
+def make_results(run: Mapping[str, Any]) -> str:
+    """Return the table of results, in Markdown."""
+    figures = run["results"]
+    first = next(iter(figures.values()))
+    rows = [
+        ["Characters of all", *(f"{each['characters']:,}" for each in figures.values())],
+        ["Tokens of all", *(f"{each['tokens']:,}" for each in figures.values())],
+        [
+            "Characters of one, median",
+            *(f"{statistics.median(each['sizes'].values()):,.0f}" for each in figures.values()),
+        ],
+        [
+            f"Questions that they answer, of {first['questions']}",
+            *(str(each["answered"]) for each in figures.values()),
+        ],
+    ]
+    return _make_table([f"{first['results']} results", *figures], rows)
+
+
 def make_kinds(run: Mapping[str, Any]) -> str:
     """Return the table of wrong calls by the kind of mistake, in Markdown."""
     kinds = {name: each["wrong_calls"]["kinds"] for name, each in run["servers"].items()}
@@ -96,7 +116,12 @@ def _make_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 
-PARTS = {"summary": make_summary, "mistakes": make_kinds, "misses": make_misses}
+PARTS = {
+    "summary": make_summary,
+    "results": make_results,
+    "mistakes": make_kinds,
+    "misses": make_misses,
+}
 
 
 def fill_in(text: str) -> str:

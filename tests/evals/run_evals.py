@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +22,11 @@ TESTS = Path(__file__).parents[1]
 sys.path += [str(TESTS), str(TESTS / "benchmarks")]  # for a run outside of pytest
 
 from call_repair import Outcome, repair  # noqa: E402 - found through the path above
+from comparison import environments  # noqa: E402
 from comparison.environments import python_of, versions_of  # noqa: E402
-from eval_servers import EvalServer, serve_fastmcp, serve_notebook  # noqa: E402
+from eval_servers import HERE, EvalServer, serve_fastmcp, serve_notebook  # noqa: E402
+from measure_results import measure as measure_texts  # noqa: E402
+from measure_results import write_reprs, write_results  # noqa: E402
 from search_queries import QUERIES  # noqa: E402
 from wrong_calls import WRONG_CALLS  # noqa: E402
 
@@ -107,8 +110,22 @@ def measure_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
+def measure_results(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a model reads of the results, by their names, and what that answers."""
+    figures = measure_texts(texts)
+    return {
+        "results": figures.results,
+        "questions": figures.questions,
+        "answered": figures.answered,
+        "characters": figures.characters,
+        "tokens": figures.tokens,
+        "unanswered": list(figures.unanswered),
+        "sizes": {name: len(texts[name]) for name in sorted(texts)},
+    }
+
+
 async def run() -> dict[str, Any]:
-    """Measure both servers, one after the other."""
+    """Measure both servers, one after the other, and the plain reprs of results."""
     measured: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
         "tokenizer": None if load_tokenizer() is None else f"tiktoken, {VOCABULARY}",
@@ -118,14 +135,18 @@ async def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         async with serve_notebook(Path(folder)) as server:
             measured["servers"][server.name] = await measure(server)
+    texts = {"mcp-notebook": write_results(), "repr()": write_reprs()}
+    measured["results"] = {name: measure_results(each) for name, each in texts.items()}
     try:
-        python = python_of("FastMCP")
+        python = python_of("evals")
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"FastMCP is left out, because it cannot be installed: {error}", file=sys.stderr)
         return measured
     async with serve_fastmcp(python) as server:
         measured["servers"][server.name] = await measure(server)
-        measured["versions"]["FastMCP"] = versions_of("FastMCP")["fastmcp"]
+        measured["versions"]["FastMCP"] = versions_of("evals")["fastmcp"]
+    done = environments.run([python, str(HERE / "fastmcp_results.py")])
+    measured["results"]["FastMCP"] = measure_results(json.loads(done))
     return measured
 
 

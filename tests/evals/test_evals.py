@@ -6,6 +6,7 @@ import pytest
 from call_repair import Reply, correct, repair
 from eval_servers import serve_notebook
 from make_evals import PAGE, fill_in
+from measure_results import write_results
 from pool_functions import FUNCTIONS, echo
 from run_evals import PLACE, measure
 from search_queries import QUERIES
@@ -95,6 +96,16 @@ def test_the_figures_of_the_page_are_those_of_the_code(measured, kept):
     )
     if load_tokenizer() is not None:
         assert measured == ours
+
+
+def test_results_have_the_size_that_the_page_is_made_of(kept):
+    """Libraries write some values differently in other versions."""
+    ours = kept["results"]["mcp-notebook"]
+    texts = write_results()
+    assert ours["unanswered"] == []
+    assert sum(map(len, texts.values())) == pytest.approx(
+        sum(ours["sizes"][name] for name in texts), rel=0.1
+    )
 
 
 def test_the_page_shows_the_figures():
