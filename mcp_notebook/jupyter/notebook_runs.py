@@ -15,12 +15,12 @@ the end ``{"done": true}`` or ``{"error": TEXT}``.
 import asyncio
 import contextlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from queue import Empty
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import anyio.to_thread
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -74,7 +74,7 @@ class NotebookRuns:
         self._kernels = kernels
         self._sessions = sessions
         self._settings = settings
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Held while a notebook is being opened, by its path."""
 
     async def open(self, path: str, tell: Tell, *, run: bool) -> None:
@@ -88,7 +88,7 @@ class NotebookRuns:
         Raises:
             NotebookError: It does not exist, its kernel does not start, or a cell fails.
         """
-        turn = self._turns[path]
+        turn = self._turns.setdefault(path, asyncio.Lock())
         if turn.locked():
             tell(f"{path} is being opened for another client already ...")
         async with turn:

@@ -1408,7 +1408,7 @@ CHANGES = (
     ),
     Change(
         "jupyter/notebook_runs.py",
-        "self._turns[path]",
+        "self._turns.setdefault(path, asyncio.Lock())",
         "asyncio.Lock()",
         "jupyter/test_notebook_runs.py",
     ),

@@ -11,6 +11,7 @@ that was running gets an error. The next request did not reach the server: it ha
 (`starter`), and is then forwarded.
 """
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -205,6 +206,11 @@ class Relay:
                 if not is_safe or anyio.current_time() + pause > limit:
                     stopped = await find_stop(self._remote)
                     raise error if stopped is None else self._explain_stop(stopped) from error
+                if may_restart and isinstance(error, Unreachable) and find_hub(self._remote.url):
+                    # The server may have died without its JupyterHub knowing it.
+                    may_restart = False
+                    with contextlib.suppress(RemoteError):
+                        await self._start_again(message, restarts)
             else:
                 return
             await anyio.sleep(pause)

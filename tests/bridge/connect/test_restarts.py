@@ -162,7 +162,15 @@ async def test_a_call_that_arrives_while_the_server_comes_back_is_sent_again(tal
     talk.server.runs = False
     talk.lines.ask(1)
     assert "result" in await talk.lines.hear()
-    assert not talk.restarts
+
+
+async def test_a_server_that_died_without_the_hub_knowing_it_is_started_again(talk):
+    """The proxy still sends requests there."""
+    talk.server.answer_stopped = lambda _request: (503, {}, "<html>")
+    talk.server.runs = False
+    talk.lines.ask(1)
+    assert "result" in await talk.lines.hear()
+    assert talk.restarts == ["restart"]
 
 
 async def test_a_server_that_does_not_start_is_told_and_tried_again_by_the_next_call(talk):
