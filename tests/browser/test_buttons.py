@@ -23,6 +23,15 @@ def page(context):
     page.close()
 
 
+def show_card(notebook, env):
+    """Return the output of a cell that shows the card in an environment."""
+    place = "mcp_notebook.kernel.notebook.public_address"
+    return notebook.run(
+        f"from {place} import build_address_card, find_public_address\n"
+        f"display(build_address_card(find_public_address({env})), raw=True)"
+    )
+
+
 def test_a_page_of_another_origin_is_not_taken_for_the_host(page):
     page.set_content(build_address_card(find_public_address(HUB))["text/html"])
     expect(page.locator("code[title=settings]")).to_contain_text("https://HOST/user/ada/mcp")
@@ -30,11 +39,7 @@ def test_a_page_of_another_origin_is_not_taken_for_the_host(page):
 
 def test_on_binder_a_button_copies_the_settings_with_the_token_that_the_page_has(open_notebook):
     notebook = open_notebook("quickstart.ipynb")
-    place = "mcp_notebook.kernel.notebook.public_address"
-    card = notebook.run(
-        f"from {place} import build_address_card, find_public_address\n"
-        f"display(build_address_card(find_public_address({HUB | BINDER})), raw=True)"
-    )
+    card = show_card(notebook, HUB | BINDER)
     origin = notebook.page.evaluate("location.origin")
     expect(card).to_contain_text(f"{origin}/user/ada/mcp")
     expect(card).not_to_contain_text("jupyter server list")
@@ -48,6 +53,17 @@ def test_on_binder_a_button_copies_the_settings_with_the_token_that_the_page_has
         "headers": {"Authorization": f"Bearer {TOKEN}"},
     }
     assert TOKEN not in card.inner_html()
+
+
+def test_on_a_hub_the_pages_token_which_is_the_servers_own_is_not_copied(open_notebook):
+    notebook = open_notebook("quickstart.ipynb")
+    card = show_card(notebook, HUB)
+    expect(card.get_by_role("link")).to_have_attribute("href", "/hub/token")
+    card.get_by_role("button", name="Copy", exact=True).first.click()
+    copied = notebook.page.evaluate("navigator.clipboard.readText()")
+    assert json.loads(copied)["mcpServers"]["jupyterhub"]["headers"] == {
+        "Authorization": "Bearer TOKEN"
+    }
 
 
 def test_a_line_that_could_not_be_copied_is_not_called_copied(page):

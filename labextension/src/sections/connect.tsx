@@ -188,7 +188,8 @@ function RemoteLines(props: IFoundProps): JSX.Element {
   const [name, setName] = React.useState(found.clients[0].name);
   const url = URLExt.join(store.server.settings.baseUrl, 'mcp');
   const settings = formatSettings(found.place, url);
-  const token = PageConfig.getToken();
+  // On a Hub, the page's token is the server's own, which may do more than an assistant has to.
+  const token = found.place === 'JupyterHub' ? '' : PageConfig.getToken();
   const line = `mcp-notebook install ${name} --url ${quote(url)} --token-file ${TOKEN_FILE}`;
   const id = React.useId();
   return (
@@ -202,7 +203,7 @@ function RemoteLines(props: IFoundProps): JSX.Element {
           {token === '' ? trans.__('Copy these settings, and replace %1 by it:', TOKEN) : trans.__('Copy these settings:')}
           <CopyBlock
             text={settings}
-            copied={token === '' ? settings : settings.replace(TOKEN, token)}
+            copied={token === '' ? settings : settings.replace(TOKEN, () => token)}
             copy={token === '' ? trans.__('Copy the settings') : trans.__('Copy the settings with the token')}
             onCopied={() => store.setNote(trans.__('The settings were copied.'))}
           />

@@ -29,19 +29,23 @@ _FILL_IN = (
     "if (!data) return;"
     "for (const code of card.querySelectorAll('code'))"
     " code.textContent = code.textContent.replace('https://HOST', location.origin);"
-    "const token = JSON.parse(data.textContent).token;"
+    "const place = card.querySelector('span[title=token]');"
+    "const token = place.querySelector('a') ? '' : JSON.parse(data.textContent).token;"
     "const settings = card.querySelector('code[title=settings]');"
-    "if (!settings || !navigator.clipboard) return;"
+    "if (!navigator.clipboard) return;"
     "const button = document.createElement('button');"
     "button.textContent = token ? 'Copy with the token' : 'Copy';"
     "button.onclick = () => navigator.clipboard"
-    ".writeText(settings.textContent.replace('TOKEN', token || 'TOKEN'))"
+    ".writeText(settings.textContent.replace('TOKEN', () => token || 'TOKEN'))"
     ".then(() => { button.textContent = 'Copied'; });"
     "settings.after(' ', button);"
-    "if (token) card.querySelector('span[title=token]').remove();"
+    "if (token) place.remove();"
     "})();</script>"
 )
 """Replaces the placeholder by the page's host, and adds a button that copies the settings.
+
+On a Hub, the page's token is the server's own, which may do more than a client has to: there, the
+card leads to the Hub's page for tokens.
 
 Works only on Jupyter's own pages: an exported page and VS Code have another origin. Browsers allow
 copying only on HTTPS and on localhost."""
