@@ -87,6 +87,8 @@ class Arrival:
         self._end = anyio.Event()
         self.failure: StartFailure | None = None
         """Why the kernel could not be started."""
+        self.status = ""
+        """How far the start has come, as a sentence; empty if unknown."""
 
     @property
     def is_over(self) -> bool:
@@ -235,7 +237,8 @@ class Links:
         text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_over:
             if listener.progress is not None:
-                await listener.progress(messages.Progress(id=0, message=text))
+                message = f"{text} {arrival.status}".rstrip()
+                await listener.progress(messages.Progress(id=0, message=message))
             with anyio.move_on_after(START_PROGRESS_INTERVAL):
                 await arrival.wait()
         failure = arrival.failure
@@ -246,6 +249,11 @@ class Links:
     def is_expected(self, kernel_id: str) -> bool:
         """Return whether a kernel's tools are listed although it is not linked."""
         return kernel_id in self._expected
+
+    def note_status(self, kernel_id: str, status: str) -> None:
+        """Note how far the start of a kernel has come, for the calls that wait for it."""
+        if (arrival := self._expected.get(kernel_id)) is not None:
+            arrival.status = status
 
     def note_failure(self, kernel: ExpectedKernel, failure: StartFailure) -> None:
         """Tell the calls that wait for a kernel why it could not be started; later ones try again.

@@ -13,6 +13,7 @@ Runs on the bridge's event loop, one task per notebook. Its states, each in `OnC
 Nothing is restarted while no call needs it: a kernel that crashes costs its own calls, no more.
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack
@@ -23,7 +24,7 @@ import anyio
 import anyio.to_thread
 from msgspec import structs
 
-from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
 from mcp_notebook.bridge.headless.offers import find_last_offer
@@ -39,6 +40,8 @@ from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.headless.notebook import RunningNotebook
+
+logger = logging.getLogger(__name__)
 
 RETRY_AFTER = 60.0
 """Seconds after which a notebook that failed is tried again although its file has not changed."""
@@ -153,6 +156,9 @@ class OnCallNotebook:
                 await self._serve()
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._note_failure(str(error), look)
+            except Exception as error:  # one notebook must not end all others
+                logger.exception("%s could not be served", self.path)
+                self._note_failure(f"{type(error).__name__}: {error}", look)
         self._forget()  # again: its kernel may have declared something since
 
     async def _serve(self) -> None:
@@ -166,7 +172,14 @@ class OnCallNotebook:
         run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
         code = self._code = _read_code(self.path)
         with ExitStack() as display:
-            progress = display.enter_context(self._progress.show())
+            show = display.enter_context(self._progress.show())
+
+            def progress(cells: CellProgress) -> None:
+                show(cells)
+                if cells.done < cells.total:
+                    running = f"Cell {cells.done + 1} of {cells.total} is running."
+                    self._links.note_status(self.id, running)
+
             async with run_notebook(
                 self.path,
                 self._settings,

@@ -11,6 +11,7 @@ from served_folder import LOAD, PID, offer, served_folder, write
 
 from mcp_notebook.bridge.headless.folders import folder as folder_module
 from mcp_notebook.bridge.headless.folders import on_call
+from mcp_notebook.bridge.kernels import links
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener
 from mcp_notebook.errors import CallError, KernelGone, ToolGone
 from mcp_notebook.settings.settings import Settings
@@ -160,6 +161,34 @@ async def test_a_call_that_wakes_a_failing_notebook_gets_the_cell_and_its_error(
         assert "Its owner sees why" in str(caught.value)
         assert "AssertionError" not in str(caught.value)
         write(path, LOAD, PID)
+        assert (await here.call("pid")).isdecimal()
+
+
+async def test_calls_that_wait_for_long_are_told_which_cell_is_running(folder, home, monkeypatch):
+    monkeypatch.setattr(links, "START_PROGRESS_INTERVAL", 0.02)
+    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"
+    path = write(folder / "sums.ipynb", LOAD, wait, PID)
+    offer(home, path, "pid")
+
+    async def note(progress: messages.Progress) -> None:
+        if progress.message.endswith("until it is ready. Cell 2 of 3 is running."):
+            (folder / "go").touch()
+
+    async with served_folder(folder, home) as here:
+        with anyio.fail_after(60):
+            assert (await here.call("pid", Listener(progress=note))).isdecimal()
+
+
+async def test_what_nobody_expects_of_one_notebook_ends_no_other(folder, home, monkeypatch):
+    def fail():
+        raise RuntimeError("a library is broken")
+
+    offer(home, write(folder / "sums.ipynb", LOAD, PID), "pid")
+    async with served_folder(folder, home) as here:
+        with monkeypatch.context() as patch:
+            patch.setattr(on_call, "_import_run_notebook", fail)
+            assert (await _refusal(here, "pid")).endswith("RuntimeError: a library is broken")
+        monkeypatch.setattr(on_call, "RETRY_AFTER", 0.0)
         assert (await here.call("pid")).isdecimal()
 
 
