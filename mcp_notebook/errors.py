@@ -40,6 +40,7 @@
     ├── TokenError             a token cannot be added or changed, or its file cannot be used
     ├── RemoteError            `mcp-notebook connect` cannot use a remote server
     │   ├── Unreachable        a request did not reach the server; a later one may
+    │   │   └── Unavailable    a proxy answered in the server's place
     │   ├── ConnectionLost     the connection ended before the answer
     │   ├── ServerStopped      a JupyterHub has stopped the server; it can be started again
     │   │   └── LaunchEnded    the Binder's server has ended; another can be launched
@@ -475,6 +476,10 @@ class RemoteError(McpNotebookError):
 
 class Unreachable(RemoteError):
     """A request did not reach the remote server. It may succeed later."""
+
+
+class Unavailable(Unreachable):
+    """A proxy does not reach the remote server, which may be starting or have died."""
 
 
 class ConnectionLost(RemoteError):

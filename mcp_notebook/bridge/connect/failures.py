@@ -18,6 +18,7 @@ from mcp_notebook.errors import (
     NotebookNotOpen,
     RemoteError,
     ServerStopped,
+    Unavailable,
     Unreachable,
 )
 
@@ -116,7 +117,7 @@ def explain_status(
             f"{f'{hub}/hub/home' if hub else url}, and try again."
         )
     if status in _SOON:
-        kind = Unreachable if status == 503 else ConnectionLost  # noqa: PLR2004
+        kind = Unavailable if status == 503 else ConnectionLost  # noqa: PLR2004
         return kind(
             f"The server at {url} is not available (status {status}). It may be starting, or have "
             "stopped: open it in the browser."

@@ -56,6 +56,7 @@ from mcp_notebook.errors import (
     RemoteError,
     ServerStopped,
     SessionLost,
+    Unavailable,
     Unreachable,
 )
 from mcp_notebook.text.terminal import print_note
@@ -206,7 +207,7 @@ class Relay:
                 if not is_safe or anyio.current_time() + pause > limit:
                     stopped = await find_stop(self._remote)
                     raise error if stopped is None else self._explain_stop(stopped) from error
-                if may_restart and isinstance(error, Unreachable) and find_hub(self._remote.url):
+                if may_restart and isinstance(error, Unavailable) and find_hub(self._remote.url):
                     # The server may have died without its JupyterHub knowing it.
                     may_restart = False
                     with contextlib.suppress(RemoteError):

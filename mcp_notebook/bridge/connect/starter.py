@@ -20,7 +20,7 @@ from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
 from mcp_notebook.bridge.connect.hub_server import start_server
 from mcp_notebook.bridge.connect.remote import Remote
 from mcp_notebook.bridge.connect.remote_notebook import open_notebook
-from mcp_notebook.errors import NotebookNotOpen, RemoteError, ServerStopped, Unreachable
+from mcp_notebook.errors import NotebookNotOpen, RemoteError, ServerStopped, Unavailable
 
 _SETTLE_LIMIT = 20.0
 """Seconds for which a server that was started may still be unreachable through its proxy."""
@@ -99,7 +99,7 @@ class Starter:
         while True:
             try:
                 return await find_endpoint(self._http, address, self._credentials)
-            except (ServerStopped, Unreachable) as error:
+            except (ServerStopped, Unavailable) as error:
                 if limit is None:
                     await self._start(address, error, tell)
                     limit = anyio.current_time() + _SETTLE_LIMIT
@@ -122,8 +122,6 @@ class Starter:
             raise stopped
         try:
             await start_server(self._http, server, self._credentials, tell)
-        except Unreachable:
-            raise stopped from None
         except RemoteError as error:
             raise ServerStopped(f"{stopped} This command did not start it. {error}") from None
 

@@ -162,6 +162,7 @@ async def test_a_call_that_arrives_while_the_server_comes_back_is_sent_again(tal
     talk.server.runs = False
     talk.lines.ask(1)
     assert "result" in await talk.lines.hear()
+    assert not talk.restarts
 
 
 async def test_a_server_that_died_without_the_hub_knowing_it_is_started_again(talk):

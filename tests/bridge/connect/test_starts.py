@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 from contextlib import contextmanager
 
 import pytest
@@ -39,6 +40,8 @@ class Hub:
         self.opened = []
         self.notebooks = events({"step": "Code cell 1 of 1 of rain.ipynb ..."}, {"done": True})
         self.is_open = False
+        self.proxy = None
+        """What the proxy answers for a server that does not run; None: it asks the JupyterHub."""
 
     def answer(self, request):
         assert request.headers["Authorization"] == f"Bearer {TOKEN}"
@@ -48,10 +51,8 @@ class Hub:
             answer = answer.pop(0) if isinstance(answer, list) else answer
             self.runs = self.runs or answer[0] == 201 or "ready" in answer[2]
             return answer
-        if not self.runs:  # JupyterHub 5
-            if request.method == "POST":
-                return 403, {"Content-Type": "text/html"}, "<html>"
-            return 302, {"Location": f"/hub{request.path}"}, ""
+        if not self.runs:
+            return self.proxy or _refuse(request)
         if request.path.endswith("/mcp-notebook/api/notebooks"):
             self.opened.append(json.loads(request.body))
             self.is_open = self.is_open or self.opened[-1]["run"]
@@ -60,6 +61,13 @@ class Hub:
         if name == "snow" or (name == "rain.ipynb" and not self.is_open):
             return 404, JSON, json.dumps({"error": f"No open notebook is called {name!r}."})
         return ANSWER
+
+
+def _refuse(request):
+    """Answer as JupyterHub 5 does for a server that does not run."""
+    if request.method == "POST":
+        return 403, {"Content-Type": "text/html"}, "<html>"
+    return 302, {"Location": f"/hub{request.path}"}, ""
 
 
 @pytest.fixture
@@ -228,6 +236,35 @@ async def test_a_notebook_that_is_not_opened_is_told_with_the_reason(hub, reply,
     hub.notebooks = reply
     with refused(reason, NotebookNotOpen):
         await find(hub)
+
+
+async def test_a_server_that_died_without_the_hub_knowing_it_is_started(hub):
+    hub.proxy = (503, {}, "<html>")
+    hub.api |= {SERVER: (201, {}, "")}
+    url, _ = await find(hub)
+    assert url == f"{hub.url}/user/ada/mcp/rain.ipynb"
+
+
+async def test_an_address_that_is_not_reached_starts_nothing(hub):
+    told = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    address = read_address(f"http://127.0.0.1:{port}/user/ada/lab")
+    async with open_http() as http:
+        found = Starter(http, address, ADA, home=None, run=False, insecure=False)
+        with refused("cannot be reached: the connection was refused"):
+            await found.find(told.append)
+    assert not told
+
+
+async def test_an_address_of_a_server_that_is_no_hub_is_told(hub):
+    hub.runs = True
+    with web_server(lambda _request: (404, {}, "<h1>Not here</h1>")) as url:
+        address = read_address(f"{url}/user/ada/lab")
+        async with open_http() as http:
+            found = Starter(http, address, ADA, home=None, run=False, insecure=False)
+            with refused("is not an MCP endpoint. Check the address"):
+                await found.find(print)
 
 
 async def test_a_server_that_may_not_be_started_is_told_with_how_to_start_it(hub):
