@@ -18,6 +18,7 @@ ARE_COMPARED = int(version("pandas").partition(".")[0]) >= 3
 RECORDING = FOLDER / "first_look-calls.ipynb"
 MARKS = {
     "declaring_tools.ipynb": [pytest.mark.slow],
+    "first_look.ipynb": [pytest.mark.slow],
     "good_tools.ipynb": [pytest.mark.slow],
     "live_views.ipynb": [
         pytest.mark.slow,
