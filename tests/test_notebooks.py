@@ -245,7 +245,7 @@ def test_each_card_of_the_notebook_on_declaring_is_without_warnings(declaring, c
         ("call-existing", "15.6"),
         ("call-decorator", "89"),
         ("call-class", '1\n["July 2014 was dry."]'),
-        ("call-data", '"max": 30.6'),
+        ("call-data", '"max":30.6'),
         ("call-output", '"wettest_day": "2012-11-19"'),
         ("call-model", "2 rows x 6 columns"),
         ("call-hand", "2012 had more rain than 2015."),

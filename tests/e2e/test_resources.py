@@ -172,7 +172,15 @@ async def test_a_model_that_cannot_read_resources_reads_the_rest_by_a_tool(
             "Line 1: n,name]\n"
             f"4999,{'x' * 20}\n5000,{'x' * 20}"
         )
+        picked = await call_reader(client, uri=uri, first_line=10_001, columns=["name"])
+        assert picked[1].text.endswith(f"Line 1: name]\n{'x' * 20}")
         for wrong, words in (
+            ({"uri": uri, "columns": ["nam"]}, "no column 'nam'. Did you mean 'name'? Its columns"),
+            (
+                {"uri": uri, "columns": "name"},
+                "must be an array of names of columns, as texts, not",
+            ),
+            ({"uri": uri, "columns": [1]}, "must be an array of names of columns"),
             ({"uri": uri, "first_line": 20_000}, "there is no line 20,000"),
             ({"uri": "notebook://0/1/a"}, "the kernel that kept it is gone"),
             ({"uri": "file:///etc/passwd"}, "begin with notebook://: copy the whole"),

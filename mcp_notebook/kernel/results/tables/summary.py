@@ -6,6 +6,7 @@ spread over the table, and the line says "about". A column that cannot be read h
 type only.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -30,6 +31,8 @@ MAX_LABELED = 1_000_000
 """Rows of a table whose labels are read; of more, those of some rows."""
 MIN_SAMPLE = 1_000
 """Fewest rows that are read of a long table."""
+AT_LEAST = "at least "
+"""Marks how many distinct values some of the rows have."""
 MAX_SHOWN = 40
 """Characters of a value or a name."""
 _LARGE = 1e4
@@ -89,8 +92,8 @@ class _Reader:
         if self._sample is None:
             return Summary(lines)
         note = (
-            f'"about": of {self._sample.height:,} rows spread over the table; rare values and gaps '
-            "may be missing there."
+            f'"about", "at least", %: of {self._sample.height:,} rows spread over the table; rare '
+            "values and gaps may be missing there."
         )
         return Summary(lines, note)
 
@@ -123,9 +126,19 @@ class _Reader:
         if last < max(most, count):
             return self._frame
         if self._sample is None:
-            rows = [place * last // (count - 1) for place in range(count)]
-            self._sample = self._frame.take(rows)
+            self._sample = self._frame.take(_spread(last, count))
         return self._sample
+
+
+def _spread(last: int, count: int) -> list[int]:
+    """Return so many rows from the first to the last, always the same, at uneven distances.
+
+    Even ones would see only one half of rows that alternate.
+    """
+    draw = random.Random(0).random  # noqa: S311 - no secret
+    step = (last - 1) / (count - 2)
+    between = (1 + int(place * step) + int(draw() * int(step)) for place in range(count - 2))
+    return [0, *between, last]
 
 
 def _list_values(frame: Frame, position: int) -> list[Any]:
@@ -173,12 +186,13 @@ def write_facts(facts: Facts, rows: int, height: int, format_values: FormatValue
         elif facts.distinct == 1 and facts.top:
             parts.append(f"always {_shorten(format_values([facts.top[0][0]])[0])}")
         else:
-            parts.append(f"{'' if is_whole else 'at least '}{facts.distinct:,} distinct")
+            parts.append(f"{'' if is_whole else AT_LEAST}{facts.distinct:,} distinct")
             parts += _write_top(facts, format_values, write_number)
     if facts.types:
         parts.append(f"values of type {', '.join(facts.types)}")
     text = ", ".join(parts)
-    return text if is_whole or not text else f"about {text}"
+    needs_no_mark = is_whole or not text or text.startswith(AT_LEAST)
+    return text if needs_no_mark else f"about {text}"
 
 
 def _write_percent(rows: int, number: int) -> str:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from decimal import Decimal
 
 import pytest
@@ -171,11 +172,23 @@ def test_of_very_many_rows_it_is_said_that_some_were_read(monkeypatch):
     assert told.lines[0].startswith("n int64: 0 to 99999, mean 50000.0")  # numbers are exact
     assert ": about 2" in told.lines[1]
     assert "% missing, at least 2 distinct, b (" in told.lines[1]
-    assert told.note.startswith('"about": of 1,000 rows spread over the table')
+    assert told.note.startswith('"about", "at least", %: of 1,000 rows spread over the table')
     monkeypatch.setattr(summary, "MAX_NUMBERS", 1_000)
     told = summarize_columns(wrap_pandas_table(frame), [0, 1])
     assert told.lines[0].startswith("n int64: about 0 to 99999")
+    names = pd.DataFrame({"t": ["a", "b"] * 5_000})
+    [only] = summarize_columns(wrap_pandas_table(names), [0]).lines
+    assert only.startswith(f"t {names.t.dtype}: at least 2 distinct, ")
+    assert all(4 <= float(share) / 10 <= 6 for share in re.findall(r"\((\d+)%\)", only))
     assert summarize_array(np.arange(10_000)).startswith("about 0 to ")
+
+
+@given(st.integers(1_000, 10**9), st.integers(3, 1_000))
+def test_the_rows_that_are_read_are_spread_over_the_table(last, count):
+    rows = summary._spread(last, count)
+    assert len(rows) == len({*rows}) == count
+    assert rows == sorted(rows)
+    assert (rows[0], rows[-1]) == (0, last)
 
 
 def test_no_code_of_objects_runs():
