@@ -246,7 +246,7 @@ def test_each_card_of_the_notebook_on_declaring_is_without_warnings(declaring, c
         ("call-decorator", "89"),
         ("call-class", '1\n["July 2014 was dry."]'),
         ("call-data", '"max":30.6'),
-        ("call-output", '"wettest_day": "2012-11-19"'),
+        ("call-output", '"wettest_day":"2012-11-19"'),
         ("call-model", "2 rows x 6 columns"),
         ("call-hand", "2012 had more rain than 2015."),
     ],
@@ -276,7 +276,7 @@ def test_each_card_of_the_notebook_of_long_calls_is_without_warnings(long_runnin
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
-        ("call-mean-rain", '"mean_mm": 3.12'),
+        ("call-mean-rain", '"mean_mm":3.12'),
         ("call-rain-by-month", "48 rows"),
         ("call-wettest-week", "wettest week of 1,000 years"),
         ("too-slow", "it ran longer than 1 s"),
