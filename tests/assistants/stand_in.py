@@ -109,6 +109,7 @@ class StandIn:
         for _ in range(self._turns.qsize() + (self._turn is not None)):
             self._answers.put(END)
         self._turns, self._answers, self._turn = queue.Queue(), queue.Queue(), None
+        self._process = None
 
     def say_end(self, text: str = END) -> None:
         """Say this, and ask for nothing more, now and later."""

@@ -1,14 +1,16 @@
 """An installed package served by `--package`, without a notebook of its own."""
 
 import subprocess
+from contextlib import asynccontextmanager
 
 import nbformat
 import pytest
-from clients import LOAD, connected, text_of
+from clients import LOAD, connected, text_of, tool_kernel
 from forked_command import list_words
 from installed_packages import ACME, install
 from listing import list_tools
 from live import TIMEOUT, kernel_env
+from mcp_types import PromptReference
 
 pytestmark = pytest.mark.anyio
 FILES = (
@@ -22,6 +24,37 @@ def where() -> str:
 '''
 )
 
+KINDS = '''
+"""Use this with everything from Acme.
+
+Ask for the year first.
+"""
+import sys
+from mcp_notebook import mcp_prompt, mcp_resource, mcp_skill, mcp_tool
+
+@mcp_prompt(complete={"country": ["DE", "FR"]})
+def audit(year: int, country: str = "DE") -> str:
+    """Audit the books."""
+    return f"Audit {year} in {country}."
+
+@mcp_resource("rates://{country}", complete={"country": ["DE", "FR"]})
+def rates(country: str) -> dict:
+    """The rates of a country."""
+    return {"DE": {"rate": 0.19}}[country]
+
+@mcp_skill
+@mcp_tool(read_only=True)
+def vat(net: float) -> float:
+    """Use this to add the value-added tax.
+
+    First read `rates://DE`.
+    """
+    return net * 1.19
+
+mcp_skill(sys.modules[__name__])
+'''
+"""A package with all kinds."""
+
 
 @pytest.fixture
 def site(home, monkeypatch):
@@ -29,6 +62,7 @@ def site(home, monkeypatch):
     folder = home / "work"
     folder.mkdir()
     install(folder, "acme", FILES, acme="acme")
+    install(folder, "ledgers", KINDS, "ledgers", ledgers="ledgers")
     install(folder, "broken", "raise RuntimeError('no licence')\n", "broken-tools", broken="broken")
     monkeypatch.chdir(folder)
     return folder
@@ -54,6 +88,55 @@ async def test_a_notebook_beside_it_may_have_a_tool_of_the_same_name(home, site)
         assert text_of(await client.call_tool("bills_vat", {})) == "mine"
         result = await client.call_tool("acme_vat", {"country": "DE", "net": 10})
         assert text_of(result) == "11.9"
+
+
+@asynccontextmanager
+async def served(home, site, way):
+    """Yield a client of the package with all kinds, which a live notebook may offer."""
+    if way == "headless":
+        async with connected(home, "auto", "stdio", "--package", "ledgers") as client:
+            yield client
+        return
+    with tool_kernel(home) as kernel:
+        kernel.ok(f"import sys; sys.path.insert(0, {str(site)!r})")
+        said = kernel.ok("%mcp_tool --package ledgers").text
+        assert "Skill `vat`: Use this to add the value-added tax." in said
+        assert said.count("Skill `") == 2
+        async with connected(home, "auto", "stdio") as client:
+            yield client
+
+
+@pytest.mark.parametrize("way", ["headless", "live"])
+async def test_its_prompts_resources_and_skills_are_served_too(home, site, way):
+    async with served(home, site, way) as client:
+        assert [tool.name for tool in await list_tools(client)] == ["vat"]
+        [prompt] = (await client.list_prompts()).prompts
+        assert [argument.name for argument in prompt.arguments] == ["year", "country"]
+        got = await client.get_prompt("audit", {"year": "2026"})
+        assert got.messages[0].content.text == "Audit 2026 in DE."
+        reference = PromptReference(name="audit")
+        found = await client.complete(reference, {"name": "country", "value": "f"})
+        assert found.completion.values == ["FR"]
+
+        [template] = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "rates://{country}"
+        assert '"rate"' in (await client.read_resource("rates://DE")).contents[0].text
+        listed = {resource.uri for resource in (await client.list_resources()).resources}
+        assert listed == {"skill://vat/SKILL.md", "skill://ledgers/SKILL.md"}
+        skill = (await client.read_resource("skill://vat/SKILL.md")).contents[0].text
+        assert "First read `rates://DE`." in skill
+        skill = (await client.read_resource("skill://ledgers/SKILL.md")).contents[0].text
+        assert "Ask for the year first." in skill
+
+
+def test_some_of_them_can_be_named(home, site):
+    with tool_kernel(home) as kernel:
+        kernel.ok(f"import sys; sys.path.insert(0, {str(site)!r})")
+        kernel.ok("%mcp_tool --package ledgers audit ledgers")
+        listed = kernel.ok("%mcp list").text
+        assert "audit" in listed
+        assert "ledgers" in listed
+        assert "vat" not in listed
 
 
 @pytest.mark.parametrize(

@@ -132,16 +132,19 @@ class CellTools:
         finally:
             self._importing.discard(thread)
 
-    def add(self, *tools: DeclaredTool) -> None:
+    def add(self, *tools: DeclaredTool) -> bool:
         """Add tools to the registry; they belong to the cell that runs here, if one does.
 
         Does nothing while this thread imports a package.
+
+        Returns:
+            Whether the tools were added.
 
         Raises:
             DefinitionError: As `ToolRegistry.add`.
         """
         if threading.get_ident() in self._importing:
-            return
+            return False
         run = self._find_run()
         names = {tool.name for tool in tools}
         notes = {tool.name: note for tool in tools if (note := self._explain_loss(tool, run))}
@@ -150,6 +153,7 @@ class CellTools:
         run.declared |= names
         run.new |= new
         run.notes |= notes
+        return True
 
     def _explain_loss(self, tool: DeclaredTool, run: _Run) -> str | None:
         """Return a note for the author if a new tool replaces an existing tool of another cell.

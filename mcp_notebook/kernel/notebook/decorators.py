@@ -31,7 +31,12 @@ from mcp_notebook.kernel.tools.options import (
     ToolOptions,
 )
 from mcp_notebook.kernel.tools.resource_templates import read_variables
-from mcp_notebook.kernel.tools.skills import SkillOrigin, make_skill_tool, read_docstring_skill
+from mcp_notebook.kernel.tools.skills import (
+    SkillOrigin,
+    describe_skill,
+    make_skill_tool,
+    read_docstring_skill,
+)
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import suggest
 
@@ -189,9 +194,8 @@ def mcp_skill(
         skill = make_skill_tool(file, tuple(tags), origin)
         mark_skill(value, skill)
         extension = find_extension()
-        if extension is not None:
-            extension.cell_tools.add(skill)
-            print_output(f"Skill `{file.skill}`: {skill.info.description}")
+        if extension is not None and extension.cell_tools.add(skill):
+            print_output(describe_skill(skill))
         return value
 
     return decorate if value is None else decorate(value)

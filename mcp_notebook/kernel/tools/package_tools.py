@@ -1,7 +1,8 @@
-"""Tools of installed packages, which their entry points in the group ``mcp_notebook.tools`` name.
+"""What installed packages offer, named by entry points in the group ``mcp_notebook.tools``.
 
-Runs in the user's kernel, on the thread that declares them. Nothing is imported before the author
-of a notebook names a package: ``%mcp_tool --package acme``.
+They are tools, prompts, resources and skills. Runs in the user's kernel, on the thread that
+declares them. Nothing is imported before the author of a notebook names a package:
+``%mcp_tool --package acme``.
 """
 
 import importlib
@@ -21,9 +22,16 @@ from mcp_notebook.kernel.tools.attribute_tools import (
     find_decorated,
     find_marked_methods,
     find_owner,
+    read_class_mark,
 )
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
+from mcp_notebook.kernel.tools.declared_tool import (
+    DeclaredTool,
+    make_tool,
+    read_mark,
+    read_skill_mark,
+)
 from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.skills import SKILL_FILE
 from mcp_notebook.text.wording import suggest
 
 GROUP = "mcp_notebook.tools"
@@ -54,11 +62,13 @@ class PackageOrigin(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class _Candidate(Struct, frozen=True):
-    """A function of a package that can be a tool."""
+    """A function of a package that can be a tool, a prompt or a resource; or a skill."""
 
     name: str
     function: Callable[..., Any]
     options: ToolOptions
+    skill: DeclaredTool | None = None
+    """The skill that an object's docstring is, in place of a tool."""
 
 
 def list_packages() -> list[str]:
@@ -99,16 +109,17 @@ def make_package_tools(
     if not candidates:
         raise DefinitionError(
             f"The package `{name}` offers no tools: {entry_point.value} has no function marked "
-            "with `@mcp_tool`."
+            "with `@mcp_tool`, `@mcp_prompt` or `@mcp_resource`, and no `@mcp_skill`."
         )
-    for word in only:
-        if word not in candidates:
+    names = [word if word in candidates else f"{word}/{SKILL_FILE}" for word in only]
+    for word, key in zip(only, names, strict=True):
+        if key not in candidates:
             meant = suggest(word, candidates)
             hint = f"Did you mean `{meant}`?" if meant else f"It has {', '.join(candidates)}."
             raise DefinitionError(f"The package `{name}` has no tool `{word}`. {hint}")
     return [
         structs.replace(_make(candidates[word], prefix, schemas), origin=origin)
-        for word in only or candidates
+        for word in names or candidates
     ]
 
 
@@ -136,6 +147,8 @@ def check_collisions(tools: Iterable[DeclaredTool], existing: Iterable[DeclaredT
 
 
 def _make(candidate: _Candidate, prefix: str, schemas: SchemaCache | None) -> DeclaredTool:
+    if candidate.skill is not None:
+        return candidate.skill
     options = replace(candidate.options, name=f"{prefix}{candidate.name}")
     return make_tool(candidate.function, options, schemas=schemas)
 
@@ -178,15 +191,30 @@ def _load(entry_point: EntryPoint) -> Any:
 
 
 def _list_functions(value: Any, entry_point: EntryPoint) -> Iterator[_Candidate]:
-    """Yield what can be a tool: the marked functions of a module, or what a list names."""
+    """Yield what can be offered: what is marked in a module, or what a list names."""
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from _list_functions(item, entry_point)
         return
     if isinstance(value, ModuleType):
         for name in find_decorated(vars(value)):
-            yield from _list_functions(vars(value)[name], entry_point)
+            yield from _list_marked(vars(value)[name], entry_point)
+        for item in (value, *vars(value).values()):
+            yield from _list_skills(item)
         return
+    skills = list(_list_skills(value))
+    if not skills or read_mark(value) is not None or read_class_mark(value) is not None:
+        yield from _list_marked(value, entry_point)
+    yield from skills
+
+
+def _list_skills(value: Any) -> Iterator[_Candidate]:
+    skill = read_skill_mark(value)
+    if skill is not None:
+        yield _Candidate(skill.name, skill.function, ToolOptions(), skill)
+
+
+def _list_marked(value: Any, entry_point: EntryPoint) -> Iterator[_Candidate]:
     owner, prefix = find_owner(value, entry_point.name)
     if owner is not None:
         for name, options in find_marked_methods(type(owner)).items():

@@ -171,6 +171,11 @@ def read_docstring_skill(value: Any, description: str | None = None) -> SkillFil
     return read_skill(words, text, description)
 
 
+def describe_skill(skill: DeclaredTool) -> str:
+    """Return what a cell says of a skill that it declares."""
+    return f"Skill `{skill.name.partition('/')[0]}`: {skill.info.description}"
+
+
 def make_skill_tool(
     file: SkillFile, tags: tuple[str, ...] = (), origin: SkillOrigin | None = None
 ) -> DeclaredTool:

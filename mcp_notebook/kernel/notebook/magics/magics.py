@@ -39,7 +39,7 @@ from mcp_notebook.kernel.notebook.magic_line import (
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
 from mcp_notebook.kernel.tools.package_tools import check_collisions
-from mcp_notebook.kernel.tools.skills import make_skill_tool, read_skill
+from mcp_notebook.kernel.tools.skills import describe_skill, make_skill_tool, read_skill
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
 from mcp_notebook.wire import messages
@@ -180,6 +180,9 @@ class McpMagics(Magics):
                 tools = declare_cell(self.shell, parsed, schemas)
                 self._registry.remove(*find_replaced_names(tools, self._registry.tools))
             self._cell_tools.add(*tools)
+            for tool in tools:
+                if tool.kind_word == "skill":  # of a package
+                    print_output(describe_skill(tool))
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
 
@@ -245,13 +248,14 @@ class McpMagics(Magics):
         try:
             parsed = read_line(_SKILL_PARSER, line, None, self._expand)
             file = read_skill(" ".join(parsed.names), cell, parsed.options.description)
-            self._cell_tools.add(make_skill_tool(file, split_words(parsed.options.tags)))
+            skill = make_skill_tool(file, split_words(parsed.options.tags))
+            self._cell_tools.add(skill)
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
         if file.front_matter is None:
             print_output(f"File `{file.path}` of the skill `{file.skill}`.")
         else:
-            print_output(f"Skill `{file.skill}`: {file.front_matter['description']}")
+            print_output(describe_skill(skill))
 
     @no_var_expand  # text by a client, a file or a tool must not be expanded; see `run_verb`
     @line_magic
