@@ -92,7 +92,7 @@ def test_without_run_no_cell_runs_and_it_is_said_how(hub):
     env = {"HUB_TOKEN": make_token(hub, "cleo")}
     with bridge(hub.home, "connect", page, "--token-file", "env:HUB_TOKEN", env=env) as running:
         assert running.wait() == 1
-        assert "or add --run" in running.said
+        assert "or add --run to" in running.said
     assert not (folder / "runs.txt").exists()
 
 

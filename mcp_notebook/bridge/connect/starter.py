@@ -109,9 +109,14 @@ class Starter:
             except NotebookNotOpen as error:
                 if address.notebook is None:
                     raise
+                if is_opened and self._run:
+                    raise
                 if is_opened:
-                    hint = "" if self._run else " Run it in the browser, or add --run."
-                    raise NotebookNotOpen(f"{error}{hint}") from None
+                    raise NotebookNotOpen(
+                        f"{address.notebook} is open at {address.server} now, but it has no tools "
+                        "yet, as none of its cells were run. Run it in the browser and start your "
+                        "client again, or add --run to this command."
+                    ) from None
                 await self._open(address.server, address.notebook, error, tell)
                 is_opened = True
 
@@ -130,4 +135,4 @@ class Starter:
         try:
             await open_notebook(self._http, server, path, self._credentials, tell, run=self._run)
         except RemoteError as error:
-            raise NotebookNotOpen(f"{absent} {error}") from None
+            raise NotebookNotOpen(f"{'' if self._run else f'{absent} '}{error}") from None
