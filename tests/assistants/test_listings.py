@@ -1,4 +1,4 @@
-"""The assistants take the plugin and the extension as valid."""
+"""The assistants take the plugin and the extension as valid, and connect by them."""
 
 import os
 import platform
@@ -13,11 +13,35 @@ pytestmark = pytest.mark.assistants
 PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
+ENV = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "ANTHROPIC_API_KEY": "any",
+    "GEMINI_API_KEY": "any",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+}
+
+
+@pytest.fixture
+def claude(home, modules):
+    """Run a command of Claude Code and return what it says."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    program = modules / "@anthropic-ai" / f"claude-code-{sys.platform}-{machine}" / "claude"
+    return lambda *words: _run(home, modules, program, *words)
+
+
+@pytest.fixture
+def gemini(home, modules):
+    """Run a command of Gemini CLI and return what it says."""
+    program = modules / "@google" / "gemini-cli" / "bundle" / "gemini.js"
+    return lambda *words: _run(home, modules, find_node(modules), program, *words)
+
+
 def _run(home, modules, *command):
-    env = {"HOME": str(home), "PATH": f"{find_node(modules).parent}:{os.defpath}"}
-    return subprocess.run(
+    places = (Path(sys.executable).parent, find_node(modules).parent, os.defpath)
+    done = subprocess.run(
         command,
-        env=env,
+        env={"HOME": str(home), "PATH": ":".join(map(str, places))} | ENV,
         cwd=home,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -26,18 +50,27 @@ def _run(home, modules, *command):
         check=False,
         timeout=100,
     )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 @pytest.mark.parametrize("folder", [PACKAGING, PACKAGING / "claude-code"], ids=lambda f: f.name)
-def test_claude_code_takes_the_marketplace_and_its_plugin(home, modules, folder):
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    claude = modules / "@anthropic-ai" / f"claude-code-{sys.platform}-{machine}" / "claude"
-    done = _run(home, modules, str(claude), "plugin", "validate", str(folder))
-    assert (done.returncode, "Validation passed" in done.stdout) == (0, True), done.stdout
+def test_claude_code_takes_the_marketplace_and_its_plugin_as_valid(claude, folder):
+    assert "Validation passed" in claude("plugin", "validate", str(folder))
 
 
-def test_gemini_cli_takes_the_extension(home, modules):
-    gemini = next((modules / "@google" / "gemini-cli").glob("bundle/gemini.js"))
-    words = ("extensions", "validate", str(PACKAGING / "gemini-cli"))
-    done = _run(home, modules, str(find_node(modules)), str(gemini), *words)
-    assert (done.returncode, "successfully validated" in done.stdout) == (0, True), done.stdout
+def test_claude_code_connects_once_it_has_the_plugin(claude):
+    claude("plugin", "marketplace", "add", str(PACKAGING))
+    claude("plugin", "install", "mcp-notebook@mcp-notebook")
+    listed = claude("mcp", "list")
+    assert "plugin:mcp-notebook:notebook: mcp-notebook stdio" in listed
+    assert "Connected" in listed
+
+
+def test_gemini_cli_connects_once_it_has_the_extension(gemini):
+    extension = str(PACKAGING / "gemini-cli")
+    assert "successfully validated" in gemini("extensions", "validate", extension)
+    gemini("extensions", "install", extension, "--consent")
+    listed = gemini("mcp", "list")
+    assert "notebook (from mcp-notebook): mcp-notebook stdio" in listed
+    assert "Connected" in listed
