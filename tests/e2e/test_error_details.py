@@ -1,17 +1,22 @@
 """What clients get of a failing tool's error: all of it, its message, or only that it failed."""
 
 import json
+import re
 
 import pytest
-from clients import TOKEN, answer_of, connected, http_bridge, over_http, text_of
+from clients import ERAS, TOKEN, answer_of, connected, http_bridge, over_http, text_of
 from live import kernel_with
 from mcp import Client
+from mcp.shared.exceptions import MCPError
+from oauth_issuer import serve_issuer
 from raw_calls import WAYS, post_call, post_older_call
 from task_client import TasksExtension
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.server.lists.meta_tools import CALL, RESULT
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +56,32 @@ def show() -> str:
     "Says everything to everybody."
     raise ValueError("hunter2")
 """
-kernel = kernel_with(TOOLS, LATER, FORKED, MASKED, OPEN)
+KEPT = """%%mcp_tool --keep
+async def fail_kept() -> str:
+    "Fails after its client was given a handle."
+    import asyncio
+    await asyncio.sleep(0.3)
+    password = "hunter2"; raise ValueError("cannot read /home/ann/secret/rain.csv")
+"""
+KINDS = """
+from mcp_notebook import mcp_prompt, mcp_resource
+
+@mcp_prompt
+def ask_for() -> str:
+    "A prompt that fails."
+    password = "hunter2"; raise ValueError("cannot read /home/ann/secret/rain.csv")
+
+@mcp_prompt(errors="masked")
+def ask_nothing() -> str:
+    "A prompt that says only that it failed."
+    raise ValueError("hunter2")
+
+@mcp_resource("rain://{year}")
+def rain(year: int) -> str:
+    "A resource that fails."
+    password = "hunter2"; raise ValueError("cannot read /home/ann/secret/rain.csv")
+"""
+kernel = kernel_with(TOOLS, LATER, FORKED, MASKED, OPEN, KEPT, KINDS)
 SHORT = "ValueError: cannot read …/rain.csv"
 SECRETS = ("hunter2", "/home/ann", "Traceback", "Cell In")
 
@@ -141,3 +171,68 @@ async def test_the_setting_holds_over_stdio(module_home):
         assert isinstance(client, Client)
         assert text_of(await client.call_tool("fail", {})) == SHORT
         assert "hunter2" in text_of(await client.call_tool("show", {}))
+    async with connected(module_home, "auto", "stdio", "--errors", "masked") as client:
+        said = text_of(await client.call_tool("fail", {}))
+        assert said.startswith("The tool 'fail' failed. Its error is not shown")
+        assert "hunter2" in text_of(await client.call_tool("show", {}))
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.usefixtures("kernel")
+async def test_a_guest_gets_no_more_of_prompts_and_resources_that_fail(served, guest, era):
+    async with over_http(served.url, era, token=guest) as client:
+        with pytest.raises(MCPError) as prompt:
+            await client.get_prompt("ask_for", {})
+        with pytest.raises(MCPError) as masked:
+            await client.get_prompt("ask_nothing", {})
+        with pytest.raises(MCPError) as resource:
+            await client.read_resource("rain://2015")
+    for raised in (prompt, masked, resource):
+        assert not has_secrets(str(raised.value.error))
+    assert prompt.value.error.message == SHORT
+    assert masked.value.error.message.startswith("The prompt 'ask_nothing' failed. Its error is")
+    assert resource.value.error.message == SHORT
+
+
+@pytest.mark.usefixtures("kernel")
+async def test_a_guest_gets_no_more_through_the_meta_tools(module_home, guest):
+    env = {"MCP_NOTEBOOK_TASK_AFTER": "0.1"}
+    with http_bridge(module_home, "--meta-tools", env=env) as served:
+        async with over_http(served.url, "auto", token=guest) as client:
+
+            async def call(name):
+                return text_of(await client.call_tool(CALL, {"name": name, "arguments": {}}))
+
+            assert await call("fail") == SHORT
+            assert (await call("mask")).startswith("The tool 'mask' failed. Its error is not")
+            assert "hunter2" in await call("show")
+            handle = re.search("handle '([^']+)'", await call("fail_kept"))[1]
+            result = await client.call_tool(RESULT, {"handle": handle})
+            assert text_of(result) == SHORT
+            read = await client.call_tool(READ_RESOURCE, {"uri": "rain://2015"})
+            assert text_of(read) == SHORT
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), SHORT),
+        (("--errors", "masked"), "The tool 'fail' failed. Its error is not shown"),
+        pytest.param(("--errors", "full"), "hunter2", marks=pytest.mark.slow),
+    ],
+    ids=["by default", "masked", "full"],
+)
+@pytest.mark.usefixtures("kernel")
+async def test_a_user_of_an_issuer_is_a_guest_whom_the_setting_tells_more_or_less(
+    module_home, tmp_path, options, said
+):
+    with serve_issuer() as issuer:
+        file = tmp_path / "oauth.toml"
+        file.write_text(f'issuer = "{issuer.url}"\n[scopes."notebook:all"]\n')
+        with http_bridge(module_home, "--oauth-file", str(file), *options) as served:
+            token = issuer.make_token(aud=served.url, scope="notebook:all", sub="ann")
+            async with over_http(served.url, "auto", token=token) as client:
+                assert said in text_of(await client.call_tool("fail", {}))
+                masked = text_of(await client.call_tool("mask", {}))
+                assert masked.startswith("The tool 'mask' failed. Its error is not")
+                assert "hunter2" in text_of(await client.call_tool("show", {}))
