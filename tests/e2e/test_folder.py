@@ -90,7 +90,7 @@ async def test_a_folder_is_served_and_its_notebooks_run_when_they_are_called(
 
         result = await client.call_tool("top", {"n": 1}, progress_callback=note)
         assert text_of(result) == '["ada"]'
-        assert said == ["The kernel of 'sales' is starting: the call waits until it is ready."]
+        assert said[0] == "The kernel of 'sales' is starting: the call waits until it is ready."
 
 
 @pytest.mark.slow
