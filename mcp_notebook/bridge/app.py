@@ -347,13 +347,11 @@ class Bridge:
                 "none. --tools, --exclude, --tags or --read-only leaves out all of them: "
                 f"{', '.join(names)}."
             )
-        more = len(names) - _MAX_SHOWN
-        shown = ", ".join(names[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
         unknown = [entry.name for entry in self._catalog.entries("notebook")]
+        texts = [_list_first(names)] if names else []
         if unknown:
-            which = f"unknown until they run: {', '.join(unknown[:_MAX_SHOWN])}"
-            shown = f"{shown}; {which}" if shown else which
-        return shown or (_NO_TOOLS_IN_FOLDER if self._has_folders else _NO_TOOLS)
+            texts.append(f"unknown until they run: {_list_first(unknown)}")
+        return "; ".join(texts) or (_NO_TOOLS_IN_FOLDER if self._has_folders else _NO_TOOLS)
 
     @property
     def is_ending(self) -> bool:
@@ -417,6 +415,11 @@ class Bridge:
         self._is_interrupted = number == signal.SIGINT
         self.stop.set()
         self.note_ready()
+
+
+def _list_first(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_SHOWN
+    return ", ".join(names[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _open_spans(settings: Settings) -> "TracerProvider | None":

@@ -18,6 +18,7 @@ from bridges import (
 )
 from forked_command import find_pid
 from live import find_free_port, live_kernel
+from served_folder import LOAD, PID, write
 
 from mcp_notebook import __version__
 from mcp_notebook.bridge.app import _open_spans
@@ -122,6 +123,21 @@ def test_if_the_options_leave_out_all_tools_the_first_lines_name_them(with_noteb
 
 
 # -- the address from day to day -------------------------------------------------------------------
+
+
+def test_of_a_folder_the_first_tools_are_named_and_the_notebooks_that_have_to_run(home):
+    folder = home / "work"
+    folder.mkdir()
+    with bridge(home, "serve", "--port", "0", str(folder)) as running:
+        told = running.wait_said(r"Tools: .*\n")[0]
+    step = "Save a notebook there that has a `%%mcp_tool` cell."
+    assert told == f"Tools:     none yet. {step}\n"
+    for number in range(41):
+        write(folder / f"n{number:02}.ipynb", LOAD, PID)
+    with bridge(home, "serve", "--port", "0", str(folder)) as running:
+        told = running.wait_said(r"Tools: .*\n")[0]
+    names = ", ".join(f"n{number:02}" for number in range(40))
+    assert told == f"Tools:     unknown until they run: {names} and 1 more\n"
 
 
 def test_the_background_bridge_has_the_same_address_and_token_the_next_day(home):
