@@ -24,11 +24,14 @@ _INDENT = 4
 def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
     """Print a line for each tool, and the findings."""
     rows = [_make_row(subject, tool, findings) for tool in subject.list_tools()]
-    if sys.stdout.isatty():
+    if not rows:
+        print_output("There are no tools to call.")
+    elif sys.stdout.isatty():
         print_table(_TITLES, rows)
     else:
         print_output("\n".join(_align([_TITLES, *rows])))
-    print_output(_wrap(describe_cost(subject)))
+    if rows:
+        print_output(_wrap(describe_cost(subject)))
     uncalled: dict[str, list[str]] = {}
     for name, reason in subject.skipped.items():
         uncalled.setdefault(reason, []).append(name)

@@ -66,5 +66,5 @@ def test_a_card_has_a_mark_from_a_check_until_its_cell_runs_again(module_home):
         [card] = kernel.ok(sound).displays
         assert "%mcp check" not in card["text/plain"]
         assert read_updates(kernel, "%mcp check") == []
-        kernel.ok("del count_calls")
-        assert "count_calls" not in kernel.ok("%mcp check").stdout
+        kernel.ok("del count_calls, add")
+        assert kernel.ok("%mcp check").stdout == "There are no tools to call.\nNo findings.\n"
