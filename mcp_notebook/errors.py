@@ -30,6 +30,7 @@
     │   └── VersionMismatch    the two sides speak different versions of the protocol
     ├── NotebookError          a headless notebook cannot be served
     │   ├── KernelDied         its kernel died while starting
+    │   ├── OffersNothing      its cells have run, and declare nothing
     │   └── UntrustedNotebook  it is not trusted, and only trusted notebooks may run
     ├── MissingLibrary         a feature needs a library that is not installed
     ├── RecordingError         calls cannot be recorded, or repeated from a file
@@ -414,6 +415,10 @@ class NotebookError(McpNotebookError):
 
 class KernelDied(NotebookError):
     """The kernel of a notebook died while starting. A retry may succeed."""
+
+
+class OffersNothing(NotebookError):
+    """All cells of a notebook have run, and it declares nothing that can be served."""
 
 
 class RecordingError(McpNotebookError):

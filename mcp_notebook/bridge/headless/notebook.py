@@ -46,7 +46,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, list_live_records
-from mcp_notebook.errors import KernelDied, NotebookError
+from mcp_notebook.errors import KernelDied, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import strip_escapes
 from mcp_notebook.wire import messages
@@ -243,7 +243,7 @@ async def _find_record(
     records = list_live_records(settings.records_folder)
     record = next((record for record in records if record.id == kernel_id), None)
     if record is None:
-        raise NotebookError(
+        raise OffersNothing(
             f"{path.name} offers no tools: none of its cells ran `%load_ext mcp_notebook`. Add "
             "that as a cell, and `%%mcp_tool` as the first line of a cell with functions."
         )
@@ -251,7 +251,7 @@ async def _find_record(
         await links.connect(record)
         tools = links.open_links[0].initial_tools
     if not tools and not settings.inspect:
-        raise NotebookError(
+        raise OffersNothing(
             f"{path.name} offers no tools: it runs `%load_ext mcp_notebook`, but declares none. "
             "Put `%%mcp_tool` as the first line of a cell with functions."
         )

@@ -97,6 +97,19 @@ def find_last_offer(home: Path, path: Path) -> Offer | None:
         return None
 
 
+def drop_offer(home: Path, path: Path) -> None:
+    """Forget what a notebook offered when it last ran; does nothing if that fails.
+
+    Args:
+        home: The folder of mcp-notebook's own files.
+        path: The notebook's absolute path.
+    """
+    try:
+        _find_place(home, path).unlink(missing_ok=True)
+    except OSError as error:  # not essential
+        logger.debug("the last tools of %s cannot be removed: %s", path, error)
+
+
 def _find_place(home: Path, path: Path) -> Path:
     digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()
     return home / "offers" / f"{digest[:32]}.json"

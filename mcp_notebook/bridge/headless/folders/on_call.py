@@ -27,11 +27,11 @@ from msgspec import structs
 from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
-from mcp_notebook.bridge.headless.offers import find_last_offer
+from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
 from mcp_notebook.discovery.record_ids import make_id
-from mcp_notebook.errors import LinkError, NotebookError
+from mcp_notebook.errors import LinkError, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import explain_deleted_notebook
 from mcp_notebook.text.terminal import print_note
@@ -154,6 +154,10 @@ class OnCallNotebook:
             look = look_at(self.path)
             try:
                 await self._serve()
+            except OffersNothing as error:
+                drop_offer(self._settings.home, self.path)
+                self._ran, self._tools = None, ()
+                self._note_failure(str(error), look)
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._note_failure(str(error), look)
             except Exception as error:  # one notebook must not end all others

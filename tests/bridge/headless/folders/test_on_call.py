@@ -258,6 +258,19 @@ async def test_a_tool_that_new_code_does_not_have_is_gone_and_it_is_said(folder,
         assert here.list_names() == ["pid", "suicide"]
 
 
+async def test_what_a_notebook_no_longer_declares_is_not_listed_after_a_call(folder, home):
+    path = write(folder / "sums.ipynb", LOAD, PID)
+    offer(home, path, "pid")
+    write(path, LOAD, "1 + 1")
+    async with served_folder(folder, home) as here:
+        assert here.list_names() == ["pid"]
+        assert "offers no tools: it runs `%load_ext mcp_notebook`" in await _refusal(here, "pid")
+        assert here.list_names() == []
+        assert here.list_names("notebook") == ["sums"]
+    async with served_folder(folder, home) as here:
+        assert here.list_names() == []
+
+
 async def test_a_running_call_of_a_deleted_notebook_ends_as_usual(folder, home):
     path = write(folder / "sums.ipynb", LOAD, LONG)
     offer(home, path, "wait")
