@@ -271,6 +271,7 @@ async def test_what_a_notebook_no_longer_declares_is_not_listed_after_a_call(fol
         assert here.list_names() == []
 
 
+@pytest.mark.slow
 async def test_a_running_call_of_a_deleted_notebook_ends_as_usual(folder, home):
     path = write(folder / "sums.ipynb", LOAD, LONG)
     offer(home, path, "wait")
