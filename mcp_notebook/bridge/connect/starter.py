@@ -9,6 +9,7 @@ touched.
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import httpx2
@@ -86,11 +87,14 @@ class Starter:
         remote = await find_launch(
             self._http, repository, self._credentials, file, tell, insecure=self._insecure
         )
-        if self._run:
-            assert repository.path is not None
-            server, credentials = remote.url.removesuffix("/mcp"), remote.credentials
-            await open_notebook(self._http, server, repository.path, credentials, tell, run=True)
-        return remote
+        if not self._run:
+            return remote
+        assert repository.path is not None
+        server, credentials = remote.url.removesuffix("/mcp"), remote.credentials
+        await open_notebook(self._http, server, repository.path, credentials, tell, run=True)
+        # The endpoint of the notebook alone has its tools at once; that of all, a moment later.
+        endpoint = f"{remote.url}/{quote(repository.path)}"
+        return await find_endpoint(self._http, Address((endpoint,), server), credentials)
 
     async def _find_on_server(self, address: Address, tell: Tell) -> Remote:
         limit: float | None = None

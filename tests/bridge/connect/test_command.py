@@ -46,6 +46,17 @@ def test_a_client_that_leaves_while_the_server_starts_ends_the_command(home):
             assert running.wait() == 0
 
 
+def test_without_a_client_the_command_waits_and_shows_what_is_wrong(home):
+    """As for a user who runs it in a shell script, with nothing to read."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with bridge(home, "connect", address, stdin=subprocess.DEVNULL) as running:
+            asked, _ = listener.accept()
+            asked.close()
+            assert running.wait() == 1
+            assert "was lost before the answer came" in running.said
+
+
 def test_nothing_is_sent_in_clear_to_another_machine(home):
     with connect(home, "http://192.0.2.1/mcp", "--token-file", "env:SALES_TOKEN") as running:
         running.process.stdin.close()
