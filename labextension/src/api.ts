@@ -70,7 +70,7 @@ export interface IEndedCall {
 }
 
 /** Why a kernel cannot tell: it is older than the panel, of another version, or does not answer. */
-export type TroubleKind = 'old' | 'version' | 'unreachable';
+export type TroubleKind = 'old' | 'version' | 'unreachable' | 'restarting';
 
 /** What there is to see of one notebook; `trouble` alone if its kernel cannot tell. */
 export interface INotebookState {

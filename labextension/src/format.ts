@@ -86,6 +86,8 @@ export function describeTrouble(trans: TranslationBundle, notebook: INotebookSta
       return trans.__('too old');
     case 'version':
       return trans.__('another version');
+    case 'restarting':
+      return trans.__('restarting');
     default:
       return trans.__('no answer');
   }

@@ -47,9 +47,11 @@ _OTHER_VERSION = (
 _RESTARTED = "The kernel was restarted in the meantime: look at the panel again."
 _NO_LINK = "The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it."
 
-TroubleKind: TypeAlias = Literal["old", "version", "unreachable"]
+_RESTARTING = "The kernel is being restarted or shut down."
+
+TroubleKind: TypeAlias = Literal["old", "version", "unreachable", "restarting"]
 """Why a kernel has no state: it is older than side panels, it is of another version that the server
-does not understand, or it does not answer."""
+does not understand, it does not answer, or its process is ending."""
 State: TypeAlias = dict[str, Any]
 """A `NotebookState` as JSON, or a name with the reason why there is none (``trouble``, a sentence,
 and ``trouble_kind``)."""
@@ -242,8 +244,9 @@ class NotebookLinks:
         # The newest record of a kernel is the one of the extension that is loaded now.
         newest = {record.jupyter_id: record for record in records if record.jupyter_id in ids}
         for kernel in self._troubles.keys() - newest.keys():
-            del self._troubles[kernel]
-            self._tell(kernel, None)
+            if not self._is_ending(kernel):
+                del self._troubles[kernel]
+                self._tell(kernel, None)
         async with anyio.create_task_group() as greetings:
             for kernel, record in newest.items():
                 if kernel is not None and not self._is_known(kernel, record):
@@ -253,6 +256,17 @@ class NotebookLinks:
         """Return whether a kernel has a link, or has failed to get one for good."""
         trouble = self._troubles.get(kernel)
         return kernel in self._links or (trouble is not None and trouble.record == record.id)
+
+    def _is_ending(self, kernel: str) -> bool:
+        """Return whether a kernel's process is ending, after which it may be started again.
+
+        Pages that have not asked for it do not learn of it, and what they send the kernel is lost.
+        """
+        return (
+            kernel in self._kernels.list_kernel_ids()
+            # Not of all managers; this one's own restart sets and clears it.
+            and getattr(self._kernels.get_kernel(kernel), "shutting_down", False) is True
+        )
 
     def _observe(self) -> None:
         """Observe the execution states of all kernels, which Jupyter Server tracks."""
@@ -279,7 +293,8 @@ class NotebookLinks:
             return
         link = _NotebookLink(greeting.connection, record.name)
         self._links[kernel] = link
-        self._troubles.pop(kernel, None)
+        if self._troubles.pop(kernel, None) is not None:
+            self._tell(kernel, None)
         first = anyio.Event()
 
         def tell(changes: State) -> None:
@@ -315,6 +330,10 @@ class NotebookLinks:
             if self._links.get(kernel) is link:
                 del self._links[kernel]
                 self._tell(kernel, None)
+                if self._is_ending(kernel):
+                    state = _describe_trouble(record, _RESTARTING, "restarting")
+                    self._troubles[kernel] = _Trouble(None, state)
+                    self._tell(kernel, state)
         if trouble is not None:
             self._note_trouble(kernel, record, trouble, "version")
         self._look_soon()  # the extension may have been reloaded

@@ -8,7 +8,7 @@ from kernel_stand_ins import peer, welcome
 from msgspec import structs
 from traitlets import HasTraits
 
-from mcp_notebook.discovery.records import write_record
+from mcp_notebook.discovery.records import remove_record, write_record
 from mcp_notebook.jupyter.notebook_links import NotebookLinks
 from mcp_notebook.wire import frames, messages
 
@@ -28,12 +28,14 @@ class Kernels:
 
     def __init__(self, *kernel_ids):
         self._kernel_ids = kernel_ids
+        self.kernel = HasTraits()
+        """Without a state that can be observed."""
 
     def list_kernel_ids(self):
         return list(self._kernel_ids)
 
     def get_kernel(self, _):
-        return HasTraits()  # without a state that can be observed
+        return self.kernel
 
 
 def say(*answers):
@@ -90,3 +92,43 @@ async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(
         assert states["b"]["trouble_kind"] == kind
         assert bad.connections == 1
     assert links.read() == {}
+
+
+class Actions:
+    """Stands for Jupyter's event logger."""
+
+    def add_listener(self, *, schema_id, listener):  # noqa: ARG002 - as Jupyter's
+        self._hear = listener
+
+    def remove_listener(self, *, schema_id, listener): ...
+
+    async def tell(self):
+        await self._hear(self, "", {})
+
+
+async def test_a_kernel_whose_process_is_ending_is_restarting_until_jupyter_says_that_it_was(home):
+    folder, kernels, actions = home / "records", Kernels("k"), Actions()
+    links = NotebookLinks(kernels, folder, actions, logging.getLogger())
+    events, ends = [], {"restarting": anyio.Event(), "gone": anyio.Event()}
+
+    def watch(event):
+        events.append(changes := event["changes"])
+        if changes is not None and "trouble" in changes:
+            ends["restarting"].set()
+        elif ends["restarting"].is_set():
+            ends["gone"].set()
+
+    async with peer(home, say(PANEL, STATE)) as kernel:
+        write_record(folder, structs.replace(kernel.record, jupyter_id="k"))
+        await links.add(watch)
+        kernels.kernel.shutting_down = True
+        remove_record(folder, kernel.record.id)
+    with anyio.fail_after(8):
+        await ends["restarting"].wait()
+        kernels.kernel.shutting_down = False
+        await actions.tell()
+        await ends["gone"].wait()
+    links.remove(watch)
+    *_, gone, restarting, again = events
+    assert gone is again is None
+    assert (restarting["name"], restarting["trouble_kind"]) == ("sales", "restarting")

@@ -37,7 +37,11 @@ export function KernelState(
   }
   if (notebook?.trouble) {
     return (
-      <Status kind="off" word={describeTrouble(trans, notebook)} name={notebook.name}>
+      <Status
+        kind={notebook.trouble_kind === 'restarting' ? 'wait' : 'off'}
+        word={describeTrouble(trans, notebook)}
+        name={notebook.name}
+      >
         {notebook.trouble}
       </Status>
     );
@@ -45,14 +49,20 @@ export function KernelState(
   if (notebook) {
     return <Status kind="live" word={trans.__('live')} name={notebook.name} />;
   }
-  if (['starting', 'restarting', 'autorestarting', 'connecting'].includes(front.status)) {
+  if (['restarting', 'autorestarting', 'connecting'].includes(front.status)) {
     return <Status kind="wait" word={trans.__('the kernel is starting')} />;
   }
   if (!front.kernel || ['dead', 'terminating', 'unknown'].includes(front.status)) {
     return <Status kind="off" word={trans.__('gone: the notebook has no running kernel')} />;
   }
+  // A kernel that starts gets later what it is sent now. If another program has restarted it,
+  // JupyterLab takes it to be starting until it is sent something.
+  const isStarting = front.status === 'starting';
   return (
-    <Status kind="off" word={trans.__('not loaded')}>
+    <Status
+      kind={isStarting ? 'wait' : 'off'}
+      word={isStarting ? trans.__('the kernel is starting') : trans.__('not loaded')}
+    >
       {trans.__('This notebook offers no tools yet.')}{' '}
       <SmallButton
         label={trans.__('Load mcp_notebook')}
