@@ -238,7 +238,7 @@ def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
     frame = pd.DataFrame({"a": ['x,"y"'] * 9, "n": range(9)})
     [block] = blocks(frame, table_format="csv", max_table_rows=2)
     assert block.text.split("\n")[1:] == [
-        'a str: always x,"y"',
+        f'a {frame.a.dtype}: always x,"y"',
         "n int64: 0 to 8, mean 4.0, all distinct",
         "Only the first 1 and last 1 rows are shown; 7 between them are left out.",
         "",
