@@ -118,7 +118,7 @@ class PlainStdio:
         self._unwanted: set[asyncio.Task[None]] = set()
         """The tasks whose requests the client has cancelled."""
         self._answering: set[asyncio.Task[None]] = set()
-        """The tasks whose answers are being written."""
+        """The tasks that are no longer cancelled, because their answers are about to be written."""
 
     def note_message(self, message: jsonrpc.JSONRPCMessage) -> None:
         """Note a message that is passed on to the SDK.
@@ -170,6 +170,10 @@ class PlainStdio:
         self._requests.open(plain.id)
         task = asyncio.get_running_loop().create_task(self._serve(plain, request))
         self._running.add(task)
+        if plain.method in (INITIALIZE, DISCOVER):
+            # Answered within a second, even to a client that has closed stdin. MCP forbids clients
+            # to cancel `initialize`.
+            self._answering.add(task)
 
         def cancel(reason: EndReason) -> None:
             if reason == "cancelled" and task not in self._answering:
