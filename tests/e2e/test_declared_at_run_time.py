@@ -154,7 +154,7 @@ async def test_a_tool_by_a_raw_schema_from_its_declaration_to_its_removal(kernel
         "%mcp call greet email=a\n"
         "print(repr(registry), 'greet' in registry, registry['greet'].title)",
     )
-    assert '"email": "a"' in shown
+    assert '"email":"a"' in shown
     assert "greet, add_one, remove_one, redefine, read, fresh> True Greeter" in shown
     table = (await anyio.to_thread.run_sync(kernel.ok, "%mcp list")).text
     assert "greet(name=..., address=..., contactMethod=..., phone=..., email=...)" in table
