@@ -117,9 +117,9 @@ def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> Miss
     return MissingTool(notebook, tool, reason, f"{verb} {listed_as!r} instead.", listed_as)
 
 
-def describe_switched_off(tool: str) -> str:
-    """Return the error for a call whose tool was switched off in the meantime."""
-    return f"The tool {tool!r} was not called. {SWITCHED_OFF} {SWITCH_ON}"
+def describe_switched_off(tool: str, kind: str = "tool") -> str:
+    """Return the error for a call whose tool (or prompt, or resource) was switched off."""
+    return f"The {kind} {tool!r} was not called. {SWITCHED_OFF} {SWITCH_ON}"
 
 
 # -- its name --------------------------------------------------------------------------------------

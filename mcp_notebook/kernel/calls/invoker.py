@@ -156,7 +156,7 @@ class Invoker:
     def start(self, call: ActiveCall) -> None:
         """Start a new call, or let it wait for its turn."""
         if call.tool in self._registry.switched_off:  # the client does not know it yet
-            call.answer(CallState.FAILED, error_result(describe_switched_off(call.tool)))
+            call.answer(CallState.FAILED, error_result(describe_switched_off(call.tool, call.kind)))
             return
         if self._answer_from_cache(call):
             return

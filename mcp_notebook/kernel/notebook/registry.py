@@ -118,10 +118,11 @@ class NotebookTools(Mapping[str, Tool]):
         if not {"handler", "input_schema"} & changes.keys():  # it is still what it follows
             origin = None if old.origin is None else old.origin.with_options(new.options)
             new = structs.replace(new, variable=old.variable, origin=origin, cell=old.cell)
-        if new.name != name and registry.get(new.name) is not None:
+        other = None if new.name == name else registry.get(new.name)
+        if other is not None:
             raise DefinitionError(
-                f"`{name}` cannot be renamed to `{new.name}`: there is a tool of that name. Remove "
-                "that one first."
+                f"`{name}` cannot be renamed to `{new.name}`: there is a {other.kind_word} of that "
+                "name. Remove that one first."
             )
         registry.replace(old, new)
 
