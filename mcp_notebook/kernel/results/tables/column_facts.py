@@ -36,8 +36,11 @@ MAX_TYPES = 3
 """Types that are named for a column of other values."""
 _LARGEST = 2**62
 _NUMBERS = frozenset({int, float})
+_TEXTS = frozenset({str, bytes})
 _TIMES = frozenset({date, datetime, time, timedelta})
 _COUNTED = frozenset({str, bool, bytes, Decimal, UUID}) | _NUMBERS | _TIMES
+_ZONES = frozenset({"builtins", "datetime", "zoneinfo", "pytz", "dateutil", "pandas"})
+"""Modules of time zones whose code is known; "builtins" for none."""
 _PANDAS_TIMES = ("Timestamp", "Timedelta", "Period")
 
 
@@ -227,7 +230,7 @@ def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts
     if not present:
         return Facts(missing, nan)
     times = _find_times()
-    if not kinds <= _COUNTED | times or _is_too_long(present, kinds):
+    if not kinds <= _COUNTED | times or _is_costly(present, kinds):
         names = sorted({get_type_name(value) for value in present[:1_000]})
         return Facts(missing, nan, types=tuple(names[:MAX_TYPES]))
     if len(kinds) == 1 or kinds == _NUMBERS:
@@ -235,13 +238,20 @@ def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts
             return _compare_numbers(present, missing, nan)
         if kinds <= times:
             return Facts(missing, nan, min(present), max(present))
-    # 1, 1.0 and True are equal.
-    counts = Counter(zip(map(type, present), present, strict=True))
-    pairs = counts.most_common(len(counts) if len(counts) <= MAX_LISTED else MAX_TOP)
-    if pairs[0][1] == 1:  # each occurs once
-        pairs = []
-    top = tuple((value, number) for (_, value), number in pairs)
-    return Facts(missing, nan, distinct=len(counts), top=top)
+    if len(kinds) == 1:
+        counts = Counter(present)
+        pairs = _list_frequent(counts)
+    else:  # 1, 1.0 and True are equal
+        counts = Counter(zip(map(type, present), present, strict=True))
+        pairs = [(value, number) for (_, value), number in _list_frequent(counts)]
+    return Facts(missing, nan, distinct=len(counts), top=tuple(pairs))
+
+
+def _list_frequent(counts: Counter[Any]) -> list[tuple[Any, int]]:
+    """Return the most frequent values; none if each occurs once."""
+    if len(counts) == counts.total():
+        return []
+    return counts.most_common(len(counts) if len(counts) <= MAX_LISTED else MAX_TOP)
 
 
 def _compare_numbers(present: Sequence[Any], missing: int, nan: int) -> Facts:
@@ -266,12 +276,16 @@ def _find_times() -> frozenset[type]:
     return _TIMES | {kind for kind in found if isinstance(kind, type)}
 
 
-def _is_too_long(present: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether counting the texts would take long."""
-    if kinds.isdisjoint({str, bytes}):
+def _is_costly(present: Sequence[Any], kinds: set[type]) -> bool:
+    """Return whether counting would take long, or run the code of a time zone's class."""
+    if kinds & _TEXTS:
+        texts = present if kinds <= _TEXTS else filter(_is_text, present)
+        if sum(map(len, texts)) > MAX_CHARS:
+            return True
+    if not any(hasattr(kind, "tzinfo") for kind in kinds):
         return False
-    texts = present if kinds <= {str, bytes} else filter(_is_text, present)
-    return sum(map(len, texts)) > MAX_CHARS
+    zones = {type(getattr(value, "tzinfo", None)) for value in present}
+    return any(zone.__module__.partition(".")[0] not in _ZONES for zone in zones)
 
 
 def _is_text(value: Any) -> bool:

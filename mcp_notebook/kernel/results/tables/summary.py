@@ -9,7 +9,7 @@ type only.
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from mcp_notebook.kernel.results.tables.column_facts import (
     find_pandas_facts,
 )
 from mcp_notebook.kernel.results.tables.frame import Frame, format_name
-from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
+from mcp_notebook.kernel.safe.foreign_code import run_guarded
 
 MAX_NUMBERS = 10_000_000
 """Cells of numbers and times that are read; of more, those of some rows."""
@@ -36,7 +36,6 @@ AT_LEAST = "at least "
 MAX_SHOWN = 40
 """Characters of a value or a name."""
 _LARGE = 1e4
-_T = TypeVar("_T")
 FormatValues: TypeAlias = Callable[[list[Any]], list[str]]
 """Returns the texts of values, as the cells of a column."""
 
@@ -65,7 +64,7 @@ def summarize_array(array: Any) -> str:
     sample, step = array, -(-array.size // MAX_NUMBERS)
     if step > 1:
         sample = array[::step]
-    facts = _guard(partial(find_array_facts, sample), array)
+    facts = _guard(lambda: find_array_facts(sample))
     if facts is None:
         return ""
     format_values = partial(format_column, nan_is_missing=False)
@@ -99,19 +98,19 @@ class _Reader:
 
     def _write_label(self, source: Frame, level: int, name: Any, data: Any) -> str:
         title = "index" if name is None else f"{_shorten(format_name(name))} (index)"
-        read, facts = source, _guard(lambda: find_pandas_facts(data), source)
+        read, facts = source, _guard(lambda: find_pandas_facts(data))
         if facts is None:
             read = self._choose_rows(self._rows)
-            facts = _guard(lambda: _count_values(read, _list_labels(read, level)), read)
+            facts = _guard(lambda: _count_values(read, _list_labels(read, level)))
         return self._write_line(f"{title} {data.dtype}", read, facts)
 
     def _write_column(self, position: int) -> str:
         frame = self._frame
         read = self._choose_rows(MAX_NUMBERS // max(len(self._positions), 1))
-        facts = _guard(lambda: read.find_facts(position), read)
+        facts = _guard(lambda: read.find_facts(position))
         if facts is None:
             read = self._choose_rows(self._rows)
-            facts = _guard(lambda: _count_values(read, _list_values(read, position)), read)
+            facts = _guard(lambda: _count_values(read, _list_values(read, position)))
         title = _shorten(format_name(frame.column_name(position))) if frame.has_names else ""
         return self._write_line(f"{title} {frame.column_type(position)}".strip(), read, facts)
 
@@ -145,8 +144,9 @@ def _list_values(frame: Frame, position: int) -> list[Any]:
     return frame.column_values(position, 0, frame.height)
 
 
-def _guard(find: Callable[[], _T], frame: Frame) -> _T | None:
-    return run_guarded(lambda: run_bounded(lambda _: find(), frame), lambda _error: None)
+def _guard(find: Callable[[], Facts | None]) -> Facts | None:
+    # Not `run_bounded`: its watchdog is a thread, and no code of the values runs.
+    return run_guarded(find, lambda _error: None)
 
 
 def _list_labels(frame: Frame, level: int) -> list[Any]:

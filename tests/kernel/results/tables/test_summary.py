@@ -208,6 +208,13 @@ def test_no_code_of_objects_runs():
         def __hash__(self):
             raise SystemExit
 
+    class Zone(dt.tzinfo):
+        def utcoffset(self, _when):
+            raise SystemExit
+
+    moments = [dt.datetime(2024, 1, 1, tzinfo=zone) for zone in (Zone(), dt.UTC)]
+    assert line(moments, dtype=object) == "object: values of type datetime"
+    assert line(moments[1:] * 2, dtype=object) == "object: always 2024-01-01 00:00:00+00:00"
     assert line([Rude(), Rude(), 1], dtype=object) == "object: values of type Rude, int"
     assert line([Named("x")], dtype=object) == "object: values of type Named"
     assert line([[1], {"a": 1}], dtype=object) == "object: values of type dict, list"
