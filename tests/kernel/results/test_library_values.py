@@ -250,7 +250,7 @@ def test_rows_of_sqlalchemy_keep_the_names_of_their_columns(to_text, people):
     assert to_text(session.execute(query).mappings().all()) == BOTH
     assert to_text({"rows": session.execute(query).all()}) == f'{{"rows":{BOTH}}}'
     assert (
-        to_text(session.execute(sa.text("select 1 as a, 2 as a")).all()) == '[{"a": 1, "a_2": 2}]'
+        to_text(session.execute(sa.text("select 1 as a, 2 as a")).all()) == '[{"a":1,"a_2":2}]'
     )
     assert to_text(query).startswith("SELECT person.id, person.name")
 
