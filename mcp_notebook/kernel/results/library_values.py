@@ -42,7 +42,7 @@ _BATCH = 65_536
 """Rows of a relation that are read at a time."""
 MAX_STORED = 10_000_000
 """Maximum stored elements of a sparse matrix."""
-MAX_DENSE = 400
+MAX_DENSE = 300
 """Elements of the largest sparse matrix that is shown as a dense one."""
 COORDINATE_DIGITS = 7
 """Significant digits of a coordinate after the first."""
