@@ -111,6 +111,8 @@ def test_prompts(desk, expected):
     assert "Draw rain." in desk.ask_with_prompt("chart", "rain")
     told = desk.ask_with_prompt("report", "2026")
     assert ("yes" if REPORT in told else "texts only") == expected, told
+    # Gemini CLI, if it hears of a change while it waits for its first list.
+    assert "already registered" not in (desk.home / "said").read_text("utf-8")
 
 
 def test_prompt_messages(desk, expected):
