@@ -218,7 +218,7 @@ def test_a_coroutine_is_awaited_on_the_worker(link):
 
 def test_the_items_of_a_generator_are_taken_on_the_worker(link):
     result = link.call("count")
-    assert text_of(result) == "counting 0\ncounting 1\ncounting 2\n[0, 1, 2]"
+    assert text_of(result) == "counting 0\ncounting 1\ncounting 2\n[0,1,2]"
 
 
 def test_what_cannot_be_sent_is_one_sentence_that_names_it(shared_kernel, link):

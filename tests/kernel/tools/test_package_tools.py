@@ -36,7 +36,9 @@ def test_a_module_offers_what_it_marks(site):
 def test_an_entry_point_names_a_function_a_class_an_object_or_a_list(site):
     code = ACME + "\nledger = Ledger()\nboth = [helper, Ledger]\n"
     points = {"f": "helper", "marked": "due_date", "c": "Ledger", "o": "ledger", "l": "both"}
-    install(site, "kinds", code, **{name: f"kinds:{item}" for name, item in points.items()})
+    install(
+        site, "acme_kinds", code, **{name: f"acme_kinds:{item}" for name, item in points.items()}
+    )
     found = {name: names(name) for name in points}
     assert found == {
         "f": ["helper"],
