@@ -142,7 +142,7 @@ EXAMPLES = {
         ("forget_year year=2012", "2012 is removed; 1,095 days are left."),
     ],
     "guides/clusters.md": [
-        ("wettest days=2", "[54.1, 55.9]"),
+        ("wettest days=2", "[54.1,55.9]"),
         ("rain_interval rounds=100", "2.68 to 3.33 mm"),
     ],
     "guides/custom-types.md": [
@@ -150,7 +150,7 @@ EXAMPLES = {
         ("summer year=2015", "sun,71"),
     ],
     "guides/data-for-programs.md": [
-        ("extremes year=2012", '"coldest": -3.3'),
+        ("extremes year=2012", '"coldest":-3.3'),
     ],
     "guides/declaring-tools.md": [
         ('compare_rain {"days": [{"day": "2012-01-01", "mm": 5}]}', "5.0"),
@@ -196,7 +196,7 @@ EXAMPLES = {
     ],
     "guides/resources-and-skills.md": [
         ("data_orders", "EU,3"),
-        ("frame name=orders rows=1", '"revenue": 3'),
+        ("frame name=orders rows=1", '"revenue":3'),
     ],
     "guides/results.md": [
         ("wettest_day year=2012", "19 November 2012"),

@@ -12,7 +12,7 @@ from listing import list_tools
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CALLS = {
-    "mean_rain": ({"year": 2015, "rounds": 500}, '"mean_mm": 3.12'),
+    "mean_rain": ({"year": 2015, "rounds": 500}, '"mean_mm":3.12'),
     "rain_by_month": ({"rounds": 100}, "2015-12,9.18"),
     "wettest_week": ({"years": 10}, "wettest week of 10 years"),
     "results_so_far": ({}, "48 rows x 3 columns"),
