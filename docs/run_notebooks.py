@@ -77,6 +77,8 @@ def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> No
             "IPYTHONDIR": f"{home}/.ipython",
             "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", f"{home}/.matplotlib"),
             "PYTHONHASHSEED": "0",
+            # Another cluster of Dask on this machine has the port of its status page.
+            "PYTHONWARNINGS": "ignore:Port 8787 is already in use",
         }
         if path.name not in CONNECTED:
             env["MCP_NOTEBOOK_KERNEL_ID"] = KERNEL_ID
