@@ -12,8 +12,8 @@ import pytest
 
 OUTSIDE_THE_EXTRAS = frozenset(
     {"Bio", "cairosvg", "duckdb", "executorlib", "geopandas", "holoviews", "ipympl"}
-    | {"ipyparallel", "kaleido", "lets_plot", "msgspec", "panel", "rdkit", "resource"}
-    | {"scipy", "sklearn", "sqlalchemy", "statsmodels", "zarr"}
+    | {"ipyparallel", "kaleido", "lets_plot", "panel", "rdkit", "resource"}
+    | {"sqlalchemy", "zarr"}
 )
 """Libraries that no extra brings: kaleido needs Chrome, cairosvg the cairo library, resource is
 there on POSIX only, and the others are hundreds of megabytes for a test or two each. A skip names

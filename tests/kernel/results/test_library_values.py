@@ -142,6 +142,7 @@ def test_the_query_of_a_relation_runs_once(convert):
         assert connection.sql("select nextval('runs')").fetchall() == [(4,)]
 
 
+@pytest.mark.needs("statsmodels")
 def test_a_fitted_model_of_statsmodels_is_its_summary(to_text):
     statsmodels = pytest.importorskip("statsmodels.api")
     fit = statsmodels.OLS(np.arange(20.0) ** 2, statsmodels.add_constant(np.arange(20.0))).fit()
@@ -195,6 +196,7 @@ def test_a_long_graph_is_a_table_with_links(convert):
     assert all(isinstance(link, ResourceLink) for link in links)
 
 
+@pytest.mark.needs("scipy")
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
 def test_a_sparse_matrix_is_its_elements(convert, kind):
     sparse = pytest.importorskip("scipy.sparse")
@@ -326,6 +328,7 @@ def test_structs_of_msgspec_are_their_fields(to_text):
     assert to_text([point(1, "a")]) == '[{"x":1,"name":"a"}]'
 
 
+@pytest.mark.needs("scipy")
 def test_results_of_scipy_have_all_their_fields(to_text):
     stats = pytest.importorskip("scipy.stats")
     assert '"df":4.0' in to_text(stats.ttest_ind([1, 2, 3.5], [2, 3, 4.9]))
@@ -338,6 +341,7 @@ def test_an_array_of_zarr_says_its_type(to_text):
     assert "shape=(3,) dtype=int64" in to_text({"a": [zarr.array(np.arange(3))]})
 
 
+@pytest.mark.needs("sklearn")
 def test_an_estimator_shows_what_it_learned(to_text):
     linear = pytest.importorskip("sklearn.linear_model")
     pipeline = pytest.importorskip("sklearn.pipeline")
@@ -352,6 +356,7 @@ def test_an_estimator_shows_what_it_learned(to_text):
     assert text.index("standardscaler learned:") < text.index('"mean_":[0.5]') < text.index("coef_")
 
 
+@pytest.mark.needs("statsmodels")
 def test_predictions_and_summaries_of_statsmodels_are_shown(to_text, pandas):
     api = pytest.importorskip("statsmodels.api")
     seasonal = pytest.importorskip("statsmodels.tsa.seasonal")

@@ -17,7 +17,6 @@ from mcp_notebook.kernel.results.tables.summary import summarize_array, summariz
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
 
 
 def lines(value):
@@ -103,8 +102,10 @@ def test_labels_are_summarized_too():
     assert summarize_columns(index, [0]).lines[0].endswith(": 2024-01-01 to 2024-02-29")
 
 
+@pytest.mark.needs("polars", "pyarrow")
 @pytest.mark.parametrize("to_library", [lambda frame: frame, lambda frame: frame.to_arrow()])
 def test_polars_and_arrow_tell_nan_from_missing_values(to_library):
+    pl = pytest.importorskip("polars")
     frame = pl.DataFrame(
         {
             "n": [1, 2, None],
