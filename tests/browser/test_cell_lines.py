@@ -74,7 +74,8 @@ def test_a_forgotten_load_ext_is_told_below_the_cell_and_made_up_for(open_notebo
     expect(line).to_have_text("tool · 0 calls · read-only", timeout=SOON)
     sources = notebook.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.content.widgets"
-        ".filter(cell => cell.model.type === 'code').map(cell => cell.model.sharedModel.getSource())"
+        ".filter(cell => cell.model.type === 'code')"
+        ".map(cell => cell.model.sharedModel.getSource())"
     )
     # The notebook had such a cell, which was not run: no second one.
     assert sum("%load_ext mcp_notebook" in source for source in sources) == 1
