@@ -204,14 +204,15 @@ class Relay:
                 if isinstance(error, SessionLost):
                     self._session.note_lost(number)
                 is_safe = not isinstance(error, ConnectionLost) or message.method in _REPEATABLE
-                if not is_safe or anyio.current_time() + pause > limit:
-                    stopped = await find_stop(self._remote)
-                    raise error if stopped is None else self._explain_stop(stopped) from error
                 if may_restart and isinstance(error, Unavailable) and find_hub(self._remote.url):
                     # The server may have died without its JupyterHub knowing it.
                     may_restart = False
                     with contextlib.suppress(RemoteError):
                         await self._start_again(message, restarts)
+                        limit = anyio.current_time() + RETRY_LIMIT
+                elif not is_safe or anyio.current_time() + pause > limit:
+                    stopped = await find_stop(self._remote)
+                    raise error if stopped is None else self._explain_stop(stopped) from error
             else:
                 return
             await anyio.sleep(pause)

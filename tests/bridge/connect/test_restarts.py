@@ -3,9 +3,9 @@
 import asyncio
 import json
 import threading
+import time
 
 import anyio
-import anyio.lowlevel
 import pytest
 from bridges import TOKEN
 from live import TIMEOUT
@@ -41,6 +41,8 @@ class Server:
         self.hangs = threading.Event()
         """Not set: calls are not answered."""
         self.hangs.set()
+        self.sessions = []
+        """The sessions that it knows."""
 
     def answer(self, request):
         if not self.runs:
@@ -49,16 +51,32 @@ class Server:
             self.looks += 1
             return 405, {}, ""
         message = json.loads(request.body)
+        session = request.headers["Mcp-Session-Id"]
+        if session is not None and session not in self.sessions:
+            return 404, JSON, ""
         self.heard.append(message["method"])
         self.hangs.wait()
         if self.ends_with_call:
             self.runs = self.ends_with_call = False
             return None, {}, ""
+        return self.answer_message(message, request)
+
+    def answer_message(self, message, request):
         if message["method"] == LISTEN:
             note = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged"}
             return 200, EVENTS, f"data: {json.dumps(note | {'params': {}})}\n\n"
+        if message["method"] == "initialize":
+            return self.open_session(message)
+        if "id" not in message:
+            return 202, {}, ""
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"path": request.path}}
         return 200, JSON, json.dumps(answer)
+
+    def open_session(self, message):
+        self.sessions = [f"session {self.heard.count('initialize')}"]
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return 200, JSON | {"Mcp-Session-Id": self.sessions[0]}, json.dumps(answer)
 
     def answer_stopped(self, request):
         """Answer as the JupyterHub does for a server that does not run."""
@@ -85,7 +103,9 @@ class Lines:
         self.outbox.put_nowait(json.loads(message.body))
 
     def ask(self, number, method="tools/call", **meta):
-        params = {"name": "top", "_meta": META | meta}
+        self.say(number, method, {"name": "top", "_meta": META | meta})
+
+    def say(self, number, method, params):
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         self.inbox.put_nowait(json.dumps(message).encode())
 
@@ -106,11 +126,13 @@ class Talk:
         self.failure = None
         self.path = "/user/ada/mcp"
         """Where the server is when it is started again."""
+        self.start_takes = 0.0
+        """Seconds."""
 
     async def restart(self, tell):
         self.restarts.append("restart")
         tell("Starting the server ...")
-        await anyio.lowlevel.checkpoint()
+        await anyio.sleep(self.start_takes)
         if self.failure is not None:
             raise RemoteError(self.failure)
         self.server.runs = True
@@ -169,6 +191,32 @@ async def test_a_server_that_died_without_the_hub_knowing_it_is_started_again(ta
     """The proxy still sends requests there."""
     talk.server.answer_stopped = lambda _request: (503, {}, "<html>")
     talk.server.runs = False
+    talk.lines.ask(1)
+    assert "result" in await talk.lines.hear()
+    assert talk.restarts == ["restart"]
+
+
+async def test_a_client_with_a_session_gets_its_answer_however_long_that_start_took(talk):
+    """The server that was started does not know the session, which is then renewed."""
+    talk.lines.say(1, "initialize", {})
+    await talk.lines.hear()
+    talk.server.answer_stopped = lambda _request: (503, {}, "<html>")
+    talk.server.runs, talk.server.sessions = False, []
+    talk.start_takes = 2 * relay_module.RETRY_LIMIT
+    talk.lines.say(2, "tools/call", {"name": "top"})
+    assert (await talk.lines.hear())["result"] == {"path": "/user/ada/mcp"}
+    assert talk.restarts == ["restart"]
+
+
+async def test_a_server_whose_proxy_says_late_that_it_is_gone_is_started_again(talk):
+    """A proxy may try for long to reach a machine that has gone."""
+    talk.server.runs = False
+
+    def refuse_late(_request):
+        time.sleep(2 * relay_module.RETRY_LIMIT)
+        return 503, {}, "<html>"
+
+    talk.server.answer_stopped = refuse_late
     talk.lines.ask(1)
     assert "result" in await talk.lines.hear()
     assert talk.restarts == ["restart"]
