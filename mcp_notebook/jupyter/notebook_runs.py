@@ -2,7 +2,8 @@
 
 Runs on the event loop of Jupyter Server. `mcp-notebook connect` posts here before it forwards MCP
 messages, so that a notebook that nobody has open offers its tools. The kernel is that of Jupyter's
-session for the notebook: a browser that opens the notebook gets the same one.
+session for the notebook: a browser that opens the notebook gets the same one. So its user may run
+cells between ours: a run that fails restarts the kernel only if nobody else has computed there.
 
 Each notebook is opened by one request at a time, and the next one finds it open. So of two clients
 that come at once, one starts the kernel and runs the cells. A client that disconnects does not end
@@ -45,6 +46,14 @@ _PING_INTERVAL = 15_000
 """Milliseconds between two comments in the stream, so that no proxy ends it."""
 _LOOK = 1.0
 """Seconds between two checks whether a kernel that has not answered is alive."""
+_PROBE_LIMIT = 5.0
+"""Seconds that a kernel has to say how many cells have run in it, after one of ours has ended."""
+_DROPPED = "aborted"
+"""The status of a cell that the kernel did not run, because one before it failed."""
+_LEFT_ALONE = (
+    "The kernel was not restarted, because someone else runs cells in it as well: restart it in "
+    "the browser before you try again."
+)
 _NO_ORDER = 'Name a notebook: {"path": its path on this server, "run": whether to run its cells}.'
 _SKIPPED = "skip-execution"
 """The tag of cells that are not run, as elsewhere in Jupyter."""
@@ -140,20 +149,31 @@ class NotebookRuns:
 
     async def _run(self, path: str, kernel_id: str, cells: Sequence[str], tell: Tell) -> None:
         kernel = self._kernels.get_kernel(kernel_id)
+        limit = self._settings.start_timeout
         with _connect(kernel) as client:
-            reply = await self._execute(kernel, client, path, "", self._settings.start_timeout)
-            if reply["execution_count"] > 0:
+            runner = _Runner(kernel, client)
+            try:
+                is_used = await runner.is_used_by_others(path, limit)
+            except TimeoutError:
+                raise NotebookError(
+                    f"The kernel of {path} did not answer within {limit:g} s: it is running a "
+                    "cell, or is still starting. Nothing was run: try again when it is idle, or "
+                    "run the notebook in the browser."
+                ) from None
+            if is_used:
                 raise NotebookError(
                     f"{path} is open on the Jupyter server, and cells have run there, but not "
                     "`%load_ext mcp_notebook`. Nothing was run, because that could overwrite what "
                     "its user computed: run the notebook in the browser."
                 )
             try:
-                await self._run_cells(kernel, client, path, cells, tell)
+                await self._run_cells(runner, path, cells, tell)
                 await self._check_tools(path, kernel_id)
             except KernelDied:  # the server restarts it
                 raise
-            except NotebookError:
+            except NotebookError as error:
+                if await self._may_be_in_use(runner, path, kernel_id):
+                    raise NotebookError(f"{error} {_LEFT_ALONE}") from None
                 await self._kernels.restart_kernel(kernel_id)  # so that the next attempt runs it
                 raise
 
@@ -164,44 +184,87 @@ class NotebookRuns:
                 "mcp_notebook`. Add it to the first cell."
             )
 
+    async def _may_be_in_use(self, runner: "_Runner", path: str, kernel_id: str) -> bool:
+        """Return whether somebody else may be computing in a kernel in which a run has failed."""
+        try:
+            return await runner.is_used_by_others(path, _PROBE_LIMIT)
+        except TimeoutError:  # a cell is running: it may be that of a page, or ours
+            return bool(self._kernels.kernel_model(kernel_id)["connections"])
+
     async def _run_cells(
-        self, kernel: Any, client: AsyncKernelClient, path: str, cells: Sequence[str], tell: Tell
+        self, runner: "_Runner", path: str, cells: Sequence[str], tell: Tell
     ) -> None:
+        limit = self._settings.cell_timeout
         for number, source in enumerate(cells, start=1):
             where = f"Code cell {number} of {len(cells)} of {path}"
             tell(f"{where} ...")
-            limit = self._settings.cell_timeout
-            reply = await self._execute(kernel, client, where, source, limit)
+            try:
+                reply = await runner.run(where, source, limit)
+            except TimeoutError:
+                raise NotebookError(f"{where} took longer than {limit:g} s.") from None
+            if reply["status"] == _DROPPED:
+                raise NotebookError(f"{where} was not run, because another cell failed before it.")
             if reply["status"] != "ok":
                 reason = f"{reply.get('ename', 'Error')}: {reply.get('evalue', '')}"
                 raise NotebookError(f"{where} failed: {reason.rstrip('. ')}. Fix the cell.")
 
-    async def _execute(
-        self, kernel: Any, client: AsyncKernelClient, where: str, source: str, limit: float | None
-    ) -> Mapping[str, Any]:
-        """Run code, and return the content of the reply; without code, wait for the kernel.
+
+class _Runner:
+    """Runs cells in a kernel in which others may run cells as well, such as a user in a browser.
+
+    Args:
+        kernel: The kernel's manager.
+        client: Connected to its shell channel.
+    """
+
+    def __init__(self, kernel: Any, client: AsyncKernelClient) -> None:
+        self._kernel = kernel
+        self._client = client
+        self._count = 0
+        """How many cells have run here."""
+
+    async def run(self, where: str, source: str, limit: float | None) -> Mapping[str, Any]:
+        """Run a cell, and return the content of the reply.
+
+        Args:
+            where: The cell, for messages.
+            source: Its code.
+            limit: Seconds that it may take.
 
         Raises:
-            NotebookError: The kernel ended, or the limit was exceeded.
+            KernelDied: The kernel ended.
+            TimeoutError: The limit was exceeded.
         """
-        try:
-            async with asyncio.timeout(limit):
-                # No questions: nobody would see them.
-                process = _find_process(kernel)
-                sent = client.execute(source, silent=not source, allow_stdin=False)
-                while True:
-                    with contextlib.suppress(Empty):
-                        reply = await client.get_shell_msg(timeout=_LOOK)
-                        if reply["parent_header"].get("msg_id") == sent:
-                            return cast("Mapping[str, Any]", reply["content"])
-                        continue
-                    # The server restarts a kernel that ends, and the user may.
-                    if process != _find_process(kernel) or not await ensure_async(
-                        kernel.is_alive()
-                    ):
-                        raise KernelDied(f"{where}: the kernel ended. Its memory may be full.")
-        except TimeoutError:
-            raise NotebookError(f"{where} took longer than {limit:g} s.") from None
+        reply = await self._execute(where, source, limit)
+        self._count += reply["status"] != _DROPPED
+        return reply
+
+    async def is_used_by_others(self, where: str, limit: float) -> bool:
+        """Return whether cells have run in the kernel that were not run here.
+
+        Raises:
+            KernelDied: The kernel ended.
+            TimeoutError: It did not answer within the limit.
+        """
+        reply = await self._execute(where, "", limit)
+        return bool(reply["status"] == _DROPPED or reply["execution_count"] > self._count)
+
+    async def _execute(self, where: str, source: str, limit: float | None) -> Mapping[str, Any]:
+        """Run code, and return the content of the reply; without code, wait for the kernel."""
+        kernel, client = self._kernel, self._client
+        async with asyncio.timeout(limit):
+            process = _find_process(kernel)
+            # Nobody would see a question. An error must not drop the cells of others that wait.
+            sent = client.execute(source, silent=not source, allow_stdin=False, stop_on_error=False)
+            while True:
+                with contextlib.suppress(Empty):
+                    reply = await client.get_shell_msg(timeout=_LOOK)
+                    if reply["parent_header"].get("msg_id") == sent:
+                        return cast("Mapping[str, Any]", reply["content"])
+                    continue
+                # The server restarts a kernel that ends, and the user may.
+                if process != _find_process(kernel) or not await ensure_async(kernel.is_alive()):
+                    raise KernelDied(f"{where}: the kernel ended. Its memory may be full.")
 
 
 class NotebookHandler(AuthorizedHandler):

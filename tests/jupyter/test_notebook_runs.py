@@ -1,17 +1,23 @@
 """Notebooks that a client has opened and run: once, from the file, in the user's own session."""
 
 import json
+import os
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
+import anyio.to_thread
 import httpx2
 import nbformat
+import psutil
 import pytest
 from clients import over_http, text_of
-from jupyter_servers import TOKEN, jupyter_server
+from jupyter_servers import HEADERS, TOKEN, jupyter_server
 from listing import list_tools
-from live import TIMEOUT
+from live import TIMEOUT, until
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
 LOAD = "%load_ext mcp_notebook"
 TOOL = '%%mcp_tool\ndef double(n: int) -> int:\n    "Double."\n    return 2 * n'
@@ -124,6 +130,153 @@ def test_a_user_who_computes_there_keeps_what_is_computed(server):
     assert "Nothing was run" in send_order(server, path)[-1]["error"]
     (output,) = server.run(kernel_id, "print(x)")
     assert output.stdout == "1\n"
+
+
+# -- a user who computes in the same kernel --------------------------------------------------------
+
+FAIL = "get_ipython().kernel.stop_on_error_timeout = 5\n1 / 0"
+"""Fails, and has ipykernel drop for some seconds what comes next, however slow the machine is."""
+
+
+class Gate:
+    """A cell that waits until it is let through."""
+
+    def __init__(self, server, name):
+        self._began, self._fifo = server.home / f"{name}.began", server.home / f"{name}.fifo"
+        os.mkfifo(self._fifo)
+        self.cell = f"open({str(self._began)!r}, 'w').close()\nopen({str(self._fifo)!r}).read()"
+
+    def wait(self):
+        until(self._began.exists)
+
+    def open(self):
+        self._fifo.write_bytes(b"")
+
+
+@contextmanager
+def user_of(server, path):
+    """Connect the user's browser to the kernel of a notebook that nobody has run."""
+    assert send_order(server, path, run=False)[-1] == {"done": True}
+    (session,) = find_sessions(server, path)
+    with server.kernel(session["kernel"]["id"]) as user:
+        yield user
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "reason"),
+    [
+        ("between", [LOAD, "1 / 0"], "Code cell 3 of 3 .*failed: ZeroDivisionError"),
+        pytest.param("toolless", ["1 + 1"], "offers no tools", marks=pytest.mark.slow),
+    ],
+)
+def test_what_a_user_computes_between_the_cells_survives_their_failure(server, name, cells, reason):
+    gate = Gate(server, name)
+    path = write(server, f"{name}.ipynb", gate.cell, *cells)
+    with user_of(server, path) as user, ThreadPoolExecutor() as threads:
+        order = threads.submit(send_order, server, path)
+        gate.wait()
+        request = user.start("mine = 1")
+        gate.open()
+        error = order.result()[-1]["error"]
+        user.finish(request)
+        assert user.run("print(mine)").stdout == "1\n"
+    assert re.search(f"{reason}.*was not restarted, because someone else", error), error
+
+
+def test_what_a_user_computes_survives_if_a_cell_of_the_users_fails_before_ours(server):
+    """Then ipykernel drops the cells that wait."""
+    gates = [Gate(server, f"drops{number}") for number in range(2)]
+    path = write(server, "drops.ipynb", gates[0].cell, LOAD)
+    with user_of(server, path) as user, ThreadPoolExecutor() as threads:
+        order = threads.submit(send_order, server, path)
+        gates[0].wait()
+        user.client.execute(f"mine = 1\n{gates[1].cell}\n{FAIL}")
+        gates[0].open()
+        gates[1].wait()
+        gates[1].open()
+        error = order.result()[-1]["error"]
+        until(lambda: user.run("print(mine)").stdout == "1\n")
+    assert re.search("Code cell 2 of 2 .*was not run.*was not restarted", error), error
+
+
+def test_nothing_runs_if_a_cell_of_the_users_fails_when_it_would_begin(server):
+    gate = Gate(server, "early")
+    path = write(server, "early.ipynb", LOAD)
+    with user_of(server, path) as user, ThreadPoolExecutor() as threads:
+        user.client.execute(f"mine = 1\n{gate.cell}\n{FAIL}")
+        gate.wait()
+        order = threads.submit(send_order, server, path)
+        gate.open()
+        assert "Nothing was run" in order.result()[-1]["error"]
+        until(lambda: user.run("print(mine)").stdout == "1\n")
+
+
+@pytest.mark.slow
+def test_a_users_cells_that_wait_behind_one_that_fails_still_run(server):
+    gate = Gate(server, "behind")
+    path = write(server, "behind.ipynb", f"{gate.cell}\n{LOAD}\n1 / 0")
+    with user_of(server, path) as user, ThreadPoolExecutor() as threads:
+        order = threads.submit(send_order, server, path)
+        gate.wait()
+        request = user.start("print('mine')")
+        gate.open()
+        assert "ZeroDivisionError" in order.result()[-1]["error"]
+        assert user.finish(request).stdout == "mine\n"
+
+
+@pytest.fixture(scope="module")
+def hasty_server(module_home):
+    """A server that waits for kernels and cells only for a moment."""
+    home = module_home / "hasty"
+    home.mkdir()
+    env = {"MCP_NOTEBOOK_START_TIMEOUT": "2", "MCP_NOTEBOOK_CELL_TIMEOUT": "2"}
+    with jupyter_server(home, env=env) as server:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_busy_with_a_users_cell_is_named_as_the_cause(hasty_server):
+    server, gate = hasty_server, Gate(hasty_server, "busy")
+    path = write(server, "busy.ipynb", LOAD)
+    with user_of(server, path) as user:
+        request = user.start(gate.cell)
+        gate.wait()
+        error = send_order(server, path)[-1]["error"]
+        gate.open()
+        user.finish(request)
+    assert "The kernel of busy.ipynb did not answer within 2 s: it is running a cell" in error
+    assert "Nothing was run" in error
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_kernel_whose_cell_takes_too_long_is_restarted_unless_a_browser_has_it_open(
+    hasty_server, is_open, anyio_backend
+):
+    """Then the cell that runs may be the user's."""
+    server, name = hasty_server, f"endless{is_open}"
+    cell = f"import os\nprint(os.getpid(), file=open('{name}', 'a'))\nopen('{name}.fifo').read()"
+    os.mkfifo(server.home / f"{name}.fifo")
+    path = write(server, f"{name}.ipynb", cell)
+    with user_of(server, path):  # its kernel has started
+        pass
+    (session,) = find_sessions(server, path)
+    url = f"{server.url}api/kernels/{session['kernel']['id']}/channels"
+    if is_open:
+        request = HTTPRequest(url.replace("http", "ws", 1), headers=HEADERS)
+        page = await websocket_connect(request)
+    error = (await anyio.to_thread.run_sync(send_order, server, path))[-1]["error"]
+    assert "Code cell 1 of 1 of endless" in error
+    assert "took longer than 2 s" in error
+    assert ("was not restarted" in error) == is_open
+    (pid,) = (server.home / name).read_text().split()
+    assert psutil.pid_exists(int(pid)) == is_open
+    if is_open:
+        page.close()
+
+
+# -- what cannot be run ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
