@@ -42,6 +42,11 @@ def explain_failure(error: Exception, url: str) -> RemoteError:
             f"{url} cannot be reached: {_describe(causes)}. Check that the server is running, "
             "the address, and the network."
         )
+    if isinstance(error, httpx2.ReadTimeout):
+        return ConnectionLost(
+            f"{url} sends nothing any more, and the machine of its server may have gone. Look at "
+            "it in the browser, and try again."
+        )
     return ConnectionLost(
         f"The connection to {url} was lost before the answer came: {_describe(causes)}."
     )

@@ -17,11 +17,9 @@ from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import Remote, Reply, explain_reply
+from mcp_notebook.bridge.connect.remote import ANSWER_LIMIT, Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
 
-_ANSWER_LIMIT = 30.0
-"""Seconds for an answer. A Jupyter server may have to start its bridge first."""
 _ABSENT = (404, 405)
 _QUESTION = make_message(
     {
@@ -68,14 +66,14 @@ async def find_endpoint(
 
 async def _ask(remote: Remote) -> Reply | None:
     """Return the reply of a URL that is not an endpoint; None if it is one."""
-    with anyio.move_on_after(_ANSWER_LIMIT):
+    with anyio.move_on_after(ANSWER_LIMIT):
         async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
             if reply.status not in (401, 403):
                 async for _ in reply.read():
                     return None
             return reply
     raise Unreachable(
-        f"{remote.url} did not answer within {_ANSWER_LIMIT:g} seconds. Check that the server is "
+        f"{remote.url} did not answer within {ANSWER_LIMIT:g} seconds. Check that the server is "
         "running: open it in the browser."
     )
 
@@ -85,7 +83,8 @@ async def _explain_absence(
 ) -> RemoteError:
     """Return why an address has no endpoint."""
     server, url = address.server, address.endpoints[0]
-    async with Remote(http, f"{server}/api", credentials).listen({"Accept": "*/*"}) as reply:
+    api = Remote(http, f"{server}/api", credentials)
+    async with api.listen({"Accept": "*/*"}, ANSWER_LIMIT) as reply:
         if reply.status != HTTPStatus.OK and credentials.is_from_binder:
             return explain_status(reply.status, url, credentials, reply.location)
         if reply.status in (401, 403):

@@ -240,7 +240,10 @@ class Relay:
         async with self._restarting:
             if self._restarts == before:
                 self._restarts += 1
-                await self._restart(tell)
+                try:
+                    await self._restart(tell)
+                except ConnectionLost as error:  # that of the start; the request was not sent
+                    raise RemoteError(str(error)) from error
 
     async def _exchange_watched(self, message: Message, request: _OpenRequest) -> None:
         """Forward a request, and end it if its server ends without closing the connection.

@@ -42,6 +42,9 @@ _HUBS_PAGE = "/hub/user/"
 _ENDED = "The connection to {} ended before the answer came."
 CONNECT_LIMIT = 10.0
 """Seconds to connect. A call may then take hours."""
+ANSWER_LIMIT = 30.0
+"""Seconds for an answer to a question of our own. A Jupyter server may have to start its bridge
+first."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _LONGEST_RETRY = 30.0
@@ -62,7 +65,6 @@ def open_http() -> httpx2.AsyncClient:
     """
     return open_http_client(
         headers={"User-Agent": f"mcp-notebook/{__version__}"},
-        timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT),
         max_connections=None,
     )
 
@@ -156,24 +158,37 @@ class Remote:
         self.url, self.credentials = other.url, other.credentials
 
     @asynccontextmanager
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+    async def post(
+        self, body: bytes, headers: Mapping[str, str], silence: float | None = None
+    ) -> AsyncIterator[Reply]:
         """Send a message, and keep its reply open for the block.
+
+        Args:
+            body: The message.
+            headers: Its own headers.
+            silence: Seconds for which the server may send nothing; None: without limit.
 
         Raises:
             RemoteError: It could not be sent, or the connection was lost before the reply began.
         """
         content = {"Content-Type": "application/json", **_ACCEPT}
-        async with self._ask("POST", content | dict(headers), body) as reply:
+        async with self._ask("POST", content | dict(headers), body, silence) as reply:
             yield reply
 
     @asynccontextmanager
-    async def listen(self, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+    async def listen(
+        self, headers: Mapping[str, str], silence: float | None = None
+    ) -> AsyncIterator[Reply]:
         """Open the stream for messages of a session that belong to no request.
+
+        Args:
+            headers: Its own headers.
+            silence: As for `post`.
 
         Raises:
             RemoteError: As for `post`.
         """
-        async with self._ask("GET", _STREAM | dict(headers)) as reply:
+        async with self._ask("GET", _STREAM | dict(headers), silence=silence) as reply:
             yield reply
 
     async def delete(self, headers: Mapping[str, str]) -> None:
@@ -187,7 +202,11 @@ class Remote:
 
     @asynccontextmanager
     async def _ask(
-        self, method: str, headers: dict[str, str], body: bytes | None = None
+        self,
+        method: str,
+        headers: dict[str, str],
+        body: bytes | None = None,
+        silence: float | None = None,
     ) -> AsyncIterator[Reply]:
         with _translate_errors(self.url):
             request = self.http.build_request(
@@ -195,6 +214,7 @@ class Remote:
                 self.url,
                 headers=headers | self.credentials.headers,
                 content=body,
+                timeout=httpx2.Timeout(None, connect=CONNECT_LIMIT, read=silence),
                 extensions={"trace": _keep_alive},
             )
             response = await self.http.send(request, stream=True)
@@ -302,7 +322,7 @@ async def explain_reply(remote: Remote, reply: Reply) -> RemoteError:
     """
     status, location = reply.status, reply.location
     if status == HTTPStatus.FORBIDDEN and find_hub(remote.url) is not None:
-        async with remote.listen({"Accept": "*/*"}) as page:
+        async with remote.listen({"Accept": "*/*"}, ANSWER_LIMIT) as page:
             location = page.location
             if page.status in _RUNS:  # it has just started
                 return Unreachable(f"The server at {remote.url} was not running. Try again.")

@@ -15,7 +15,7 @@ from mcp_notebook.bridge.connect import relay as relay_module
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import Remote, open_http
-from mcp_notebook.errors import RemoteError
+from mcp_notebook.errors import ConnectionLost, RemoteError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
@@ -134,7 +134,7 @@ class Talk:
         tell("Starting the server ...")
         await anyio.sleep(self.start_takes)
         if self.failure is not None:
-            raise RemoteError(self.failure)
+            raise self.failure
         self.server.runs = True
         self.remote.move(Remote(self.remote.http, self.url + self.path, self.remote.credentials))
 
@@ -224,11 +224,18 @@ async def test_a_server_whose_proxy_says_late_that_it_is_gone_is_started_again(t
 
 async def test_a_server_that_does_not_start_is_told_and_tried_again_by_the_next_call(talk):
     talk.server.runs = False
-    talk.failure = "There is no room."
+    talk.failure = RemoteError("There is no room.")
     for number in range(2):
         talk.lines.ask(number)
         assert (await talk.lines.hear())["error"]["message"] == "There is no room."
     assert talk.restarts == ["restart"] * 2
+
+
+async def test_a_connection_that_is_lost_during_the_start_is_not_said_to_have_run_the_tool(talk):
+    talk.server.runs = False
+    talk.failure = ConnectionLost("The connection is lost.")
+    talk.lines.ask(1)
+    assert (await talk.lines.hear())["error"]["message"] == "The connection is lost."
 
 
 async def test_a_call_that_ran_when_the_server_ended_is_not_repeated_and_says_why(talk):

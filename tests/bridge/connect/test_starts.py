@@ -3,13 +3,16 @@
 import json
 import re
 import socket
+import threading
 from contextlib import contextmanager
 
+import anyio
 import pytest
 from bridges import TOKEN
+from live import TIMEOUT
 from web_stand_ins import web_server
 
-from mcp_notebook.bridge.connect import hub_server, starter
+from mcp_notebook.bridge.connect import hub_server, remote_notebook, starter
 from mcp_notebook.bridge.connect.addresses import HubServer, read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.hub_server import start_server
@@ -40,6 +43,9 @@ class Hub:
         self.opened = []
         self.notebooks = events({"step": "Code cell 1 of 1 of rain.ipynb ..."}, {"done": True})
         self.is_open = False
+        self.lives = threading.Event()
+        """Not set: it does not answer who wants a notebook opened."""
+        self.lives.set()
         self.proxy = None
         """What the proxy answers for a server that does not run; None: it asks the JupyterHub."""
 
@@ -56,6 +62,7 @@ class Hub:
         if request.path.endswith("/mcp-notebook/api/notebooks"):
             self.opened.append(json.loads(request.body))
             self.is_open = self.is_open or self.opened[-1]["run"]
+            self.lives.wait()
             return self.notebooks
         name = request.path.rpartition("/")[2]
         if name == "snow" or (name == "rain.ipynb" and not self.is_open):
@@ -236,6 +243,18 @@ async def test_a_notebook_that_is_not_opened_is_told_with_the_reason(hub, reply,
     hub.notebooks = reply
     with refused(reason, NotebookNotOpen):
         await find(hub)
+
+
+async def test_a_server_that_has_gone_while_it_opens_a_notebook_is_told(hub, monkeypatch):
+    """The proxy of a JupyterHub keeps its client's connection open."""
+    monkeypatch.setattr(remote_notebook, "_SILENCE_LIMIT", 0.1)
+    hub.runs = True
+    hub.lives.clear()
+    try:
+        with anyio.fail_after(TIMEOUT), refused("sends nothing any more.*try again"):
+            await find(hub)
+    finally:
+        hub.lives.set()
 
 
 async def test_a_server_that_died_without_the_hub_knowing_it_is_started(hub):
