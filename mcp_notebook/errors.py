@@ -20,6 +20,7 @@
     │   ├── CannotElicit       the client's user cannot be asked
     │   ├── InvalidAnswer      the user's answer does not fit the question
     │   ├── ConsentDenied      the call was not approved
+    │   ├── NotStarted         the kernel that the call needs could not be started
     │   ├── NotConfirmed       the kernel has no approval of the call
     │   ├── Cancelled          the client or the user stopped the call
     │   ├── TimedOut           the call exceeded its time limit
@@ -216,7 +217,8 @@ class ToolGone(CallError):
         self, name: str, explanation: str, *, notebook: str | None = None, kind: str = "tool"
     ) -> None:
         self.name = name
-        where = "" if notebook is None else f" of the notebook {notebook!r}"
+        has_owner = notebook is not None and kind != "notebook"
+        where = f" of the notebook {notebook!r}" if has_owner else ""
         super().__init__(f"The {kind} {name!r}{where} is gone. {explanation}")
 
 
@@ -302,6 +304,19 @@ class InvalidAnswer(CallError):
 
 class ConsentDenied(CallError):
     """A person declined the call, did not answer, or could not be asked."""
+
+
+class NotStarted(CallError):
+    """The kernel that a call needs could not be started.
+
+    Args:
+        text: What the caller gets of the reason.
+        details: The whole reason, for the owner's log.
+    """
+
+    def __init__(self, text: str, details: str) -> None:
+        super().__init__(text)
+        self.details = details
 
 
 class NotConfirmed(CallError):

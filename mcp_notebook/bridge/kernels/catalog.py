@@ -425,7 +425,9 @@ class Catalog:
             entry = before.by_name.get(name) or before.by_other_name[name]
             kernel = self._kernels.get(entry.kernel_id)
             tool = entry.tool.name
-            if kernel is None:
+            if kind == "notebook" and kernel is not None:
+                explanation = None  # it has run
+            elif kernel is None:
                 explanation = why and structs.replace(why, notebook=entry.notebook, tool=tool)
             elif (new_name := new_names.find(entry)) is not None:
                 explanation = explain_renamed(entry.notebook, tool, new_name, at)

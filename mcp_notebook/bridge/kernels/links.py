@@ -20,7 +20,7 @@ from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
-from mcp_notebook.errors import CallError, LinkError, UnknownResource, VersionMismatch
+from mcp_notebook.errors import LinkError, NotStarted, UnknownResource, VersionMismatch
 from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages, resource_uris
@@ -226,7 +226,7 @@ class Links:
             Whether it had to wait, so that the tool may have changed.
 
         Raises:
-            CallError: The kernel cannot be started.
+            NotStarted: The kernel cannot be started.
         """
         arrival = self._expected.get(entry.kernel_id)
         if arrival is None:
@@ -243,7 +243,8 @@ class Links:
                 await arrival.wait()
         failure = arrival.failure
         if failure is not None:
-            raise CallError(failure.text if errors == "full" else failure.short)
+            text = failure.text if errors == "full" else failure.short
+            raise NotStarted(text, details=failure.text)
         return True
 
     def is_expected(self, kernel_id: str) -> bool:

@@ -162,7 +162,7 @@ class NotebookServer:
         self._consent = Consent(consent, links, self.tools)
         self._room = Room(limits)
         self._tool_gate = ToolGate(
-            self.tools, ready, links, ToolSearch(self.tools), frozenset(own_names), NO_TOOLS
+            self.tools, ready, ToolSearch(self.tools), frozenset(own_names), NO_TOOLS
         )
         gates = (
             RateGate(limits),
@@ -172,7 +172,7 @@ class NotebookServer:
             self._room,
         )
         self.calls = ToolCalls(
-            CallStarter(links, Gates(gates, self._choose_gates), self._room, observers),
+            CallStarter(links, self.tools, Gates(gates, self._choose_gates), self._room, observers),
             results=results,
             changes=self.changes,
             tasks=self.tasks,

@@ -20,6 +20,8 @@ from msgspec import structs
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
@@ -30,6 +32,7 @@ from mcp_notebook.bridge.server.calls.gates import (
     ToolCall,
     identify_request,
 )
+from mcp_notebook.bridge.server.lists.meta_tools import describe_running
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
@@ -41,9 +44,10 @@ from mcp_notebook.bridge.telemetry.call_events import (
 )
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
-from mcp_notebook.errors import CallError, KernelGone
+from mcp_notebook.errors import CallError, KernelGone, NotStarted
 
 _CANCELLED = "The call was cancelled before it was started."
+_RUNS_ON = "The call was cancelled. The notebook's cells run on, for later calls."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
 _TRACE_FORMS = {
     "traceparent": re.compile(
@@ -79,6 +83,7 @@ class CallStarter:
 
     Args:
         links: The links to the kernels, which run the calls.
+        tools: The tools, as callers see them.
         gates: Admit or refuse each call.
         room: Counts the running calls.
         observers: Notified of each call. A `CallTracer` among them is also asked which trace each
@@ -86,9 +91,15 @@ class CallStarter:
     """
 
     def __init__(
-        self, links: Links, gates: Gates, room: Room, observers: Sequence[CallObserver]
+        self,
+        links: Links,
+        tools: PermittedTools,
+        gates: Gates,
+        room: Room,
+        observers: Sequence[CallObserver],
     ) -> None:
         self._links = links
+        self._tools = tools
         self._gates = gates
         self._room = room
         self._observers = tuple(observers)
@@ -100,14 +111,19 @@ class CallStarter:
         """Start a call, or return what its client gets instead.
 
         Raises:
-            CallError: The call cannot be started; the observers have been notified.
+            CallError: The call cannot be started, or the notebook that it is for cannot be run; the
+                observers have been notified.
         """
         try:
             answer = await self._gates.admit(call)
-            return self._send(call) if answer is None else answer
+            if answer is not None:
+                return answer
+            if call.notebook is None:
+                return self._send(call)
         except BaseException as error:
             self.note_refusal(call, error)
             raise
+        return await self._run_notebook(call, call.notebook)
 
     def _send(self, call: ToolCall) -> RunningCall:
         """Send a call to its kernel."""
@@ -133,6 +149,25 @@ class CallStarter:
         running.is_on_main_thread = call.entry.tool.place == "main"
         self._observe(running, call.caller, start, began, choice)
         return running
+
+    async def _run_notebook(self, call: ToolCall, notebook: CatalogEntry) -> Result:
+        """Run a notebook whose tools are not known, and return them."""
+        start = self._describe_start(call, notebook.kernel_id)
+        began = time.monotonic()
+        with self._open_trace(call.request, start):
+            self._note_start(call.caller, start)
+        outcome: Result | BaseException
+        try:
+            await self._links.wait_for_kernel(notebook, call.listener, errors=call.caller.errors)
+            entries = self._tools.list_entries(call.caller)
+            own = [each for each in entries if each.kernel_id == notebook.kernel_id]
+            outcome = describe_running(notebook.name, own)
+        except BaseException as error:
+            outcome = error
+            raise
+        finally:
+            self._note_end(call.caller, _describe_run(start, outcome, time.monotonic() - began))
+        return outcome
 
     def _open_trace(
         self, request: ClientRequest, start: CallStart
@@ -198,18 +233,24 @@ class CallStarter:
             began: The monotonic time before it was sent.
             choice: Its kernel.
         """
+        self._note_start(caller, start)
+
+        def note_end(outcome: Result | KernelGone) -> None:
+            choice.note_end(call)
+            end = _describe_end(start, call, outcome, time.monotonic() - began)
+            self._note_end(caller, end)
+
+        call.on_end = note_end
+
+    def _note_start(self, caller: Caller, start: CallStart) -> None:
         self._room.enter(caller)
         for observer in self._observers:
             observer.note_start(start)
 
-        def note_end(outcome: Result | KernelGone) -> None:
-            self._room.leave(caller)
-            choice.note_end(call)
-            end = _describe_end(start, call, outcome, time.monotonic() - began)
-            for observer in self._observers:
-                observer.note_end(end)
-
-        call.on_end = note_end
+    def _note_end(self, caller: Caller, end: CallEnd) -> None:
+        self._room.leave(caller)
+        for observer in self._observers:
+            observer.note_end(end)
 
 
 def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
@@ -239,6 +280,8 @@ def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
 
 
 def _explain_refusal(error: BaseException) -> str:
+    if isinstance(error, NotStarted):
+        return error.details
     if isinstance(error, CallError | ProtocolError):
         return str(error)
     # The text of an error in our own code may quote arguments.
@@ -260,6 +303,16 @@ def _describe_end(
         task=None if call.task is None else call.task.id,
         view=None if isinstance(outcome, KernelGone) else _find_view(outcome),
     )
+
+
+def _describe_run(start: CallStart, outcome: Result | BaseException, seconds: float) -> CallEnd:
+    """Describe the end of a call that runs a notebook."""
+    if isinstance(outcome, Result):
+        return CallEnd(start=start, outcome="ok", seconds=seconds, size=_measure(outcome))
+    if isinstance(outcome, Exception):
+        error = _explain_refusal(outcome)
+        return CallEnd(start=start, outcome="error", seconds=seconds, error=error)
+    return CallEnd(start=start, outcome="cancelled", seconds=seconds, error=_RUNS_ON)
 
 
 def _find_view(result: Result) -> str | None:

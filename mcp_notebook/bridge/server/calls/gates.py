@@ -76,6 +76,8 @@ class ToolCall:
     """Takes what the call sends besides its result."""
     found: CatalogEntry | None = None
     """The tool, once it is found."""
+    notebook: CatalogEntry | None = None
+    """The notebook that the call runs, if that is what it is for; the tool is `meta_tools.RUN`."""
     keep: messages.Keep | None = None
     """How the call outlives its client; None if it does not."""
 
@@ -180,8 +182,6 @@ class ToolGate:
     """The tools, as callers see them."""
     ready: Callable[[], Awaitable[None]] | None
     """Waits until the first tools can be expected, if they need time to appear."""
-    links: Links
-    """The links to the kernels."""
     search: ToolSearch
     """Searches the tools."""
     own: frozenset[str]
@@ -209,18 +209,13 @@ class ToolGate:
             no_tools=self.no_tools,
         )
         if isinstance(answer, meta_tools.RequestedRun):
-            return await self._run_notebook(call, answer.entry)
+            call.notebook, call.found = answer.entry, meta_tools.make_run(answer.entry)
+            call.arguments = {"name": answer.entry.name}
+            return None
         if not isinstance(answer, meta_tools.RequestedCall):
             return answer
         call.found, call.arguments = answer.entry, answer.arguments
         return None
-
-    async def _run_notebook(self, call: ToolCall, entry: CatalogEntry) -> Result:
-        """Run a notebook whose tools are not known, and return them."""
-        await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors)
-        entries = self.tools.list_entries(call.caller)
-        own = [each for each in entries if each.kernel_id == entry.kernel_id]
-        return meta_tools.describe_running(entry.name, own)
 
     async def _find(self, call: ToolCall) -> CatalogEntry:
         caller, name, kind = call.caller, call.params.name, call.params.kind
@@ -238,6 +233,7 @@ class StartGate:
     """Starts the tool's kernel, or waits for it: its last tools are listed before it has started.
 
     The tool has been found, so the caller may call it: nobody starts what he has no right to call.
+    A call whose purpose is to run a notebook has further gates to pass before it does.
     """
 
     tools: PermittedTools
@@ -247,6 +243,8 @@ class StartGate:
 
     async def admit(self, call: ToolCall) -> None:
         """Wait for the kernel, and find the tool again, which may have changed."""
+        if call.notebook is not None:
+            return
         entry = call.entry
         if await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors):
             call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)

@@ -110,7 +110,9 @@ class Consent:
             UnknownState: The client's answer is not to a question about this call.
         """
         question = await self._ask(call)
-        if question is None and call.entry not in self._tools.list_entries(call.caller):
+        offered = call.notebook or call.entry
+        listed = self._tools.list_entries(call.caller, offered.tool.kind)
+        if question is None and offered not in listed:
             raise make_denial(
                 call.entry.name, "The tool was changed while a person was asked. Call it again."
             )
@@ -162,8 +164,8 @@ class Consent:
         if call.request.can_elicit:
             text = await _write(call)
             return await self._wait(call, lambda: _elicit(call, text), "")
-        link = self._links.find_link(call.entry)
-        if not link.requests.can_ask_consent:
+        link = None if call.notebook else self._links.find_link(call.entry)
+        if link is None or not link.requests.can_ask_consent:
             raise make_denial(call.entry.name, _explain_silence(call.entry, link))
         text = await _write(call)
         session: messages.ConsentSession = "connection" if call.request.is_handshake else "hour"
@@ -300,16 +302,20 @@ def _identify_grantee(call: ToolCall) -> dict[str, Any]:
     return {"client": call.request.profile.program}
 
 
-def _explain_silence(entry: CatalogEntry, link: Link) -> str:
-    """Explain why no person can be asked, and what to do."""
+def _explain_silence(entry: CatalogEntry, link: Link | None) -> str:
+    """Explain why no person can be asked, and what to do; without a link, no kernel runs."""
+    silence = "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no"
+    if link is None:
+        why = f"the notebook {entry.notebook!r} does not run"
+        return f"{silence} forms, and {why}. Use a client that shows forms."
     why = (
         f"the notebook {entry.notebook!r} runs without a frontend"
         if link.record.owner == "bridge"
         else f"the mcp-notebook of the notebook {entry.notebook!r} is too old to ask there"
     )
     return (
-        "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no forms, "
-        f"and {why}. Use a client that shows forms, or open the notebook in Jupyter."
+        f"{silence} forms, and {why}. Use a client that shows forms, or open the notebook in "
+        "Jupyter."
     )
 
 

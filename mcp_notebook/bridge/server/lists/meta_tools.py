@@ -29,7 +29,7 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
 from mcp_notebook.bridge.server.protocol.detached_arguments import split_arguments
 from mcp_notebook.content import Result, Text
-from mcp_notebook.errors import InvalidArguments, UnknownTool
+from mcp_notebook.errors import InvalidArguments, ToolGone, UnknownTool
 from mcp_notebook.settings.settings import MetaTools
 from mcp_notebook.text.missing_tools import (
     META_TOOLS,
@@ -277,6 +277,12 @@ def describe_run(notebooks: Sequence[CatalogEntry]) -> messages.ToolInfo:
     return structs.replace(_RUN, description="\n".join([f"{_RUN.description}\n", *lines]))
 
 
+def make_run(notebook: CatalogEntry) -> CatalogEntry:
+    """Return `RUN` as a tool of the notebook that it runs: what people allow, and logs record."""
+    tool = structs.replace(_RUN, description=notebook.tool.description)
+    return CatalogEntry(RUN, notebook.kernel_id, notebook.notebook, tool, RUN)
+
+
 def list_offered(meta_tools: MetaTools) -> tuple[messages.ToolInfo, ...]:
     """Return the tools of these that a bridge lists with a setting, before those of notebooks."""
     if meta_tools == "only":
@@ -358,7 +364,7 @@ def _find_run(name: str, tools: PermittedTools, caller: Caller) -> RequestedRun 
     """Return the requested run of a notebook, or the tools of one that has run."""
     try:
         return RequestedRun(tools.find(caller, name, "notebook"))
-    except UnknownTool:
+    except (ToolGone, UnknownTool):
         own = [entry for entry in tools.list_entries(caller) if entry.notebook == name]
         if not own:
             raise
