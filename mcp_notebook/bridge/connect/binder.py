@@ -27,7 +27,7 @@ from mcp_notebook.bridge.connect.addresses import Address, BinderRepository, che
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
-from mcp_notebook.bridge.connect.remote import Remote
+from mcp_notebook.bridge.connect.remote import SILENCE_LIMIT, Remote
 from mcp_notebook.errors import LaunchEnded, RemoteError
 from mcp_notebook.settings.private_files import (
     lock_file,
@@ -37,6 +37,9 @@ from mcp_notebook.settings.private_files import (
 )
 from mcp_notebook.text.terminal import print_note
 
+LAUNCH_LIMIT = 7_200.0
+"""Seconds that a build and a start may take, here or in another process."""
+_HOURS = f"{LAUNCH_LIMIT / 3_600:g} hours"
 _LOOK_INTERVAL = 0.2
 """Seconds between two attempts to get another process's lock."""
 _FAILURES = ("failed", "failure")
@@ -77,7 +80,7 @@ async def find_launch(  # noqa: PLR0913 - what it uses
     Raises:
         RemoteError: The server cannot be started, or has no endpoint.
     """
-    async with file.hold():
+    async with file.hold(tell):
         launch = file.read()
         if launch is not None:
             try:
@@ -124,6 +127,7 @@ class LaunchFile:
     """
 
     def __init__(self, home: Path, repository: BinderRepository) -> None:
+        self._place = f"{repository.spec} on {repository.binder}"
         key = hashlib.sha256(f"{repository.binder}/{repository.spec}".encode()).hexdigest()[:16]
         self.path = home / "binder" / f"{key}.json"
         """The URL and the token, for the next start."""
@@ -131,17 +135,36 @@ class LaunchFile:
         """The URL for the browser, which contains the token."""
 
     @asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
-        """Let one process at a time run the block; others wait without limit."""
+    async def hold(self, tell: Callable[[str], None]) -> AsyncIterator[None]:
+        """Let one process at a time run the block; others wait.
+
+        Args:
+            tell: Called with a sentence if this process waits.
+
+        Raises:
+            RemoteError: Another process runs it for longer than a launch may take.
+        """
         make_private_folder(self.path.parent)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(self.path.with_suffix(".lock"), flags, 0o600)
         try:
-            while not lock_file(descriptor):  # noqa: ASYNC110 - of another process
-                await anyio.sleep(_LOOK_INTERVAL)
+            if not lock_file(descriptor):
+                tell(f"Another process is starting {self._place}. Waiting for it ...")
+                await self._wait(descriptor)
             yield
         finally:
             os.close(descriptor)  # ends the lock
+
+    async def _wait(self, descriptor: int) -> None:
+        """Wait until another process has released the lock, and take it."""
+        with anyio.move_on_after(LAUNCH_LIMIT):
+            while not lock_file(descriptor):  # noqa: ASYNC110 - of another process
+                await anyio.sleep(_LOOK_INTERVAL)
+            return
+        raise RemoteError(
+            f"Another process of `mcp-notebook connect` has not started {self._place} within "
+            f"{_HOURS}. End that process, and try again."
+        )
 
     def read(self) -> Launch | None:
         """Return the last server, which may have ended; None without one."""
@@ -181,11 +204,27 @@ async def launch_repository(
         RemoteError: It does not start.
     """
     remote = Remote(http, f"{repository.binder}/build/{repository.spec}", credentials)
+    with anyio.move_on_after(LAUNCH_LIMIT):
+        return await _follow_build(remote, repository, tell)
+    raise RemoteError(
+        f"{repository.binder} has not started {repository.spec} within {_HOURS}. Look at it in the "
+        "browser, and try again."
+    )
+
+
+async def _follow_build(
+    remote: Remote, repository: BinderRepository, tell: Callable[[str], None]
+) -> Launch:
+    """Tell the progress of a build and start, and return the server once it is ready.
+
+    Raises:
+        RemoteError: It does not start.
+    """
     messages: list[str] = []
     before = ""
-    async with remote.listen({}) as reply:
+    async with remote.listen({}, SILENCE_LIMIT) as reply:
         if reply.status != HTTPStatus.OK:
-            raise explain_status(reply.status, remote.url, credentials, reply.location)
+            raise explain_status(reply.status, remote.url, remote.credentials, reply.location)
         async for data in reply.read_data():
             phase, message, launch = _read_event(data)
             if launch is not None:

@@ -45,6 +45,9 @@ CONNECT_LIMIT = 10.0
 ANSWER_LIMIT = 30.0
 """Seconds for an answer to a question of our own. A Jupyter server may have to start its bridge
 first."""
+SILENCE_LIMIT = 60.0
+"""Seconds without a byte of a start's progress, of which servers send some every 15 to 25 seconds.
+A proxy between keeps the connection open if the machine of the server has gone."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 _LONGEST_RETRY = 30.0

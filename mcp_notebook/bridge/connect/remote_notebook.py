@@ -12,13 +12,10 @@ import httpx2
 
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status
-from mcp_notebook.bridge.connect.remote import Remote
+from mcp_notebook.bridge.connect.remote import SILENCE_LIMIT, Remote
 from mcp_notebook.errors import ConnectionLost, RemoteError
 
 _ROUTE = "mcp-notebook/api/notebooks"
-_SILENCE_LIMIT = 60.0
-"""Seconds without a word of the server, which sends one every 15 seconds. A proxy between keeps the
-connection open if the machine of the server has gone."""
 
 
 async def open_notebook(  # noqa: PLR0913 - what it uses
@@ -45,7 +42,7 @@ async def open_notebook(  # noqa: PLR0913 - what it uses
     """
     remote = Remote(http, f"{server}/{_ROUTE}", credentials)
     order = json.dumps({"path": path, "run": run}).encode()
-    async with remote.post(order, {"Accept": "text/event-stream"}, _SILENCE_LIMIT) as reply:
+    async with remote.post(order, {"Accept": "text/event-stream"}, SILENCE_LIMIT) as reply:
         if reply.status in (404, 405):
             raise RemoteError(
                 "The mcp-notebook of the Jupyter server is too old to open it from here. Upgrade "

@@ -2,6 +2,7 @@
 
 import json
 import stat
+import threading
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
@@ -10,8 +11,10 @@ import pytest
 from bridges import TOKEN
 from clients import text_of
 from endpoints import served
+from live import TIMEOUT
 from web_stand_ins import web_server
 
+from mcp_notebook.bridge.connect import binder
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch
 from mcp_notebook.bridge.connect.credentials import Credentials
@@ -36,6 +39,9 @@ class BinderHub:
     def __init__(self):
         self.events = []
         self.asked = []
+        self.lives = threading.Event()
+        """Not set: it does not answer."""
+        self.lives.set()
 
 
 @pytest.fixture
@@ -45,6 +51,7 @@ def hub():
 
     def answer(request):
         hub.asked.append(request.path)
+        hub.lives.wait()
         events = hub.events
         if "text/event-stream" not in request.headers["Accept"].split(";"):
             events = [{"phase": "failed", "status_code": 400, "message": "Missing Accept\n"}]
@@ -180,6 +187,55 @@ async def test_two_commands_at_once_start_one_server(home, hub):
         for _ in range(2):
             tasks.start_soon(find, home, hub)
     assert len(hub.asked) == 1
+
+
+async def test_a_command_that_waits_for_anothers_start_says_so_and_then_uses_its_server(home, hub):
+    steps, began, end = [], anyio.Event(), anyio.Event()
+
+    def tell(text):
+        steps.append(text)
+        began.set()
+
+    async with served(home) as here, open_http() as http, anyio.create_task_group() as tasks:
+        hub.events = ready(here.url)
+        _, file = await find(home, hub)
+
+        async def hold():
+            async with file.hold(print):
+                tasks.start_soon(wait)
+                await end.wait()
+
+        async def wait():
+            repository = read_address(f"{hub.url}/v2/gh/ada/rain/main?labpath=a%20b.ipynb")
+            remote = await find_launch(http, repository, Credentials(), file, tell)
+            assert remote.url == here.url
+
+        tasks.start_soon(hold)
+        with anyio.fail_after(TIMEOUT):
+            await began.wait()
+        end.set()
+    (step,) = steps
+    assert step.startswith("Another process is starting gh/ada/rain/main on http://127.0.0.1")
+
+
+async def test_a_start_of_another_process_that_never_ends_is_told(home, hub, monkeypatch):
+    monkeypatch.setattr(binder, "LAUNCH_LIMIT", 0.1)
+    file = LaunchFile(home, read_address(f"{hub.url}/v2/gh/ada/rain/main?labpath=a%20b.ipynb"))
+    async with file.hold(print):
+        with refused("Another process .* has not started gh/ada/rain/main .*within .* hours"):
+            await find(home, hub)
+    assert not hub.asked
+
+
+@pytest.mark.parametrize("limit", ["SILENCE_LIMIT", "LAUNCH_LIMIT"])
+async def test_a_binderhub_that_never_answers_is_told(home, hub, monkeypatch, limit):
+    monkeypatch.setattr(binder, limit, 0.1)
+    hub.lives.clear()
+    try:
+        with anyio.fail_after(TIMEOUT), refused("sends nothing any more|has not started .*within"):
+            await find(home, hub)
+    finally:
+        hub.lives.set()
 
 
 async def test_a_build_that_fails_says_what_it_said_last(home, hub):

@@ -247,7 +247,7 @@ async def test_a_notebook_that_is_not_opened_is_told_with_the_reason(hub, reply,
 
 async def test_a_server_that_has_gone_while_it_opens_a_notebook_is_told(hub, monkeypatch):
     """The proxy of a JupyterHub keeps its client's connection open."""
-    monkeypatch.setattr(remote_notebook, "_SILENCE_LIMIT", 0.1)
+    monkeypatch.setattr(remote_notebook, "SILENCE_LIMIT", 0.1)
     hub.runs = True
     hub.lives.clear()
     try:
