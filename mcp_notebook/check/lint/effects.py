@@ -8,7 +8,7 @@ needs every statement and every function that is called to be known. In between,
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mcp_notebook.check.lint.sources import (
@@ -87,7 +87,9 @@ _NOT_PURE = re.compile(
     r"|pandas\.(?:to_|set_option|option|eval|HDFStore|ExcelWriter)|pandas\.io|polars\.(?:write|sink)"
     r"|matplotlib\.pyplot\.(?:savefig|imsave|rc|style|switch|close)|matplotlib\.(?!pyplot)"
     r"|copy\.(?!copy|deepcopy)|time\.(?!sleep|time|perf_counter|monotonic|strftime)|sympy\.init"
-    r"|scipy\.io|networkx\.(?:write|.*set_)|seaborn\.(?:set|load)|pydantic\.(?!BaseModel|TypeAdapter)"
+    r"|scipy\.io|networkx\.(?:write|add_|.*set_)|seaborn\.(?:set|load)"
+    r"|pydantic\.(?!BaseModel|TypeAdapter)|heapq\.(?!nlargest|nsmallest|merge)|bisect\.insort"
+    r"|operator\.(?:setitem|delitem|iadd|iconcat|methodcaller|call)|numpy\.(?:\w+\.at$|place)"
 )
 _NOT_PURE_BUILTINS = frozenset(
     (
@@ -125,7 +127,35 @@ _READING_METHODS = frozenset(
     with_name with_suffix xs zfill
     """.split()  # noqa: SIM905 - a table
 )
-"""Methods of common values that change nothing outside the function, or only a local figure."""
+"""Methods of common values that change nothing outside the function, apart from those below."""
+_OF_LOCAL_OBJECTS = frozenset(
+    (
+        *("add_trace", "annotate", "axhline", "axvline", "errorbar", "fill_between", "imshow"),
+        *("legend", "set_title", "set_xlabel", "set_xlim", "set_ylabel", "set_ylim"),
+        *("tick_params", "tight_layout", "update_layout", "update_traces"),
+        *("choice", "integers", "normal", "permutation", "standard_normal", "uniform"),
+    )
+)
+"""Those that change their figure or their random numbers: harmless unless these are shared."""
+_HAND_OUT = frozenset(
+    (
+        *("get", "setdefault", "pop", "view", "squeeze", "ravel", "reshape", "transpose"),
+        *("to_numpy", "asarray", "asanyarray", "getattr", "max", "min", "next"),
+    )
+)
+"""Functions and methods that may return what others hold: `rows.get(key)`, `max(rows)`."""
+_CALLERS = frozenset(
+    (
+        *("accumulate", "agg", "aggregate", "apply", "dropwhile", "filter", "filterfalse", "map"),
+        *("partial", "reduce", "starmap", "takewhile", "to_thread", "transform"),
+    )
+)
+"""Functions and methods that call what they are given first."""
+_CALLED_WORDS = frozenset(("func", "function", "key"))
+"""Keywords for what is called."""
+_CHANGED_WORDS = frozenset(("out", "file"))
+"""Keywords for what a call writes to."""
+_INDEXERS = frozenset(("loc", "iloc", "at", "iat"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +198,13 @@ class _Reader:
     def read(self, function: Function, cell: int) -> Effects:
         self._open.append(function.name)
         is_method = self._is_method and len(self._open) == 1
-        scope = _Scope(self._source, function, is_method=is_method)
-        effects = Effects()
+        scope = _Scope(
+            self._source, function, is_method=is_method, is_outermost=len(self._open) == 1
+        )
+        effects = Effects(
+            is_known=all(_is_harmless(each, scope) for each in function.decorator_list)
+        )
+        called = {node.func for node in _walk(function) if isinstance(node, ast.Call)}
         for node in _walk(function):
             line = _line(node, function)
             for what in _describe_change(node, scope):
@@ -180,33 +215,39 @@ class _Reader:
                 effects.writes.append(write)
             if not _is_known(node, scope):
                 effects.is_known = False
-            if isinstance(node, ast.Call):
-                self._follow(node, effects, scope)
+            if isinstance(node, ast.Name):
+                self._follow(node.id, effects, scope, is_called=node in called)
         self._open.pop()
         return effects
 
-    def _follow(self, call: ast.Call, effects: Effects, scope: "_Scope") -> None:
-        """Add the effects of a function of the notebook that is called."""
-        if not isinstance(call.func, ast.Name) or call.func.id in scope.local:
+    def _follow(self, name: str, effects: Effects, scope: "_Scope", *, is_called: bool) -> None:
+        """Add the effects of a function of the notebook that is called.
+
+        One that is only named, as in ``orders.apply(send)``, may be called by others or not: then
+        it is unknown what happens, unless it only reads.
+        """
+        known = self._source.functions.get(name)
+        if known is None or name in scope.local:
             return
-        known = self._source.functions.get(call.func.id)
-        if known is None:
-            return
-        if call.func.id in self._open:
+        if name in self._open:
             return  # recursion: its effects are being collected
         if len(self._open) > MAX_DEPTH:
             effects.is_known = False
             return
         inner = self.read(known.node, known.cell)
-        effects.writes += inner.writes
-        effects.is_known = effects.is_known and inner.is_known
+        if is_called:
+            effects.writes += inner.writes
+        effects.is_known &= inner.is_known and (is_called or not inner.writes)
 
 
 class _Scope:
     """The names of a function, and what they stand for."""
 
-    def __init__(self, source: NotebookSource, function: Function, *, is_method: bool) -> None:
+    def __init__(
+        self, source: NotebookSource, function: Function, *, is_method: bool, is_outermost: bool
+    ) -> None:
         self._source = source
+        self._is_outermost = is_outermost
         self.modules = dict(source.modules)
         for node in ast.walk(function):
             self.modules.update(list_imports(node))
@@ -290,22 +331,60 @@ class _Scope:
         """Return whether a name certainly stands for an object that the function made."""
         if name not in self.local or name == self.owner:
             return False
+        if name in self.parameters and not self._is_outermost:
+            return False  # whatever the caller has
         values = self.values.get(name)
         if name in self.parameters and not values:
             return True  # a client's value: made for this call
-        return bool(values) and all(_makes_object(value) for value in values or ())
+        return bool(values) and all(self.makes_object(value) for value in values or ())
+
+    def makes_object(self, value: ast.expr) -> bool:
+        """Return whether an expression certainly makes a new object."""
+        if isinstance(value, ast.IfExp):
+            return self.makes_object(value.body) and self.makes_object(value.orelse)
+        if isinstance(value, ast.Await):
+            return self.makes_object(value.value)
+        if isinstance(value, ast.Call):
+            is_helper = isinstance(value.func, ast.Name) and self.is_helper(value.func.id)
+            return not is_helper and _find_last_name(value.func) not in _HAND_OUT
+        return isinstance(value, _LITERALS)
+
+    def holds_only_own(self, name: str) -> bool:
+        """Return whether also what a fresh object was made of is the function's."""
+        return self.is_fresh(name) and all(
+            self.find_name(node) is not None
+            for value in self.values.get(name, ())
+            for node in ast.walk(value)
+            if isinstance(node, ast.Name)
+        )
+
+    def is_data(self, name: str) -> bool:
+        """Return whether a name stands for data, and not for a function."""
+        if name in self.local:
+            return self.is_fresh(name)
+        return isinstance(self._source.values.get(name), _DISPLAYS)
 
     def is_helper(self, name: str) -> bool:
         """Return whether a name is a function of the notebook, or one within the function."""
         return (name in self._source.functions and name not in self.local) or name in self.nested
 
     def is_class(self, name: str) -> bool:
-        """Return whether a name is a class of the notebook without an `__init__` of its own."""
+        """Return whether a name is a class of the notebook whose objects are made by no code."""
         node = self._source.classes.get(name)
-        return node is not None and not any(
-            isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__post_init__")
-            for item in node.body
+        return (
+            node is not None
+            and name not in self.local
+            and not set(_list_methods(node)) & {"__new__", "__init__", "__post_init__"}
+            and all(
+                _is_harmless(base, self)
+                or (isinstance(base, ast.Name) and base.id != name and self.is_class(base.id))
+                for base in node.bases
+            )
         )
+
+    def is_method(self, name: str) -> bool:
+        """Return whether a class of the notebook has a method of this name."""
+        return any(name in _list_methods(node) for node in self._source.classes.values())
 
 
 _LITERALS = (
@@ -314,15 +393,13 @@ _LITERALS = (
 )
 
 
-def _makes_object(value: ast.expr) -> bool:
-    if isinstance(value, ast.IfExp):
-        return _makes_object(value.body) and _makes_object(value.orelse)
-    if isinstance(value, ast.Await):
-        return _makes_object(value.value)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        # `cache.get(key)` and `next(rows)` hand out what others hold.
-        return value.func.attr not in ("get", "setdefault", "pop", "view", "squeeze", "ravel")
-    return isinstance(value, _LITERALS)
+_DISPLAYS = (ast.Constant, ast.JoinedStr, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.DictComp)
+
+
+def _list_methods(node: ast.ClassDef) -> Iterator[str]:
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield item.name
 
 
 _ITEM = ast.Yield()
@@ -346,6 +423,10 @@ def _walk(function: Function) -> Iterator[ast.AST]:
 
 def _line(node: ast.AST, function: Function) -> int:
     return getattr(node, "lineno", function.lineno)
+
+
+def _find_last_name(node: ast.expr) -> str | None:
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
 
 
 def find_root(node: ast.expr) -> str | None:
@@ -534,35 +615,116 @@ def _is_own(target: ast.expr, scope: _Scope) -> bool:
         return _is_own(target.value, scope)
     if isinstance(target, ast.Tuple | ast.List):
         return all(_is_own(item, scope) for item in target.elts)
-    root = find_root(target)
-    return root is not None and scope.is_fresh(root)
+    return isinstance(target, ast.Attribute | ast.Subscript) and _is_own_object(target.value, scope)
+
+
+def _is_own_object(node: ast.expr, scope: _Scope) -> bool:
+    """Return whether an object is one that the function made, or part of one."""
+    if isinstance(node, ast.Attribute) and node.attr in _INDEXERS:
+        node = node.value
+    if isinstance(node, ast.Name):
+        return scope.is_fresh(node.id)
+    root = find_root(node)
+    return root is not None and scope.holds_only_own(root)
 
 
 def _is_pure(name: str) -> bool:
     is_listed = any(name == each or name.startswith(f"{each}.") for each in _PURE_MODULES)
-    return is_listed and name not in _FILE_FUNCTIONS and not _NOT_PURE.match(name)
+    last = name.rpartition(".")[2]
+    is_writer = name in _FILE_FUNCTIONS or last in (*_FILE_METHODS, *_EXPORTS, "rename")
+    return is_listed and not is_writer and not _NOT_PURE.match(name)
+
+
+def _is_harmless(node: ast.expr, scope: _Scope) -> bool:
+    """Return whether a function or class of a library, or a call of one, changes nothing."""
+    name = scope.find_name(node.func if isinstance(node, ast.Call) else node)
+    if name is None:
+        return False
+    builtin = name.removeprefix("builtins.")
+    return _is_pure(name) if builtin == name else builtin not in _NOT_PURE_BUILTINS
 
 
 def _is_known_call(call: ast.Call, scope: _Scope) -> bool:
-    name = scope.find_name(call.func)
-    if name is not None and name.startswith("builtins."):
-        return name.removeprefix("builtins.") not in _NOT_PURE_BUILTINS
-    if name is not None:
-        return _is_pure(name)
+    given = [*call.args, *(word.value for word in call.keywords)]
+    if not all(_is_known_reference(each, scope) for each in _unpack(given)):
+        return False
+    if not all(_is_known_function(each, scope) for each in _unpack(_list_called(call))):
+        return False
+    if scope.find_name(call.func) is not None:
+        return _is_harmless(call, scope) and not _CHANGED_WORDS & _list_words(call)
     if isinstance(call.func, ast.Attribute):
         return _is_known_method(call, call.func, scope)
     return isinstance(call.func, ast.Name) and (
-        scope.is_helper(call.func.id)
-        or (call.func.id not in scope.local and scope.is_class(call.func.id))
+        scope.is_helper(call.func.id) or scope.is_class(call.func.id)
     )
 
 
+def _list_words(call: ast.Call) -> set[str | None]:
+    return {word.arg for word in call.keywords}
+
+
+def _unpack(nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """Yield what expressions contain that are lists or dicts, and the others."""
+    for node in nodes:
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            yield from _unpack(node.elts)
+        elif isinstance(node, ast.Dict):
+            yield from _unpack(node.values)
+        else:
+            yield node
+
+
+def _is_known_reference(node: ast.expr, scope: _Scope) -> bool:
+    """Return whether an argument is harmless if it is called, where it is of a library."""
+    is_name = isinstance(node, ast.Name | ast.Attribute)
+    return not is_name or scope.find_name(node) is None or _is_harmless(node, scope)
+
+
+def _list_called(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments that a call calls."""
+    first = call.args[:1] if _find_last_name(call.func) in _CALLERS else []
+    return [*first, *(word.value for word in call.keywords if word.arg in _CALLED_WORDS)]
+
+
+def _is_known_function(node: ast.expr, scope: _Scope) -> bool:
+    """Return whether an argument that is called is known, or data.
+
+    Functions of the notebook are followed elsewhere, those of libraries are among the references.
+    """
+    if isinstance(node, ast.Name | ast.Attribute) and scope.find_name(node) is not None:
+        return True
+    if isinstance(node, ast.Name):
+        return scope.is_helper(node.id) or scope.is_class(node.id) or scope.is_data(node.id)
+    if isinstance(node, ast.Attribute):
+        return node.attr in _READING_METHODS and not scope.is_method(node.attr)
+    return isinstance(node, ast.Lambda) or scope.makes_object(node)
+
+
 def _is_known_method(call: ast.Call, func: ast.Attribute, scope: _Scope) -> bool:
-    root = find_root(func.value)
-    is_fresh = root is not None and scope.is_fresh(root)
-    changes = func.attr in (*_IN_PLACE, "pop", "shuffle")
+    words = _list_words(call)
+    if scope.is_method(func.attr) or words & _CHANGED_WORDS:
+        return False
+    if func.attr in (*_IN_PLACE, "pop", "shuffle") or "inplace" in words:
+        return _is_own_object(func.value, scope)
+    if func.attr in _OF_LOCAL_OBJECTS:
+        root = find_root(func.value)
+        return root is None or not scope.is_shared(root)
     if func.attr in _EXPORTS and func.attr.startswith("to_"):
-        return not call.args and not any(word.arg in _PATH_WORDS for word in call.keywords)
-    if changes or any(word.arg == "inplace" for word in call.keywords):
-        return is_fresh
-    return func.attr in _READING_METHODS
+        return not call.args and not words & set(_PATH_WORDS)
+    return func.attr in _READING_METHODS and not _writes_with_these(call, func.attr)
+
+
+def _writes_with_these(call: ast.Call, method: str) -> bool:
+    """Return whether a reading method's namesake, which writes, takes these arguments."""
+    words = _list_words(call)
+    first = call.args[0] if call.args else None
+    is_flag = isinstance(first, ast.Constant) and isinstance(first.value, bool)
+    if method == "get":  # `queue.get()`
+        return first is None or is_flag
+    if method == "sample":  # without a seed, it draws from random numbers that others share
+        return not words & {"random_state", "seed"}
+    if method in ("copy", "rename"):  # `path.rename(target)`
+        is_mapping = isinstance(first, ast.Dict | ast.Lambda)
+        is_target = first is not None and not is_flag and not is_mapping
+        return "target" in words or (is_target and not words & {"axis", "columns", "index"})
+    return False

@@ -6,11 +6,12 @@ from linted import lint, list_rules, make_subject
 from mcp_notebook.check.lint.rules import lint_tools
 
 SETUP = """
-import io, json, os, random, sqlite3, tempfile
+import asyncio, bisect, heapq, io, json, os, random, sqlite3, tempfile
 from pathlib import Path
 import numpy as np
 import pandas as pd
 import matplotlib.pyplot as plt
+import requests
 orders = pd.DataFrame({"region": ["EU"], "revenue": [1]})
 settings = {"limit": 3}
 seen = []
@@ -23,6 +24,40 @@ def helper(frame):
 
 def top(frame):
     return frame.nlargest(1, "revenue")
+
+def send(row):
+    requests.post("https://example.com", json=row)
+
+send_later = lambda row: send(row)
+
+def load():
+    return orders
+
+def add_column(frame):
+    frame["x"] = 1
+
+def logged(function):
+    return lambda *given: seen.append(given) or function(*given)
+
+@logged
+def count_orders():
+    return len(orders)
+
+class Queue:
+    def take(self):
+        self.taken += 1
+
+class Counted:
+    def __init__(self):
+        seen.append(1)
+
+class Special(Counted):
+    pass
+
+queue = Queue()
+figure, axes = plt.subplots()
+generator = np.random.default_rng(1)
+source = Path("a.txt")
 """
 
 
@@ -91,6 +126,14 @@ READS = [
     "text = Path('a.txt').read_text()\nreturn text.splitlines()",
     "return np.random.default_rng(1).normal(size=3)",
     "name = name.strip().lower()\nreturn [each for each in seen if each == name]",
+    "return orders.rename(columns={'region': 'area'}).rename({'x': 'y'}, axis=1)",
+    "return orders.groupby('region').apply(top)",
+    "return sorted(map(str.upper, seen), key=lambda word: word[1])",
+    "return orders.region.map(settings).map(np.sqrt).agg(['sum', max])",
+    "frame = orders[orders.region == name].copy()\nframe.loc[0, 'x'] = 1\nreturn frame",
+    "counts = {'a': []}\ncounts['a'].append(year)\nreturn counts",
+    "return orders.sample(3, random_state=1)",
+    "return settings.get(name)",
 ]
 
 
@@ -112,6 +155,42 @@ UNKNOWN = [
     "return random.random()",
     "import somewhere\nsomewhere.go()",
     "def fill(rows, key):\n    rows[key] = 1\n    return rows\nreturn fill({}, name)",
+    # A path's methods have the names of a table's, and a queue's those of a dict's.
+    "source.rename(Path('old') / name)",
+    "source.copy(name)",
+    "return seen.get()",
+    "return queue.take()",
+    # Functions that others call.
+    "orders.apply(send, axis=1)",
+    "return list(map(send, seen))",
+    "orders.agg({'x': send})",
+    "again = send\norders.apply(again)",
+    "orders.apply(send_later)",
+    "return sorted(seen, key=send)",
+    "return asyncio.to_thread(send, seen[0])",
+    "return asyncio.to_thread(os.remove, name)",
+    "return asyncio.to_thread(source.unlink)",
+    "return list(map(requests.post, seen))",
+    "return list(map(Path.unlink, seen))",
+    "return list(map(seen.append, [1]))",
+    "return count_orders()",
+    "return Special()",
+    # What only seems to be made by the function.
+    "data = load()\ndata['x'] = 1",
+    "add_column(orders)",
+    "row = max(seen)\nrow['x'] = 1",
+    "numbers = np.asarray(seen)\nnumbers[0] = 1",
+    "numbers = orders.to_numpy()\nnumbers[0] = 1",
+    "rows = list(seen)\nrows[0]['x'] = 1",
+    "rows = list(seen)\nrows[0].append(1)",
+    # What is written to, drawn on or drawn from.
+    "print(name, file=seen)",
+    "return np.add(orders, 1, out=orders)",
+    "heapq.heappush(seen, 1)",
+    "bisect.insort(seen, 1)",
+    "axes.set_title(name)",
+    "return generator.normal()",
+    "return orders.sample(3)",
 ]
 
 
