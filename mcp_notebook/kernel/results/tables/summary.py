@@ -7,6 +7,7 @@ type only.
 """
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ from mcp_notebook.kernel.results.tables.frame import Frame, format_name
 from mcp_notebook.kernel.safe.foreign_code import run_guarded
 
 MAX_NUMBERS = 10_000_000
-"""Cells of numbers and times that are read; of more, those of some rows."""
+"""Cells of numbers and times that are read; of more, those of some rows, or some of an array."""
 MAX_VALUES = 100_000
 """Cells of other values that are read."""
 MAX_LABELED = 1_000_000
@@ -61,14 +62,18 @@ def summarize_columns(frame: Frame, positions: Sequence[int]) -> Summary:
 
 def summarize_array(array: Any) -> str:
     """Summarize an array of numpy of any shape; empty if it holds no numbers, times or bools."""
-    sample, step = array, -(-array.size // MAX_NUMBERS)
-    if step > 1:
-        sample = array[::step]
+    sample = array if array.size <= MAX_NUMBERS else _take_spread(array)
     facts = _guard(lambda: find_array_facts(sample))
     if facts is None:
         return ""
     format_values = partial(format_column, nan_is_missing=False)
     return write_facts(facts, sample.size, array.size, format_values)
+
+
+def _take_spread(array: Any) -> Any:
+    """Return some elements of a large array, spread over all its dimensions."""
+    places = _spread(array.size - 1, MAX_VALUES)
+    return array[sys.modules["numpy"].unravel_index(places, array.shape)]
 
 
 class _Reader:
@@ -130,7 +135,7 @@ class _Reader:
 
 
 def _spread(last: int, count: int) -> list[int]:
-    """Return so many rows from the first to the last, always the same, at uneven distances.
+    """Return so many places from the first to the last, always the same, at uneven distances.
 
     Even ones would see only one half of rows that alternate.
     """

@@ -181,7 +181,33 @@ def test_of_very_many_rows_it_is_said_that_some_were_read(monkeypatch):
     [only] = summarize_columns(wrap_pandas_table(names), [0]).lines
     assert only.startswith(f"t {names.t.dtype}: at least 2 distinct, ")
     assert all(4 <= float(share) / 10 <= 6 for share in re.findall(r"\((\d+)%\)", only))
-    assert summarize_array(np.arange(10_000)).startswith("about 0 to ")
+    assert summarize_array(np.arange(10_000)).startswith("about 0 to 9999")
+
+
+@pytest.mark.parametrize(
+    ("array", "share_of_zeros"),
+    [
+        (np.tile([0, 1], 6_000), 50),
+        (np.stack([np.zeros(6_000, int), np.full(6_000, 1)]), 50),
+        (np.tile([0, 0, 0, 1], (1, 3_000)), 75),
+        (np.tile([0, 1], (40, 300)).T, 50),
+        (np.ma.array(np.tile([0, 1, 1], 4_000), mask=np.tile([0, 0, 1], 4_000)), 33),
+    ],
+)
+def test_a_large_array_is_read_all_over(array, share_of_zeros, monkeypatch):
+    monkeypatch.setattr(summary, "MAX_NUMBERS", 10_000)
+    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
+    said = summarize_array(array)
+    assert "0 to 1" in said
+    [share] = re.findall(r"\b0 \((\d+)%\)", said)
+    assert abs(int(share) - share_of_zeros) < 5
+
+
+@pytest.mark.parametrize("shape", [(30_000,), (1, 30_000), (15_000, 2), (30, 10, 100)])
+def test_of_a_large_array_of_any_shape_some_elements_are_read(shape, monkeypatch):
+    monkeypatch.setattr(summary, "MAX_NUMBERS", 10_000)
+    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
+    assert summarize_array(np.zeros(shape, int)) == "about always 0"
 
 
 @given(st.integers(1_000, 10**9), st.integers(3, 1_000))
