@@ -6,6 +6,7 @@ else is: a string that looks like a missing value, or has spaces around it, is q
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
@@ -77,7 +78,7 @@ def format_column(values: Sequence[Any], *, nan_is_missing: bool) -> list[str]:
 
 
 def find_missing(values: Sequence[Any], *, nan_is_missing: bool) -> list[bool]:
-    """Return for each value of a column whether it is a missing value.
+    """Return for each value of a column whether it is a missing value, without running its code.
 
     Args:
         values: The values of the column.
@@ -87,20 +88,16 @@ def find_missing(values: Sequence[Any], *, nan_is_missing: bool) -> list[bool]:
     if examples.keys() <= _NEVER_MISSING:
         return [False] * len(values)
     marks = {kind for kind, value in examples.items() if is_missing(value)}
-    with_nan = {kind for kind, value in examples.items() if _may_be_nan(value, nan_is_missing)}
+    floats = {kind for kind in examples if nan_is_missing and issubclass(kind, float)}
+    times = {kind for kind, value in examples.items() if is_instance(value, "numpy.datetime64")}
     return [
         value is None
         or value is ABSENT
         or (kind := type(value)) in marks
-        or (kind in with_nan and bool(value != value))  # noqa: PLR0124 - only NaN and NaT differ
+        or (kind in floats and math.isnan(value))
+        or (kind in times and bool(value != value))  # noqa: PLR0124 - only NaT differs
         for value in values
     ]
-
-
-def _may_be_nan(value: Any, nan_is_missing: bool) -> bool:  # noqa: FBT001 - as above
-    if isinstance(value, float):
-        return nan_is_missing
-    return is_instance(value, "numpy.datetime64")
 
 
 def _format_present(values: Sequence[Any]) -> list[str]:

@@ -1,8 +1,9 @@
 """What is in a column: missing values, the smallest and the largest, the mean, the most frequent.
 
 Runs in the user's kernel, on the thread of the call. Numbers and times are read by their own
-library, at the speed of its arrays. Other values are read as a list, and counted only if their
-classes are Python's or pandas' own: counting runs the code of a class. No library is imported.
+library, at the speed of its arrays. Other values are read as a list, and compared and counted only
+if their classes are Python's or pandas' own, as both run the code of a class: of the others, only
+the names of their types are told. No library is imported.
 """
 
 import math
@@ -222,11 +223,10 @@ def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts
     present = [value for value, no in zip(values, are_missing, strict=True) if not no]
     missing = len(values) - len(present)
     kinds = set(map(type, present))
+    nan = 0
     if float in kinds:
-        numbers = [value for value in present if value == value]  # noqa: PLR0124 - NaN
+        numbers = [value for value in present if type(value) is not float or not math.isnan(value)]
         present, nan = numbers, len(present) - len(numbers)
-    else:
-        nan = 0
     if not present:
         return Facts(missing, nan)
     times = _find_times()

@@ -1,9 +1,9 @@
 """Summarizes a table that is too long to be shown: one line for each column.
 
-Runs in the user's kernel, on the thread of the call, within the time limit of the result. The cost
-is bounded: of more cells than `MAX_NUMBERS` or `MAX_VALUES`, only those of some rows are read,
-spread over the table, and the line says "about". A column that cannot be read has a line with its
-type only.
+Runs in the user's kernel, on the thread of the call. The time limit of the result does not apply,
+as neither a comparison nor any other method of the values runs. The cost is bounded: of more cells
+than `MAX_NUMBERS` or `MAX_VALUES`, only those of some rows are read, spread over the table, and the
+line says "about". A column that cannot be read has a line with its type only.
 """
 
 import random

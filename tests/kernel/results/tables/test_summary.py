@@ -229,6 +229,15 @@ def test_no_code_of_objects_runs():
         def __lt__(self, other):
             raise SystemExit
 
+    class RudeNumber(float):
+        __hash__ = float.__hash__
+
+        def __eq__(self, other):
+            raise SystemExit
+
+        def __ne__(self, other):
+            raise SystemExit
+
     class Named(str):
         __slots__ = ()
 
@@ -243,8 +252,19 @@ def test_no_code_of_objects_runs():
     assert line(moments, dtype=object) == "object: values of type datetime"
     assert line(moments[1:] * 2, dtype=object) == "object: always 2024-01-01 00:00:00+00:00"
     assert line([Rude(), Rude(), 1], dtype=object) == "object: values of type Rude, int"
+    assert line([Rude(), 1.5, math.nan], dtype=object) == (
+        "object: 1 missing, values of type Rude, float"
+    )
+    assert line([RudeNumber(1), RudeNumber("nan"), 1.5], dtype=object) == (
+        "object: 1 missing, values of type RudeNumber, float"
+    )
     assert line([Named("x")], dtype=object) == "object: values of type Named"
     assert line([[1], {"a": 1}], dtype=object) == "object: values of type dict, list"
+
+
+def test_arrays_among_floats_are_counted_as_values():
+    values = [np.array([1, 2]), 1.5, None, math.nan]
+    assert line(values, dtype=object) == "object: 2 missing, values of type float, ndarray"
 
 
 def test_a_column_that_cannot_be_read_has_its_type_only(monkeypatch):
