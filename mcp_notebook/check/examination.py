@@ -64,7 +64,8 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     """Check a notebook's tools, print the findings, and return whether there are none but notes.
 
     Raises:
-        NotebookError: The notebook cannot be run, or its file of answers cannot be read.
+        NotebookError: The notebook cannot be run or corrected, or its file of answers cannot be
+            read.
     """
     subject = await run_subject(settings, examination)
     if examination.records:
@@ -75,7 +76,8 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     if examination.fixes:
         fixed = apply_fixes(examination.notebook, findings)
         findings = [finding for finding in findings if finding not in fixed]
-        print_note(f"Corrected {count(len(fixed), 'line')} in {examination.notebook}.")
+        lines = len({finding.fix for finding in fixed})  # two tools may share one
+        print_note(f"Corrected {count(lines, 'line')} in {examination.notebook}.")
     if examination.as_json:
         described = describe_report(subject, findings)
         print_data(json.dumps(described, indent=2, ensure_ascii=False))

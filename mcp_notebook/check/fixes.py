@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcp_notebook.check.findings import Edit, Finding
+from mcp_notebook.errors import NotebookError
+from mcp_notebook.settings.shared_files import replace_file
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[\s,:]*")
@@ -20,6 +22,9 @@ def apply_fixes(path: Path, findings: Iterable[Finding]) -> list[Finding]:
 
     A line is changed once: several findings with the same correction are corrected together. In a
     notebook of a format before version 4, nothing is.
+
+    Raises:
+        NotebookError: The file cannot be written; it is as it was.
     """
     text = path.read_bytes().decode("utf-8")
     sources = list(_find_sources(text))
@@ -38,8 +43,18 @@ def apply_fixes(path: Path, findings: Iterable[Finding]) -> list[Finding]:
     for start, end, new in sorted(set(spans.values()), reverse=True):
         text = text[:start] + new + text[end:]
     if spans:
-        path.write_bytes(text.encode("utf-8"))
+        _replace(path, text)
     return fixed
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise NotebookError(
+            f"{path} was not corrected: {error.filename} cannot be written ({error.strerror}). "
+            "Make it writable, or correct the notebook by hand."
+        ) from None
 
 
 def _find_sources(text: str) -> Iterator[int]:

@@ -6,7 +6,6 @@ file. A failure leaves the file unchanged.
 """
 
 import difflib
-import errno
 import hashlib
 import os
 import shutil
@@ -23,8 +22,8 @@ from mcp_notebook.clients.settings_text import (
 from mcp_notebook.errors import ClientError
 from mcp_notebook.settings.private_files import read_private, write_private
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.shared_files import replace_file
 
-_TEMPORARY = ".tmp"
 _MOST = 64 * 2**20
 """Maximum bytes of a backup: Claude Code keeps its history in its settings."""
 
@@ -185,10 +184,9 @@ def apply_change(change: Change, settings: Settings) -> Path | None:
             target.unlink()
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, change.after)
+            replace_file(target, change.after)
     except OSError as error:
-        place = Path(error.filename or file)
-        place = place.parent if place.suffix == _TEMPORARY else place
+        place = error.filename or file
         raise ClientError(
             f"{client.title}'s settings, {file}, were not changed: {place} cannot be written "
             f"({error.strerror}). Make it writable, or paste the output "
@@ -221,22 +219,6 @@ def _read_backup(settings: Settings, file: Path) -> str | None:
         return read_private(find_backup(settings, file), _MOST).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file atomically, and keep its permissions."""
-    if file.exists() and not os.access(file, os.W_OK):
-        # A read-only file could be replaced, but its owner does not want that.
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}{_TEMPORARY}")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(text.encode("utf-8"))
-        if file.exists():
-            shutil.copymode(file, temporary)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _make_unusable(client: Client, file: Path, problem: ValueError) -> ClientError:

@@ -1,12 +1,15 @@
 """``--fix`` changes the lines that it corrects, and no other byte of the file."""
 
 import json
+import stat
+import sys
 
 import pytest
 from planted_faults import run_check
 
 from mcp_notebook.check.findings import Edit, Finding
 from mcp_notebook.check.fixes import apply_fixes
+from mcp_notebook.errors import NotebookError
 
 SOURCE = ["# Zürich\n", "%%mcp_tool\n", "def look():\n", "    return 1"]
 
@@ -62,10 +65,38 @@ def test_a_line_that_is_another_one_by_now_is_left(tmp_path, finding):
     assert path.read_bytes() == before
 
 
+def test_a_notebook_that_cannot_be_written_stays_as_it_was(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "a.ipynb"
+    before = write(path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # a full disk
+    try:
+        with pytest.raises(NotebookError, match=r"a\.ipynb was not corrected: .+ Make it writable"):
+            apply_fixes(path, [make_finding()])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
+def test_a_corrected_notebook_keeps_its_permissions_and_a_link_stays_one(tmp_path):
+    path, link = tmp_path / "a.ipynb", tmp_path / "link.ipynb"
+    write(path)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    apply_fixes(link, [make_finding()])
+    assert link.is_symlink()
+    assert b"--read-only" in path.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
 def test_the_command_adds_what_is_missing_and_finds_it_no_more(home):
     path = home / "tools.ipynb"
     tool = (
         '%%mcp_tool\ndef count_rows() -> int:\n    """Rows of the table of orders."""\n    return 3'
+        '\n\ndef find_name() -> str:\n    """Name of the first customer."""\n    return "Ada"'
     )
     cells = [
         {
