@@ -25,7 +25,7 @@ from mcp_notebook.doctor.open_notebooks import (
 )
 from mcp_notebook.doctor.probes import BARE_PATH, Answer, ask_command
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.missing_tools import META_TOOLS, SEARCH_TOOLS
+from mcp_notebook.text.missing_tools import RESERVED_NAMES, RUN_NOTEBOOK
 from mcp_notebook.text.wording import count
 
 _MISSING_MODULE = re.compile(r"No module named '?mcp_notebook")
@@ -130,7 +130,11 @@ async def _describe_tools(
     server: ConfiguredServer, answer: Answer, settings: Settings, machine: Machine
 ) -> list[Finding]:
     """Return the findings about the tools that a ``stdio`` command lists."""
-    tools = [name for name in answer.tools if name not in (*META_TOOLS, SEARCH_TOOLS)]
+    tools = [
+        name
+        for name in answer.tools
+        if name not in RESERVED_NAMES or name == RUN_NOTEBOOK  # which stands for a folder's tools
+    ]
     findings = [_approve_tools(answer)] if tools else []
     folder = server.find_folder(machine)
     if any(word.endswith(".ipynb") or (folder / word).is_dir() for word in server.arguments[1:]):

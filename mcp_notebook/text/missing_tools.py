@@ -45,6 +45,8 @@ RUN_NOTEBOOK = "run_notebook"
 """The name that a bridge reserves that serves a folder, for its tool that runs a notebook."""
 READ_RESOURCE = "read_notebook_resource"
 """The name that every bridge reserves for its tool that reads originals of shortened results."""
+RESERVED_NAMES = (*META_TOOLS, SEARCH_TOOLS, RUN_NOTEBOOK, READ_RESOURCE)
+"""All names that some bridge reserves."""
 DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
 SWITCHED_OFF = "Its user has switched it off in the side panel."
@@ -149,7 +151,8 @@ def explain_taken_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
 def explain_reserved_name(notebook: str, tool: str, listed_as: str) -> MissingTool:
     """Explain that the bridge reserves the name."""
     if tool in (READ_RESOURCE, RUN_NOTEBOOK):
-        reason = "The bridge has its own tool with this name."
+        bridge = "The bridge" if tool == READ_RESOURCE else "A bridge that serves a folder"
+        reason = f"{bridge} has its own tool with this name."
         step = "Rename the tool with `%%mcp_tool --name NAME`."
         return MissingTool(notebook, tool, reason, step, listed_as)
     reason = "A bridge that runs with --meta-tools reserves this name for its own tool."

@@ -128,12 +128,19 @@ async def test_a_name_that_two_notebooks_have(sales, listed):
     assert "%%mcp_tool --name NAME" in below
 
 
-async def test_a_name_that_bridges_reserve(sales, listed):
-    sales.ok(TOP.replace("top", "call_notebook_tool"))
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        ("call_notebook_tool", "A bridge that runs with --meta-tools"),
+        ("run_notebook", "A bridge that serves a folder"),
+    ],
+)
+async def test_a_name_that_bridges_reserve(name, who, sales, listed):
+    sales.ok(TOP.replace("top", name))
     _, below = await listed()
-    assert "call_notebook_tool (listed as sales_call_notebook_tool): A bridge that runs" in below
+    assert f"{name} (listed as sales_{name}): {who}" in below
     status = sales.ok("%mcp status").text
-    assert "call_notebook_tool: A bridge that runs with --meta-tools" in status
+    assert f"{name}: {who}" in status
 
 
 async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):

@@ -51,9 +51,8 @@ from mcp_notebook.bridge.kernels.served_uris import make_long_uri, serve_uris
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
-    META_TOOLS,
     READ_RESOURCE,
-    SEARCH_TOOLS,
+    RESERVED_NAMES,
     DroppedTool,
     MissingTool,
     explain_away_kernel,
@@ -79,7 +78,6 @@ MIN_NOTEBOOK = 8
 """Characters of the notebook's part of a long name if the tool's part is long."""
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_RESERVED = frozenset({*META_TOOLS, SEARCH_TOOLS, READ_RESOURCE})
 
 
 @dataclass(frozen=True)
@@ -295,7 +293,7 @@ class Catalog:
         missing += [
             self._explain_name(entry)
             for entry in self.all_entries
-            if entry.is_renamed or (entry.tool.kind == "tool" and entry.name in _RESERVED)
+            if entry.is_renamed or (entry.tool.kind == "tool" and entry.name in RESERVED_NAMES)
         ]
         return tuple(missing)
 
@@ -324,7 +322,7 @@ class Catalog:
         name, view = entry.tool.name, self._views[entry.tool.kind]
         if entry.tool.kind == "resource":
             return explain_shared_uri(entry.notebook, name, entry.uri)
-        if entry.tool.kind == "tool" and (name in self._reserved or entry.name in _RESERVED):
+        if entry.tool.kind == "tool" and (name in self._reserved or entry.name in RESERVED_NAMES):
             return explain_reserved_name(entry.notebook, name, entry.long_name)
         if name in view.ambiguous:
             return explain_shared_name(entry.notebook, name, entry.name)

@@ -10,7 +10,7 @@ from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.lint.sources import Places, SourceTool
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.options import MAX_NAME, MAX_PREFIXED_NAME, check_name
-from mcp_notebook.text.missing_tools import META_TOOLS, READ_RESOURCE
+from mcp_notebook.text.missing_tools import RESERVED_NAMES
 
 
 def check_names(tool: SourceTool, places: Places) -> Iterator[Finding]:
@@ -26,7 +26,7 @@ def check_names(tool: SourceTool, places: Places) -> Iterator[Finding]:
             advice=f"Name it `{_suggest(tool.name)}`.",
         )
         return
-    if tool.name in (*META_TOOLS, READ_RESOURCE):
+    if tool.name in RESERVED_NAMES:
         yield places.make_finding(
             tool.name,
             rule="refused-name",

@@ -9,9 +9,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.missing_tools import (
-    META_TOOLS,
-    READ_RESOURCE,
-    SEARCH_TOOLS,
+    RESERVED_NAMES,
     explain_dropped,
     explain_reserved_name,
 )
@@ -30,7 +28,7 @@ def list_problems(registry: ToolRegistry, refusal: str | None) -> Iterator[str]:
     ]
     missing += [
         explain_reserved_name("", name, f"<notebook>_{name}")
-        for name in (*META_TOOLS, SEARCH_TOOLS, READ_RESOURCE)
+        for name in RESERVED_NAMES
         if registry.get(name) is not None
     ]
     yield from (f"{tool.tool}: {tool.reason} {tool.next_step}" for tool in missing)

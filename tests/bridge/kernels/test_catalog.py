@@ -10,7 +10,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
-from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
+from mcp_notebook.text.missing_tools import RESERVED_NAMES, DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -326,6 +326,15 @@ def test_a_name_of_the_meta_tools_is_explained(reserved):
     catalog.set_kernel("1", notebook="sales", tools=tools("call_notebook_tool"))
     (text,) = missing_in(catalog)
     assert "(listed as sales_call_notebook_tool): A bridge that runs with --meta-tools" in text
+
+
+@pytest.mark.parametrize("name", RESERVED_NAMES)
+def test_each_name_that_a_bridge_may_reserve_is_explained(name):
+    catalog = Catalog()
+    catalog.set_kernel("1", notebook="sales", tools=tools(name))
+    (text,) = missing_in(catalog)
+    assert text.startswith(f"sales: {name} (listed as sales_{name}): ")
+    assert "its own tool" in text
 
 
 def test_a_name_that_clients_do_not_accept_is_explained():

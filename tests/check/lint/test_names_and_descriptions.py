@@ -4,6 +4,7 @@ import pytest
 from linted import lint, list_rules, make_subject
 
 from mcp_notebook.check.lint.rules import lint_tools
+from mcp_notebook.text.missing_tools import RESERVED_NAMES
 
 GOOD = '''%%mcp_tool --read-only
 def count_orders(region: str) -> int:
@@ -52,8 +53,9 @@ def test_a_name_that_is_too_long_with_a_clients_prefix_is_a_warning(shell):
     assert list_rules(shell, GOOD.replace("count_orders", "count_" + "x" * 44)) == ["long-name"]
 
 
-def test_the_name_of_a_fixed_tool_is_taken():
-    assert find_refused_name("%%mcp_tool\ndef read_notebook_resource(): ...")
+@pytest.mark.parametrize("name", RESERVED_NAMES)
+def test_the_name_of_a_fixed_tool_is_taken(name):
+    assert find_refused_name(f"%%mcp_tool\ndef {name}(): ...")
 
 
 def test_a_tool_that_says_what_it_does_has_no_findings(shell):
