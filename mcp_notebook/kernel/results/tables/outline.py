@@ -19,7 +19,11 @@ from mcp_notebook.kernel.results.tables.cell_text import find_missing, format_co
 from mcp_notebook.kernel.results.tables.column_facts import find_list_facts
 from mcp_notebook.kernel.results.tables.frame import CELLS
 from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
-from mcp_notebook.kernel.results.tables.summary import summarize_columns, write_facts
+from mcp_notebook.kernel.results.tables.summary import (
+    Summary,
+    summarize_columns,
+    write_facts,
+)
 from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
 
 LENGTHS = (20, 10, 6, 4)
@@ -146,21 +150,25 @@ class _Shortener:
 def _summarize(items: Sequence[Any], total: int) -> str:
     """Return what is in the first items of a list of any length; empty if it says nothing."""
     describe = partial(run_bounded, _describe, items[:MAX_READ])
-    facts = run_guarded(describe, lambda _error: "")
-    scope = "all" if total <= MAX_READ else f"of the first {MAX_READ:,}"
-    return f"; {scope}: {facts}" if facts else ""
+    summary = run_guarded(describe, lambda _error: Summary([]))
+    facts = "; ".join(filter(None, [*summary.lines, summary.note.rstrip(".")]))
+    if not facts:
+        return ""
+    if total > MAX_READ:
+        return f"; of the first {MAX_READ:,}: {facts}"
+    return f"; {facts}" if summary.note else f"; all: {facts}"
 
 
-def _describe(items: Sequence[Any]) -> str:
+def _describe(items: Sequence[Any]) -> Summary:
     frame = wrap_dicts(items)
     if frame is not None:
-        return "; ".join(summarize_columns(frame, range(min(frame.width, MAX_FIELDS))).lines)
+        return summarize_columns(frame, range(min(frame.width, MAX_FIELDS)))
     if all(type(item) in _ITEMS for item in items):
         items = list(islice(chain.from_iterable(items), MAX_READ + 1))
         if len(items) > MAX_READ:
-            return ""
+            return Summary([])
     if any(type(item) in _ITEMS or type(item) is dict for item in items):
-        return ""
+        return Summary([])
     facts = find_list_facts(items, find_missing(items, nan_is_missing=False))
     format_values = partial(format_column, nan_is_missing=False)
-    return write_facts(facts, len(items), len(items), format_values)
+    return Summary([write_facts(facts, len(items), len(items), format_values)])

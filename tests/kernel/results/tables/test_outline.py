@@ -1,5 +1,6 @@
 """Nested data that is too long to be shown."""
 
+from mcp_notebook.kernel.results.tables import summary
 from mcp_notebook.kernel.results.tables.outline import shorten_nested
 
 
@@ -41,6 +42,18 @@ def test_rows_of_numbers_are_summarized_once():
 def test_of_very_many_items_the_first_are_summarized():
     short = shorten_nested(list(range(200_000)), 300)
     assert "of the first 50,000: 0 to 49999" in short[10]
+
+
+def test_of_large_records_it_is_said_that_some_were_read(monkeypatch):
+    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
+    rows = [{"key": f"k{n}", "kind": "ab"[n % 2]} for n in range(5_000)]
+    [note] = [item for item in shorten_nested(rows, 300) if isinstance(item, str)]
+    assert "all: " not in note
+    assert note.startswith("... 4,980 of 5,000 items left out; key str: about all distinct; kind")
+    assert note.endswith(
+        '"about", "at least", %: of 1,000 rows spread over the table; rare values and gaps may be '
+        "missing there ..."
+    )
 
 
 def test_what_contains_itself_and_what_is_nested_without_end_is_left_to_json():
