@@ -102,11 +102,11 @@ def make_kinds(run: Mapping[str, Any]) -> str:
 def make_misses(run: Mapping[str, Any]) -> str:
     """Return what goes wrong with mcp-notebook, as a list in Markdown."""
     ours = run["servers"]["mcp-notebook"]
-    refused = {line: name for name, lines in ours["refused"].items() for line in lines}
+    refused = [(name, line) for name, lines in ours["refused"].items() for line in lines]
     lines = [
         *(f"Query: {line.replace(' -> ', ' → ')}" for line in ours["queries"]["missed"]),
         *(f"Wrong call: `{line}`" for line in ours["wrong_calls"]["failures"]),
-        *(f"Refused by {name}: `{line}`" for line, name in refused.items()),
+        *(f"Refused by {name}: `{line}`" for name, line in refused),
     ]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -24,9 +24,6 @@ sys.path[:0] = [str(HERE)]
 
 from results_pool import QUESTIONS, Question, make_results  # noqa: E402 - found through the path
 
-CHARACTERS = 4
-"""Characters of a token, where no tokenizer is installed."""
-
 
 @dataclass(frozen=True)
 class ResultFigures:
@@ -78,6 +75,12 @@ def write_results() -> dict[str, str]:
 def write_reprs() -> dict[str, str]:
     """Return the plain repr of each result."""
     return {name: repr(value) for name, value in make_results().items()}
+
+
+def keep_common(texts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Return the texts of those results that all have, by their origins."""
+    common = sorted(set.intersection(*map(set, texts.values())))
+    return {origin: {name: all_of[name] for name in common} for origin, all_of in texts.items()}
 
 
 def measure(texts: Mapping[str, str]) -> ResultFigures:
@@ -132,9 +135,9 @@ def main() -> None:
         texts["before"] = _run([sys.executable, __file__, "--texts"], options.before)
     if options.fastmcp:
         texts["FastMCP"] = _run([options.fastmcp, str(HERE / "fastmcp_results.py")])
-    common = set.intersection(*map(set, texts.values()))
+    texts = keep_common(texts)
     for name, by_result in texts.items():
-        figures = measure({each: by_result[each] for each in sorted(common)})
+        figures = measure(by_result)
         print(
             f"{name}: {figures.results} results, {figures.characters:,} characters, "
             f"{figures.tokens:,} tokens; {figures.answered} of {figures.questions} questions"
@@ -145,7 +148,7 @@ def main() -> None:
         ours = texts["mcp-notebook"]
         for question in QUESTIONS:
             result = question.result
-            was_answered = result in common and question.is_answered(texts["before"][result])
+            was_answered = result in ours and question.is_answered(texts["before"][result])
             if was_answered and not question.is_answered(ours[result]):
                 print(f"lost: {_name(question)}")
 

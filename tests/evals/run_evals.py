@@ -25,8 +25,8 @@ from call_repair import Outcome, repair  # noqa: E402 - found through the path a
 from comparison import environments  # noqa: E402
 from comparison.environments import python_of, versions_of  # noqa: E402
 from eval_servers import HERE, EvalServer, serve_fastmcp, serve_notebook  # noqa: E402
+from measure_results import keep_common, write_reprs, write_results  # noqa: E402
 from measure_results import measure as measure_texts  # noqa: E402
-from measure_results import write_reprs, write_results  # noqa: E402
 from search_queries import QUERIES  # noqa: E402
 from wrong_calls import WRONG_CALLS  # noqa: E402
 
@@ -110,8 +110,12 @@ def measure_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def measure_results(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a model reads of the results, by their names, and what that answers."""
+def measure_results(texts: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Return what a model reads of the results that all have, and what that answers, by origin."""
+    return {origin: _measure_results(each) for origin, each in keep_common(texts).items()}
+
+
+def _measure_results(texts: Mapping[str, str]) -> dict[str, Any]:
     figures = measure_texts(texts)
     return {
         "results": figures.results,
@@ -136,7 +140,7 @@ async def run() -> dict[str, Any]:
         async with serve_notebook(Path(folder)) as server:
             measured["servers"][server.name] = await measure(server)
     texts = {"mcp-notebook": write_results(), "repr()": write_reprs()}
-    measured["results"] = {name: measure_results(each) for name, each in texts.items()}
+    measured["results"] = measure_results(texts)
     try:
         python = python_of("evals")
     except (OSError, subprocess.CalledProcessError) as error:
@@ -146,7 +150,7 @@ async def run() -> dict[str, Any]:
         measured["servers"][server.name] = await measure(server)
         measured["versions"]["FastMCP"] = versions_of("evals")["fastmcp"]
     done = environments.run([python, str(HERE / "fastmcp_results.py")])
-    measured["results"]["FastMCP"] = measure_results(json.loads(done))
+    measured["results"] = measure_results(texts | {"FastMCP": json.loads(done)})
     return measured
 
 

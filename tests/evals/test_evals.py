@@ -5,10 +5,10 @@ import json
 import pytest
 from call_repair import Reply, correct, repair
 from eval_servers import serve_notebook
-from make_evals import PAGE, fill_in
+from make_evals import PAGE, fill_in, make_misses
 from measure_results import write_results
 from pool_functions import FUNCTIONS, echo
-from run_evals import PLACE, measure
+from run_evals import PLACE, measure, measure_results
 from search_queries import QUERIES
 from wrong_calls import WRONG_CALLS, WrongCall
 
@@ -111,6 +111,21 @@ def test_results_have_the_size_that_the_page_is_made_of(kept):
 def test_the_page_shows_the_figures():
     text = PAGE.read_text(encoding="utf-8")
     assert fill_in(text) == text, "run `python docs/make_evals.py`"
+
+
+def test_what_two_providers_refuse_in_the_same_words_is_listed_for_both(kept):
+    ours = kept["servers"]["mcp-notebook"]
+    line = "top: rows is an array without items"
+    refused = {"OpenAI": [line], "Anthropic": [], "Gemini": [line]}
+    text = make_misses({"servers": {"mcp-notebook": ours | {"refused": refused}}})
+    assert f"- Refused by OpenAI: `{line}`\n- Refused by Gemini: `{line}`" in text
+
+
+def test_only_results_that_all_have_are_compared():
+    ours = {"orders": "1,000 rows", "missing": "3 values"}
+    figures = measure_results({"ours": ours, "theirs": {"orders": "DataFrame", "other": "x"}})
+    assert [each["results"] for each in figures.values()] == [1, 1]
+    assert [each["sizes"] for each in figures.values()] == [{"orders": 10}, {"orders": 9}]
 
 
 def test_the_figures_stay_good(measured, kept):
