@@ -163,8 +163,12 @@ def make_message(content: JsonObject) -> Message:
 
 
 def make_progress(token: str | int, step: int, text: str) -> Message:
-    """Return the notification about a step for a request that is not answered yet."""
-    params = {"progressToken": token, "progress": step, "message": text}
+    """Return the notification about a step before a request is sent to the server.
+
+    Progress must increase (MCP), and the server's own, which begins at 0, may follow: the steps 1,
+    2, 3 and so on are -1, -1/2, -1/3 ...
+    """
+    params = {"progressToken": token, "progress": -1 / step, "message": text}
     return make_message({"method": "notifications/progress", "params": params})
 
 

@@ -43,6 +43,8 @@ class Server:
         self.hangs.set()
         self.sessions = []
         """The sessions that it knows."""
+        self.progresses = []
+        """The progress of each call."""
 
     def answer(self, request):
         if not self.runs:
@@ -70,7 +72,11 @@ class Server:
         if "id" not in message:
             return 202, {}, ""
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"path": request.path}}
-        return 200, JSON, json.dumps(answer)
+        token = message["params"].get("_meta", {}).get("progressToken")
+        progress = {"jsonrpc": "2.0", "method": "notifications/progress"}
+        steps = [{"progressToken": token, "progress": value} for value in self.progresses]
+        messages = [*(progress | {"params": step} for step in steps), answer]
+        return 200, EVENTS, "".join(f"data: {json.dumps(each)}\n\n" for each in messages)
 
     def open_session(self, message):
         self.sessions = [f"session {self.heard.count('initialize')}"]
@@ -126,12 +132,14 @@ class Talk:
         self.failure = None
         self.path = "/user/ada/mcp"
         """Where the server is when it is started again."""
+        self.steps = ["Starting the server ..."]
         self.start_takes = 0.0
         """Seconds."""
 
     async def restart(self, tell):
         self.restarts.append("restart")
-        tell("Starting the server ...")
+        for step in self.steps:
+            tell(step)
         await anyio.sleep(self.start_takes)
         if self.failure is not None:
             raise self.failure
@@ -156,11 +164,23 @@ async def test_the_next_call_starts_the_server_again_and_then_runs(talk, capsys)
     talk.server.runs = False
     talk.lines.ask(1, progressToken="p")
     step, answer = await talk.lines.hear(), await talk.lines.hear()
-    params = {"progressToken": "p", "progress": 1, "message": "Starting the server ..."}
+    params = {"progressToken": "p", "progress": -1, "message": "Starting the server ..."}
     assert (step["method"], step["params"]) == ("notifications/progress", params)
     assert answer["result"] == {"path": "/user/ada/mcp"}
     assert talk.server.heard == ["tools/call"], "it was not called twice"
     assert "Starting the server ..." in capsys.readouterr().err
+
+
+async def test_the_progress_of_a_start_is_below_that_of_the_call(talk):
+    """MCP: it must increase; that of our bridges begins at 0."""
+    talk.server.runs = False
+    talk.steps = ["Starting the server ...", "Code cell 1 of 2 ...", "Code cell 2 of 2 ..."]
+    talk.server.progresses = [0.0, 1.0]
+    talk.lines.ask(1, progressToken="p")
+    heard = [(await talk.lines.hear())["params"] for _ in range(5)]
+    assert [step.get("message") for step in heard] == [*talk.steps, None, None]
+    values = [step["progress"] for step in heard]
+    assert values == sorted(set(values))
 
 
 async def test_calls_at_once_start_the_server_once(talk):
