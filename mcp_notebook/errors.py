@@ -31,6 +31,7 @@
     │   └── VersionMismatch    the two sides speak different versions of the protocol
     ├── NotebookError          a headless notebook cannot be served
     │   ├── KernelDied         its kernel died while starting
+    │   ├── NoRoom             the machine has no room for its kernel now
     │   ├── OffersNothing      its cells have run, and declare nothing
     │   └── UntrustedNotebook  it is not trusted, and only trusted notebooks may run
     ├── MissingLibrary         a feature needs a library that is not installed
@@ -430,6 +431,10 @@ class NotebookError(McpNotebookError):
 
 class KernelDied(NotebookError):
     """The kernel of a notebook died while starting. A retry may succeed."""
+
+
+class NoRoom(NotebookError):
+    """The machine has no room for a notebook's kernel now. The message begins as a clause."""
 
 
 class OffersNothing(NotebookError):

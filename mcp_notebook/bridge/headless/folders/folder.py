@@ -23,6 +23,7 @@ from mcp_notebook.bridge.headless.folders.files import (
     NotebookFile,
     find_notebooks,
 )
+from mcp_notebook.bridge.headless.folders.kernel_room import KernelRoom
 from mcp_notebook.bridge.headless.folders.on_call import OnCallNotebook
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
@@ -96,6 +97,7 @@ class NotebookFolders:
         self._settings = settings
         self._links = links
         self._progress = progress
+        self._room = KernelRoom()
         self._besides = {_make_absolute(path) for path in besides}
         self._notebooks: dict[Path, OnCallNotebook] = {}
         """The notebooks that are served, by their paths."""
@@ -187,7 +189,7 @@ class NotebookFolders:
         notebook, code, problem = self._notebooks.get(file.path), None, ""
         if notebook is None:
             notebook = OnCallNotebook(
-                file.path, file.name, self._settings, self._links, self._progress
+                file.path, file.name, self._settings, self._links, self._progress, self._room
             )
             notebook.take_offer()
         try:

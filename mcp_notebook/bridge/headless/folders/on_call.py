@@ -5,10 +5,11 @@ Runs on the bridge's event loop, one task per notebook. Its states, each in `OnC
 1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
 2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
    notebook is asleep again; until its file changes, or a minute has passed, later calls get the
-   same reason at once.
+   same reason at once. If there is no room for a kernel, later calls try again.
 3. Awake: the kernel is linked, and its own list replaces the last one.
-4. Ending: it has not been used for a while, its code has changed, its file is gone, or its process
-   has died. It is asleep again before the link is closed, so calls wake it as soon as it has ended.
+4. Ending: it has not been used for a while, another notebook needs its room, its code has changed,
+   its file is gone, or its process has died. It is asleep again before the link is closed, so calls
+   wake it as soon as it has ended.
 
 Nothing is restarted while no call needs it: a kernel that crashes costs its own calls, no more.
 """
@@ -26,12 +27,14 @@ from msgspec import structs
 
 from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
+from mcp_notebook.bridge.headless.folders.kernel_room import KernelRoom
+from mcp_notebook.bridge.headless.machine_limits import measure_kernel
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
 from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
 from mcp_notebook.discovery.record_ids import make_id
-from mcp_notebook.errors import LinkError, NotebookError, OffersNothing
+from mcp_notebook.errors import LinkError, NoRoom, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import explain_deleted_notebook
 from mcp_notebook.text.terminal import print_note
@@ -60,16 +63,24 @@ class OnCallNotebook:
         settings: All options.
         links: List its tools, and open the link to its kernel.
         progress: Shows the progress of its cells.
+        room: Makes room for its kernel.
     """
 
-    def __init__(
-        self, path: Path, name: str, settings: Settings, links: Links, progress: SharedProgress
+    def __init__(  # noqa: PLR0913, PLR0917 - one for each part that it uses
+        self,
+        path: Path,
+        name: str,
+        settings: Settings,
+        links: Links,
+        progress: SharedProgress,
+        room: KernelRoom,
     ) -> None:
         self.path = path
         self.name = name
         self._settings = settings
         self._links = links
         self._progress = progress
+        self._room = room
         self.id = make_id()
         """Its id in the catalogue, and that of its kernel."""
         self._code: NotebookCode | None = None
@@ -80,6 +91,12 @@ class OnCallNotebook:
         """What it offered when it last ran."""
         self._wanted = anyio.Event()
         """Set when a call needs the kernel."""
+        self._link: Link | None = None
+        """The link to its kernel; None until the cells of the last one have run."""
+        self._makes_way = anyio.Event()
+        """Set when another notebook needs the kernel's room."""
+        self._memory = 0
+        """Bytes that its kernel needed for the cells when it last ran; 0 if that is unknown."""
         self._is_asleep = True
         self._is_retired = False
         self._tells_distrust = True
@@ -158,6 +175,8 @@ class OnCallNotebook:
                 drop_offer(self._settings.home, self.path)
                 self._ran, self._tools = None, ()
                 self._note_failure(str(error), look)
+            except NoRoom as error:
+                self._note_lack(str(error))
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._note_failure(str(error), look)
             except Exception as error:  # one notebook must not end all others
@@ -166,15 +185,21 @@ class OnCallNotebook:
         self._forget()  # again: its kernel may have declared something since
 
     async def _serve(self) -> None:
-        """Start the kernel, and serve it until it is not needed any more, or has died.
+        """Start the kernel if there is room, and serve it until it is not needed, or has died.
 
         Raises:
             NotebookError: The notebook cannot be run, or offers nothing.
             LinkError: Its kernel cannot be linked.
         """
-        print_note(f"{self.name}: a call starts its kernel")
-        run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
         code = self._code = _read_code(self.path)
+        self._link, self._makes_way = None, anyio.Event()
+        memory = 0 if self._is_stale else self._memory
+        async with self._room.take(self, memory):
+            print_note(f"{self.name}: a call starts its kernel")
+            await self._run_kernel(code)
+
+    async def _run_kernel(self, code: NotebookCode) -> None:
+        run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
         with ExitStack() as display:
             show = display.enter_context(self._progress.show())
 
@@ -201,11 +226,13 @@ class OnCallNotebook:
                 record = structs.replace(notebook.record, name=self.name)
                 async with self._links.open_link(record, describe_end) as link:
                     self._is_asleep, self._wanted, self._failure = False, anyio.Event(), None
-                    self._ran, self._tools = code.digest, link.initial_tools
+                    self._ran, self._tools, self._link = code.digest, link.initial_tools, link
+                    self._memory = measure_kernel(record.pid)
                     end = await _wait_for_first(
                         lambda: _wait_for_link(link),
                         notebook.wait_for_end,
                         lambda: self._wait_for_rest(link),
+                        self._wait_to_make_way,
                     )
                     self._sleep()
                     print_note(f"{self.name}: its kernel {end}")
@@ -222,12 +249,17 @@ class OnCallNotebook:
         """Wait until the kernel can be ended, and return why."""
         idle = max(self._settings.idle_minutes * 60, _LEAST_IDLE)
         while True:
-            kept = self._settings.task_ttl if link.keeps_results else 0.0
-            limit = _LEAST_IDLE if self._is_retired or self._is_stale else max(idle, kept)
+            is_outdated = self._is_retired or self._is_stale
+            limit = _LEAST_IDLE if is_outdated else max(idle, self._find_least_idle(link))
             rest = link.last_use + limit - time.monotonic()
             if rest <= 0 and not link.is_in_use:
+                self._sleep()  # at once, as no call can have come since
                 return self._explain_rest(limit)
             await anyio.sleep(min(max(rest, _LEAST_IDLE), 1.0))
+
+    def _find_least_idle(self, link: Link) -> float:
+        """Return for how many seconds the kernel has to be kept after its last use."""
+        return self._settings.task_ttl if link.keeps_results else _LEAST_IDLE
 
     def _explain_rest(self, limit: float) -> str:
         if self._is_retired:
@@ -235,6 +267,38 @@ class OnCallNotebook:
         if self._is_stale:
             return "was stopped, because its code has changed; the next call runs the new code"
         return f"was stopped, because it was not used for {format_seconds(limit)}"
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether its cells have not run yet; see `kernel_room.Tenant`."""
+        return self._link is None
+
+    @property
+    def idle_since(self) -> float | None:
+        """When its kernel was last used; None if it must be kept, or is ending."""
+        link = self._link
+        if link is None or self._is_asleep or link.is_in_use:
+            return None
+        is_idle = time.monotonic() > link.last_use + self._find_least_idle(link)
+        return link.last_use if is_idle else None
+
+    def make_way(self) -> None:
+        """End the kernel, whose room another notebook needs."""
+        self._sleep()  # at once, as above
+        self._makes_way.set()
+
+    async def _wait_to_make_way(self) -> str:
+        await self._makes_way.wait()
+        return "was stopped, because another notebook needed its room"
+
+    def _note_lack(self, lack: str) -> None:
+        """Tell the calls that there is no room for the kernel; the next one may have it."""
+        refusal = f"The notebook {self.name!r} could not be run, so nothing was called"
+        failure = StartFailure(
+            f"{refusal}: {lack}", f"{refusal}: other notebooks take all the room. Call again later."
+        )
+        self._end_start(failure)
+        print_note(f"{self.name} could not be run: {lack}")
 
     def _note_failure(self, problem: str, look: Look | None) -> None:
         short = (
@@ -247,8 +311,11 @@ class OnCallNotebook:
             short,
         )
         self._failure = failure, look, time.monotonic()
-        self._is_asleep, self._wanted = True, anyio.Event()
+        self._end_start(failure)
         print_note(f"{self.name} could not be run. {problem}")
+
+    def _end_start(self, failure: StartFailure) -> None:
+        self._is_asleep, self._wanted = True, anyio.Event()
         if not self._is_retired:
             self._links.note_failure(self.expect(), failure)
 

@@ -1,0 +1,161 @@
+"""A kernel that starts on call has room on the machine, or gets that of one that is not used."""
+
+import os
+import time
+
+import anyio
+import psutil
+import pytest
+from served_folder import LOAD, offer, served_folder, write
+
+from mcp_notebook.bridge.headless.folders import folder as folder_module
+from mcp_notebook.bridge.headless.folders import kernel_room
+from mcp_notebook.bridge.headless.folders.kernel_room import LEAST_MEMORY
+from mcp_notebook.errors import NotStarted
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("forked_kernels"),
+    pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
+]
+TOOL = """%%mcp_tool
+import asyncio, os, pathlib
+async def {0}() -> int:
+    "The kernel's process."
+    while pathlib.Path("{0}-waits").exists():
+        await asyncio.sleep(0.01)
+    return os.getpid()
+"""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Look often."""
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """The machine has memory for two kernels."""
+
+    def find_free_memory():
+        return (2 - len(psutil.Process().children())) * LEAST_MEMORY
+
+    monkeypatch.setattr(kernel_room, "find_free_memory", find_free_memory)
+
+
+def _write(folder, home, *names):
+    for name in names:
+        path = write(folder / f"{name}.ipynb", LOAD, TOOL.format(name))
+        offer(home, path, name)
+
+
+async def _call(here, name):
+    """Call a tool, and wait until its kernel counts as idle."""
+    pid = await here.call(name)
+    now = time.monotonic()
+    await here.until(lambda: time.monotonic() > now + 0.3)
+    return pid
+
+
+async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(folder, home, capsys):
+    _write(folder, home, "one", "two", "three")
+    async with served_folder(folder, home) as here:
+        first, second = await _call(here, "one"), await _call(here, "two")
+        assert await _call(here, "one") == first  # so the other one is older
+        await _call(here, "three")
+        assert len(psutil.Process().children()) == 2
+        assert await _call(here, "one") == first
+        assert here.list_names() == ["one", "three", "two"]
+        assert await _call(here, "two") != second
+    said = capsys.readouterr().err
+    stopped = "its kernel was stopped, because another notebook needed its room"
+    assert [line for line in said.splitlines() if stopped in line] == [
+        f"two: {stopped}",
+        f"three: {stopped}",
+    ]
+
+
+async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, home):
+    _write(folder, home, "one", "two", "three")
+    waits = [folder / f"{name}-waits" for name in ("one", "two")]
+    async with served_folder(folder, home) as here, anyio.create_task_group() as tasks:
+        for number, path in enumerate(waits, start=1):
+            path.touch()
+            tasks.start_soon(here.call, path.name.removesuffix("-waits"))
+            await here.until(
+                lambda n=number: sum(link.open_calls for link in here.links.open_links) == n
+            )
+        with pytest.raises(NotStarted) as caught:
+            await here.call("three")
+        assert caught.value.details == (
+            "The notebook 'three' could not be run, so nothing was called: its kernel needs about "
+            "200 MB of memory, and 0 MB is free. Free some, or call again later: other notebooks "
+            "have calls, or results that clients still fetch."
+        )
+        waits[0].unlink()
+        await here.until(lambda: sum(link.open_calls for link in here.links.open_links) == 1)
+        assert await _call(here, "one")
+        assert (await here.call("three")).isdecimal()  # at once: the refusal was not a failure
+        waits[1].unlink()
+
+
+async def test_a_kernel_with_results_is_kept(folder, home):
+    _write(folder, home, "one", "two", "three")
+    async with served_folder(folder, home) as here:
+        for name in ("one", "two"):
+            await _call(here, name)
+        for link in here.links.open_links:
+            link.keeps_results = True
+        with pytest.raises(NotStarted, match="results that clients still fetch"):
+            await here.call("three")
+
+
+async def test_many_calls_at_once_start_no_more_kernels_than_there_is_room_for(folder, home):
+    names = ["one", "two", "three", "four", "five", "six"]
+    _write(folder, home, *names)
+    most, refused = 0, []
+    async with served_folder(folder, home) as here:
+
+        async def call(name):
+            try:
+                await here.call(name)
+            except NotStarted:
+                refused.append(name)
+
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(call, name)
+            while len(refused) + len(here.links) < len(names):
+                most = max(most, len(psutil.Process().children()))
+                await here.catalog.change()
+    assert most <= 2
+    assert refused
+
+
+async def test_what_its_kernel_took_after_its_cells_has_to_be_free_for_the_next_one(
+    folder, home, monkeypatch
+):
+    monkeypatch.setattr(kernel_room, "find_free_memory", lambda: LEAST_MEMORY)
+    large = f"data = bytes(b'x' * {LEAST_MEMORY + 20_000_000})"
+    path = write(folder / "one.ipynb", LOAD, TOOL.format("one"), large)
+    offer(home, path, "one")
+    async with served_folder(folder, home, idle_minutes=0.1 / 60) as here:
+        await here.call("one")
+        await here.until(lambda: not psutil.Process().children())
+        with pytest.raises(NotStarted, match=r"needs about 2[2-9]\d MB of memory, and 200 MB is"):
+            await here.call("one")
+        write(path, LOAD, TOOL.format("one"))
+        assert (await here.call("one")).isdecimal()  # nobody knows what other code needs
+
+
+async def test_without_open_files_it_says_which_limit_to_raise(folder, home, monkeypatch):
+    _write(folder, home, "one")
+    monkeypatch.setattr(kernel_room, "allow_open_files", lambda kernels: kernels - 1)
+    async with served_folder(folder, home) as here:
+        with pytest.raises(NotStarted) as caught:
+            await here.call("one")
+    assert caught.value.details == (
+        "The notebook 'one' could not be run, so nothing was called: its kernel needs more open "
+        "files than this process may have. Raise the limit (`ulimit -Hn`), and call again."
+    )
