@@ -71,7 +71,7 @@ async def connect(
             credentials = _choose_credentials(settings, address, source)
             place = address.binder if isinstance(address, BinderRepository) else address.server
             check_encryption(place, insecure=insecure)
-            async with open_http() as http:
+            async with open_http(runs=run) as http:
                 starter = Starter(
                     http, address, credentials, home=settings.home, run=run, insecure=insecure
                 )

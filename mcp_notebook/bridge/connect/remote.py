@@ -20,6 +20,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
+from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
 from mcp_notebook.errors import (
     ConnectionLost,
@@ -60,14 +61,18 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_US
 """A lost network is noticed within a minute, however long a call takes."""
 
 
-def open_http() -> httpx2.AsyncClient:
+def open_http(*, runs: bool = False) -> httpx2.AsyncClient:
     """Return an HTTP client with the environment's certificates and proxies.
+
+    Args:
+        runs: Whether its user has the notebook of the address run.
 
     Raises:
         RemoteError: The environment names certificates that cannot be read.
     """
     return open_http_client(
-        headers={"User-Agent": f"mcp-notebook/{__version__}"},
+        headers={"User-Agent": f"mcp-notebook/{__version__}"}
+        | ({RUNS_HEADER: "1"} if runs else {}),
         max_connections=None,
     )
 

@@ -24,7 +24,8 @@ from mcp_notebook.bridge.connect.remote_notebook import open_notebook
 from mcp_notebook.errors import NotebookNotOpen, RemoteError, ServerStopped, Unavailable
 
 _SETTLE_LIMIT = 20.0
-"""Seconds for which a server that was started may still be unreachable through its proxy."""
+"""Seconds for which a server that was started may still be unreachable through its proxy, and for
+which its bridge may not know a notebook yet that was run."""
 _LOOK_INTERVAL = 0.5
 _NOTHING_TO_RUN = (
     "--run needs the address of a notebook, which ends in .ipynb: open it in the browser and copy "
@@ -94,7 +95,7 @@ class Starter:
         await open_notebook(self._http, server, repository.path, credentials, tell, run=True)
         # The endpoint of the notebook alone has its tools at once; that of all, a moment later.
         endpoint = f"{remote.url}/{quote(repository.path)}"
-        return await find_endpoint(self._http, Address((endpoint,), server), credentials)
+        return await self._find_opened(Address((endpoint,), server), credentials)
 
     async def _find_on_server(self, address: Address, tell: Tell) -> Remote:
         limit: float | None = None
@@ -113,8 +114,6 @@ class Starter:
             except NotebookNotOpen as error:
                 if address.notebook is None:
                     raise
-                if is_opened and self._run:
-                    raise
                 if is_opened:
                     raise NotebookNotOpen(
                         f"{address.notebook} is open at {address.server} now, but it has no tools "
@@ -122,7 +121,20 @@ class Starter:
                         "client again, or add --run to this command."
                     ) from None
                 await self._open(address.server, address.notebook, error, tell)
+                if self._run:
+                    return await self._find_opened(address, self._credentials)
                 is_opened = True
+
+    async def _find_opened(self, address: Address, credentials: Credentials) -> Remote:
+        """Return the endpoint of a notebook that has its tools, as soon as the bridge has them."""
+        limit = anyio.current_time() + _SETTLE_LIMIT
+        while True:
+            try:
+                return await find_endpoint(self._http, address, credentials)
+            except NotebookNotOpen:
+                if anyio.current_time() > limit:
+                    raise
+                await anyio.sleep(_LOOK_INTERVAL)
 
     async def _start(self, address: Address, stopped: RemoteError, tell: Tell) -> None:
         """Start the server of a user of a JupyterHub; for other servers, raise the error."""

@@ -6,7 +6,9 @@ loopback), and only the server has its token. Its first line on stdout is its ad
 stdin is the list of the server's kernels; when stdin ends, the server has ended, and the bridge
 ends too.
 
-Paths: ``/mcp`` has the tools of all notebooks, ``/mcp/NOTEBOOK`` those of one.
+Paths: ``/mcp`` has the tools of all notebooks, ``/mcp/NOTEBOOK`` those of one. When Jupyter ends
+that notebook's kernel, its clients stay connected until the notebook is opened again. A client that
+runs the notebook itself (`RUNS_HEADER`) is told that it is closed.
 """
 
 import asyncio
@@ -28,6 +30,7 @@ import anyio.abc
 from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 
 # isort: split
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
@@ -35,6 +38,7 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
+from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -132,6 +136,8 @@ class _NotebookView:
         )
         self.endpoint = Endpoint(self._server, settings)
         """Answers its clients."""
+        self.kernel_ids: frozenset[str | None] = frozenset()
+        """The Jupyter ids of the linked kernels, or else of those that were linked last."""
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -157,6 +163,9 @@ class _NotebookView:
         self._server.note_change()
 
     def _handle_resources(self, kernel_id: str) -> None:
+        """Handle that a kernel's link has opened or ended."""
+        linked = frozenset(link.record.jupyter_id for link in self.links.open_links)
+        self.kernel_ids = linked or self.kernel_ids
         self._server.resource_notices.note_kernel(kernel_id)
 
 
@@ -183,7 +192,7 @@ class _Views:
         notebook = path.removeprefix(PATH).strip("/") if path.startswith(f"{PATH}/") else ""
         async with self._opening:
             view = self._views.get(notebook) or await self._open_view(notebook)
-        if view is None:
+        if view is None or (notebook and _runs_notebooks(scope) and self._has_ended(view)):
             answer = JSONResponse({"error": self._explain_absence(notebook)}, 404)
             await answer(scope, receive, send)
         else:
@@ -216,6 +225,10 @@ class _Views:
         self._views[notebook] = view
         return view
 
+    def _has_ended(self, view: _NotebookView) -> bool:
+        """Return whether Jupyter has ended the kernels of an endpoint, such as idle ones."""
+        return bool(view.kernel_ids) and not self._kernels.has_any(view.kernel_ids)
+
     def _make_room(self) -> None:
         """If there are too many endpoints, remove the oldest whose notebook is closed."""
         if len(self._views) >= MAX_VIEWS:
@@ -232,6 +245,11 @@ class _Views:
             f"called {notebook!r}. {others} {PATH} alone has the tools of all of them, also of "
             "those that are opened later."
         )
+
+
+def _runs_notebooks(scope: Scope) -> bool:
+    """Return whether a request's client runs the notebook once it is told that it is closed."""
+    return RUNS_HEADER in Headers(scope=scope)
 
 
 def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:

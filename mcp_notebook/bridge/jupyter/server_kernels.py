@@ -6,7 +6,7 @@ are left out.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path, PurePath
 
 import anyio
@@ -34,6 +34,10 @@ class ServerKernels:
     def records(self) -> tuple[Record, ...]:
         """The records of the server's kernels now, oldest first."""
         return tuple(record for record in self._all or () if record.jupyter_id in (self._ids or ()))
+
+    def has_any(self, ids: Iterable[str | None]) -> bool:
+        """Return whether any of these kernels has not ended; one that is restarted keeps its id."""
+        return not (self._ids or frozenset()).isdisjoint(ids)
 
     def take_line(self, line: str) -> None:
         """Read a line of the server: the ids of all its kernels, as a JSON list."""

@@ -5,7 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -14,11 +14,14 @@ import pytest
 from bridges import PING, TOKEN, bridge
 from forked_command import list_words
 from kernel_records import make_record
+from kernel_stand_ins import peer, welcome
+from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
+from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.jupyter import server_bridge
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels
-from mcp_notebook.discovery.records import write_record
+from mcp_notebook.discovery.records import remove_record, write_record
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -69,16 +72,13 @@ def test_a_setting_that_cannot_be_used_is_named(home):
         assert "MCP_NOTEBOOK_LIMITS" in running.said
 
 
-@pytest.mark.anyio
-async def test_endpoints_of_notebooks_that_are_gone_make_room_for_others(home, monkeypatch):
-    monkeypatch.setattr(server_bridge, "MAX_VIEWS", 2)
+@asynccontextmanager
+async def _http_to(home, *kernel_ids):
+    """Serve a Jupyter Server with these kernels, and yield its kernels, endpoints and a client."""
     kernels = ServerKernels(home)
-    names = ["a", "b", "c", "d"]
-    for name in names:
-        write_record(home, make_record(name, name=name))  # nothing listens there
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(kernels.watch_folder)
-        kernels.take_line(json.dumps(names))
+        kernels.take_line(json.dumps(kernel_ids))
         views = server_bridge._Views(Settings(home=home), (), kernels, tasks)
 
         async def app(scope, receive, send):
@@ -86,7 +86,37 @@ async def test_endpoints_of_notebooks_that_are_gone_make_room_for_others(home, m
 
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
-            for name in names:
-                assert (await http.post(f"/mcp/{name}", json=PING)).status_code != 404
-            assert list(views._views) == ["c", "d"]
+            yield kernels, views, http
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_only_who_runs_notebooks_is_told_that_jupyter_has_ended_the_kernel_of_one(home):
+    runs = {RUNS_HEADER: "1"}
+    async with peer(home, welcome("top")) as kernel, _http_to(home, "k") as (kernels, views, http):
+        write_record(home, structs.replace(kernel.record, jupyter_id="k"))
+
+        async def ask(**headers):
+            return (await http.post("/mcp/sales", json=PING, headers=headers)).status_code
+
+        assert await ask(**runs) != 404
+        await views._views["sales"].links.wait_until_settled()
+        remove_record(home, kernel.record.id)  # as if it was restarted
+        assert await ask(**runs) != 404
+        kernels.take_line("[]")
+        assert await ask() != 404
+        assert await ask(**runs) == 404
+        kernels.take_line('["another"]')
+        assert await ask(**runs) == 404
+
+
+@pytest.mark.anyio
+async def test_endpoints_of_notebooks_that_are_gone_make_room_for_others(home, monkeypatch):
+    monkeypatch.setattr(server_bridge, "MAX_VIEWS", 2)
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        write_record(home, make_record(name, name=name))  # nothing listens there
+    async with _http_to(home, *names) as (_, views, http):
+        for name in names:
+            assert (await http.post(f"/mcp/{name}", json=PING)).status_code != 404
+        assert list(views._views) == ["c", "d"]
