@@ -8,7 +8,7 @@ was not meant to be served.
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,17 +51,31 @@ class Findings:
     """The notebooks, in the order of their paths."""
     skipped: dict[Path, str] = field(default_factory=dict)
     """Why other notebooks and folders are left out, as the end of a sentence."""
+    unseen: set[Path] = field(default_factory=set)
+    """Those of them that could not be looked at: what was there may still be there."""
     entries: int = 0
     """Files and folders that were looked at."""
+    known: frozenset[Path] = frozenset()
+    """Notebooks that are served already, and keep their places."""
+    new: int = 0
+    """Notebooks that are not among them."""
+
+    def may_have(self, path: Path) -> bool:
+        """Return whether a notebook is there, or may be: it, or a folder above, is unseen."""
+        return path in self.files or not self.unseen.isdisjoint((path, *path.parents))
 
 
-def find_notebooks(folders: Sequence[Path]) -> Findings:
+def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Findings:
     """Find the notebooks in folders, which are absolute paths.
+
+    Args:
+        folders: The folders.
+        known: Notebooks that are served already: others do not take their places.
 
     Raises:
         NotebookError: One of the folders cannot be read.
     """
-    found = Findings()
+    found = Findings(known=frozenset(known))
     for folder in folders:
         try:
             _search(folder, folder, found)
@@ -115,11 +129,13 @@ def _descend(folder: Path, root: Path, found: Findings) -> None:
         found.skipped[folder] = f"it is more than {MAX_DEPTH} levels deep"
     elif found.entries > MAX_ENTRIES:
         found.skipped[folder] = f"more than {MAX_ENTRIES:,} files are not searched"
+        found.unseen.add(folder)
     else:
         try:
             _search(folder, root, found)
         except OSError as error:
             found.skipped[folder] = f"it cannot be read: {error.strerror}"
+            found.unseen.add(folder)
 
 
 def _take(path: Path, root: Path, found: Findings) -> None:
@@ -127,14 +143,18 @@ def _take(path: Path, root: Path, found: Findings) -> None:
         status = path.lstat()
     except OSError as error:
         found.skipped[path] = f"it cannot be read: {error.strerror}"
+        found.unseen.add(path)
         return
     if not stat.S_ISREG(status.st_mode):
         found.skipped[path] = "it is not a regular file"
-    elif path not in found.files and len(found.files) >= MAX_NOTEBOOKS:
-        found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
-    else:
+    elif path not in found.files:  # the folders may overlap
+        is_new = path not in found.known
+        if is_new and len(found.known) + found.new >= MAX_NOTEBOOKS:
+            found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
+            return
+        found.new += is_new
         name = _make_name(path.relative_to(root).with_suffix("").parts)
-        found.files.setdefault(path, NotebookFile(path, name, _describe(status)))
+        found.files[path] = NotebookFile(path, name, _describe(status))
 
 
 def _explain_link(path: Path, root: Path) -> str | None:

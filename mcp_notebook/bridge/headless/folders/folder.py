@@ -71,7 +71,12 @@ class _Known:
 
     def list_gone(self, found: Findings) -> list[Path]:
         """Return the files that were missing last time, too."""
-        return [path for path in self.handled if path not in found.files and path not in self.last]
+        return [path for path in self.handled if path not in self.last and not found.may_have(path)]
+
+    def note_look(self, found: Findings) -> None:
+        """Note how the files look; one that could not be looked at, as it did before."""
+        unseen = {path: look for path, look in self.last.items() if found.may_have(path)}
+        self.last = unseen | {path: file.look for path, file in found.files.items()}
 
 
 class NotebookFolders:
@@ -165,12 +170,13 @@ class NotebookFolders:
         Raises:
             NotebookError: A folder cannot be read.
         """
-        found = await anyio.to_thread.run_sync(find_notebooks, self._folders)
+        known = frozenset(self._known.handled)
+        found = await anyio.to_thread.run_sync(find_notebooks, self._folders, known)
         for path in self._besides & found.files.keys():
             del found.files[path]
         changed = self._known.list_changed(found, is_first=is_first)
         gone = self._known.list_gone(found)
-        self._known.last = {path: file.look for path, file in found.files.items()}
+        self._known.note_look(found)
         readings = await anyio.to_thread.run_sync(self._read, changed) if changed else []
         for path in gone:
             del self._known.handled[path]

@@ -1,9 +1,13 @@
 """What a folder's notebooks offer is listed without a kernel, and follows their files."""
 
+import errno
+import os
+
 import anyio
 import pytest
 from served_folder import LOAD, PID, ServedFolder, offer, served_folder, write
 
+from mcp_notebook.bridge.headless.folders import files
 from mcp_notebook.bridge.headless.folders import folder as folder_module
 from mcp_notebook.errors import NotebookError, ToolGone
 
@@ -144,6 +148,60 @@ async def test_a_folder_that_is_gone_keeps_its_tools_and_it_is_said_once(folder,
         write(folder / "new.ipynb", LOAD, PID)
         await here.until(lambda: "new" in _note_new_names(here))
         assert said.count("cannot be read") == 1
+
+
+async def test_what_cannot_be_looked_at_for_a_while_is_not_taken_for_deleted(
+    folder, tmp_path, monkeypatch
+):
+    path = write(folder / "sub" / "sales.ipynb", LOAD, PID)
+    offer(tmp_path, path, "top")
+    scan = os.scandir
+
+    def refuse(place):
+        if place == folder / "sub":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return scan(place)
+
+    here = ServedFolder([folder], tmp_path)
+    await here.folders.list_all()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        for _ in range(3):
+            await here.folders._follow()
+            assert here.list_names() == ["top"]
+        assert here.folders.skipped == {folder / "sub": "it cannot be read: Stale file handle"}
+    path.unlink()
+    await here.folders._follow()
+    assert here.list_names() == ["top"]  # it may just be replaced
+    await here.folders._follow()
+    assert here.list_names() == []
+
+
+async def test_a_notebook_keeps_its_place_when_there_are_too_many(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
+    for name in ("b", "c"):
+        offer(tmp_path, write(folder / f"{name}.ipynb", LOAD, PID), f"tool_{name}")
+    here = ServedFolder([folder], tmp_path)
+    await here.folders.list_all()
+    offer(tmp_path, write(folder / "a.ipynb", LOAD, PID), "tool_a")
+    for _ in range(3):
+        await here.folders._follow()
+        assert here.list_names() == ["tool_b", "tool_c"]
+    assert here.folders.skipped == {folder / "a.ipynb": "only 2 notebooks are served"}
+    (folder / "b.ipynb").unlink()
+    for _ in range(4):
+        await here.folders._follow()
+    assert here.list_names() == ["tool_c", "tool_a"]
+
+
+async def test_what_is_left_out_for_a_reason_of_its_own_is_gone(folder, tmp_path):
+    offer(tmp_path, write(folder / "env" / "sales.ipynb", LOAD, PID), "top")
+    here = ServedFolder([folder], tmp_path)
+    await here.folders.list_all()
+    (folder / "env" / "pyvenv.cfg").touch()
+    for _ in range(2):
+        await here.folders._follow()
+    assert here.list_names() == []
 
 
 async def test_a_folder_that_cannot_be_read_is_an_error(tmp_path):
