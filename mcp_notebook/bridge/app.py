@@ -279,6 +279,9 @@ class Bridge:
         for path in notebooks:
             keepers.append(keep(path, self._settings, self.links, progress, early))
             early = None
+        # Reserve their names, which must not depend on which of them have run before.
+        named = zip(keepers, notebooks, strict=True)
+        self._catalog.set_kernels([(keeper.id, path.stem, ()) for keeper, path in named])
         offers = [find_offer(self._settings.home, path) for path in notebooks]
         self.links.expect(
             [

@@ -40,7 +40,7 @@ def test_it_shows_the_last_tools_and_what_has_to_run_and_why_others_are_left_out
     top, new = said.stdout.splitlines()
     assert top == "top\tsales\tn=3\tThe best."
     assert new == (
-        "sub_new\tsub/new\t\t[has to run first] What is new. Its code declares pid (The kernel's "
+        "sub--new\tsub--new\t\t[has to run first] What is new. Its code declares pid (The kernel's "
         "process), suicide (Kills the process)."
     )
     assert f"{folder / 'broken.ipynb'} (not listed): It is not JSON" in said.stderr
@@ -50,7 +50,7 @@ def test_programs_get_the_same_as_json(folder):
     said = json.loads(_list("--json", "--notebook", str(folder)).stdout)
     assert [(tool["name"], tool["kind"]) for tool in said["tools"]] == [
         ("top", "tool"),
-        ("sub_new", "notebook"),
+        ("sub--new", "notebook"),
     ]
     (missing,) = said["missing"]
     assert missing["notebook"] == str(folder / "broken.ipynb")

@@ -100,14 +100,14 @@ async def test_with_meta_tools_only_notebooks_are_found_and_run(home, folder, er
     async with connected(home, era, transport, str(folder), "--meta-tools=only") as client:
         assert len((await client.list_tools()).tools) == 5
         found = await _ask(client, "search_notebook_tools", query="dearest customers")
-        assert found.startswith("sub_costs (a notebook that has to run)\nCosts. Its code declares")
-        assert 'call `run_notebook` with {"name": "sub_costs"}' in found
+        assert found.startswith("sub--costs (a notebook that has to run)\nCosts. Its code declares")
+        assert 'call `run_notebook` with {"name": "sub--costs"}' in found
         said = await _ask(client, "describe_notebook_tool", name="run_notebook")
-        assert "- sub_costs: Costs." in said
-        run = {"name": "run_notebook", "arguments": {"name": "sub_costs"}}
-        assert "sub_costs has run" in await _ask(client, "call_notebook_tool", **run)
+        assert "- sub--costs: Costs." in said
+        run = {"name": "run_notebook", "arguments": {"name": "sub--costs"}}
+        assert "sub--costs has run" in await _ask(client, "call_notebook_tool", **run)
         found = await _ask(client, "search_notebook_tools", query="dearest customers")
-        assert found.startswith("top (notebook sub_costs)\nThe dearest customers.")
+        assert found.startswith("top (notebook sub--costs)\nThe dearest customers.")
         assert await _ask(client, "call_notebook_tool", name="total") == "12.5"
 
 
@@ -164,7 +164,7 @@ async def test_prompts_and_resources_of_sleeping_notebooks_are_listed_and_wake_t
 async def test_a_caller_starts_nothing_that_he_may_not_call(home, folder):
     """Named tokens: one for the tools of one notebook, and one that may only read."""
     tokens = {}
-    for name, options in {"costs": ["--tools", "sub_costs.*"], "reader": ["--read-only"]}.items():
+    for name, options in {"costs": ["--tools", "sub--costs.*"], "reader": ["--read-only"]}.items():
         words = list_words("token", "add", name, *options)
         done = await anyio.run_process(words, env=kernel_env(home))
         tokens[name] = done.stdout.decode().strip().splitlines()[-1].split()[-1]
@@ -174,19 +174,19 @@ async def test_a_caller_starts_nothing_that_he_may_not_call(home, folder):
             assert (await _call(client, "run_notebook", name="sales")).is_error
         async with over_http(served.url, "auto", token=tokens["costs"]) as client:
             (run,) = await list_tools(client)
-            assert "sub_costs" in run.description
+            assert "sub--costs" in run.description
             assert "sales:" not in run.description
             refused = await _call(client, "run_notebook", name="sales")
-            assert text_of(refused) == "Unknown notebook: 'sales'. The notebooks are: sub_costs."
-            await _ask(client, "run_notebook", name="sub_costs")
+            assert text_of(refused) == "Unknown notebook: 'sales'. The notebooks are: sub--costs."
+            await _ask(client, "run_notebook", name="sub--costs")
         async with over_http(served.url, "auto", token=TOKEN) as client:
             await _ask(client, "run_notebook", name="sales")
         async with over_http(served.url, "auto", token=tokens["reader"]) as client:
             assert [tool.name for tool in await list_tools(client)] == [
                 "sales_top",
                 "sales_total",
-                "sub_costs_top",
-                "sub_costs_total",
+                "sub--costs_top",
+                "sub--costs_total",
             ]
 
 
@@ -196,9 +196,26 @@ async def test_a_file_and_a_folder_are_served_together(home, folder):
         with anyio.fail_after(TIMEOUT):
             tools = {tool.name: tool for tool in await list_tools(client)}
         assert [*tools] == ["run_notebook", "top", "total"]
-        assert "- sub_costs: " in tools["run_notebook"].description
+        assert "- sub--costs: " in tools["run_notebook"].description
         assert "- sales: " not in tools["run_notebook"].description
         assert await _ask(client, "total") == "12.5"
+
+
+@pytest.mark.slow
+async def test_which_notebook_has_a_name_depends_on_the_command_not_on_what_has_run(home, folder):
+    first = write(home / "a" / "sales.ipynb", LOAD, SALES.replace("best", "first"))
+    second = write(home / "b" / "sales.ipynb", LOAD, SALES.replace("best", "second"))
+    async with connected(home, "auto", "stdio", str(second)) as client:
+        await _ask(client, "total")
+    words = [str(first), str(folder), str(second)]
+    async with connected(home, "auto", "stdio", *words) as client:
+        with anyio.fail_after(TIMEOUT):
+            while len(tools := await list_tools(client)) < 5:
+                pass
+    said = {tool.name: tool.description for tool in tools}
+    assert said["sales_top"] == "The first customers."
+    assert said["sales-2_top"] == "The second customers."
+    assert "- sales-3: " in said["run_notebook"]
 
 
 async def test_an_empty_folder_is_served_and_a_notebook_that_comes_is_seen(home):

@@ -211,7 +211,7 @@ class Catalog:
             label = previous.label
         else:
             others = {kernel.label for kernel in self._kernels.values() if kernel.id != kernel_id}
-            label = _make_unique(_make_label(notebook), others, MAX_NOTEBOOK)
+            label = _make_unique(make_label(notebook), others, MAX_NOTEBOOK)
         named = tuple(
             structs.replace(tool, name=label) if tool.kind == "notebook" else tool for tool in tools
         )
@@ -564,7 +564,7 @@ def _list_bare_names(tools: Sequence[messages.ToolInfo]) -> list[str]:
     return list(names)
 
 
-def _make_label(notebook: str) -> str:
+def make_label(notebook: str) -> str:
     """Return a notebook's name without accents and restricted to valid characters."""
     plain = "".join(c for c in normalize("NFKD", notebook) if not combining(c))
     return _NOT_IN_LABEL.sub("_", plain).strip("_") or "notebook"

@@ -1,4 +1,4 @@
-"""Finds the notebooks in a folder and the folders below it, and names them.
+"""Finds the notebooks in a folder and the folders below it.
 
 Runs in a worker thread of the bridge or the command; reads no file. Hidden files and folders are
 left out, as Jupyter does, and with them its checkpoints; so are environments, whose packages bring
@@ -8,12 +8,12 @@ was not meant to be served.
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcp_notebook.bridge.headless.folders.names import NotebookNames
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.wire.frames import replace_surrogates
 
 MAX_NOTEBOOKS = 1_000
 """Notebooks of all folders; further ones are left out."""
@@ -21,8 +21,6 @@ MAX_DEPTH = 10
 """Levels of folders below the one that is served."""
 MAX_ENTRIES = 100_000
 """Files and folders that are looked at; a home folder has more."""
-MAX_NAME = 24
-"""Characters of a name, as many as tools' long names have room for (`catalog.MAX_NOTEBOOK`)."""
 _LEFT_OUT = frozenset({"node_modules", "site-packages", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
 """A folder with this file is a virtual environment..."""
@@ -39,7 +37,7 @@ class NotebookFile:
 
     path: Path
     name: str
-    """Its path below the folder, without suffix; of a long one, the end."""
+    """Its name for clients: see `names`."""
     look: Look
 
 
@@ -47,6 +45,8 @@ class NotebookFile:
 class Findings:
     """What was found in folders."""
 
+    names: NotebookNames
+    """Names the notebooks."""
     files: dict[Path, NotebookFile] = field(default_factory=dict)
     """The notebooks, in the order of their paths."""
     skipped: dict[Path, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Findings:
 
 
 def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Findings:
-    """Find the notebooks in folders, which are absolute paths.
+    """Find and name the notebooks in folders, which are absolute paths.
 
     Args:
         folders: The folders.
@@ -75,7 +75,7 @@ def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Fin
     Raises:
         NotebookError: One of the folders cannot be read.
     """
-    found = Findings(known=frozenset(known))
+    found = Findings(NotebookNames(folders), known=frozenset(known))
     for folder in folders:
         try:
             _search(folder, folder, found)
@@ -153,7 +153,7 @@ def _take(path: Path, root: Path, found: Findings) -> None:
             found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
             return
         found.new += is_new
-        name = _make_name(path.relative_to(root).with_suffix("").parts)
+        name = found.names.make(path, root)
         found.files[path] = NotebookFile(path, name, _describe(status))
 
 
@@ -164,14 +164,3 @@ def _explain_link(path: Path, root: Path) -> str | None:
     if not is_notebook or target.is_relative_to(os.path.realpath(root)):
         return None
     return "it is a link to a place outside the folder"
-
-
-def _make_name(parts: Sequence[str]) -> str:
-    """Return the last parts of a path, as many as there is room for."""
-    parts = [*map(replace_surrogates, parts)]  # names of files may be any bytes
-    return next(name for name in _list_names(parts) if len(name) <= MAX_NAME or name == parts[-1])
-
-
-def _list_names(parts: Sequence[str]) -> Iterator[str]:
-    for start in range(len(parts)):
-        yield "/".join(parts[start:])

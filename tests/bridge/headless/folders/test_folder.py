@@ -41,7 +41,7 @@ async def test_what_notebooks_last_offered_is_listed_and_others_with_how_they_ar
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == ["top", "total"]
         said = "What is new. Its code declares pid (The kernel's process), suicide (Kills the"
-        assert _note_new_names(here) == {"reports_new": f"{said} process)."}
+        assert _note_new_names(here) == {"reports--new": f"{said} process)."}
         assert len(here.links) == 0
 
 
@@ -60,7 +60,7 @@ async def test_tools_of_the_same_name_are_told_apart(folder, tmp_path):
     for name in ("sales", "costs", "sub/sales"):
         offer(tmp_path, write(folder / f"{name}.ipynb", LOAD, PID), "top")
     async with served_folder(folder, tmp_path) as here:
-        assert here.list_names() == ["costs_top", "sales_top", "sub_sales_top"]
+        assert here.list_names() == ["costs_top", "sales_top", "sub--sales_top"]
 
 
 async def test_new_changed_and_deleted_notebooks_are_followed(folder, tmp_path):

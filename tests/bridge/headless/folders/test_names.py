@@ -1,0 +1,101 @@
+"""A notebook's name depends on its path alone, and no two paths have the same."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_notebook.bridge.headless.folders.names import NotebookNames
+from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.wire.messages import ToolInfo
+
+ROOT = Path("/data/nb")
+_PARTS = st.text(st.sampled_from("ab_-. é"), min_size=1, max_size=3).filter(
+    lambda part: part[0] != "."
+)
+_PATHS = st.lists(_PARTS, min_size=1, max_size=8).map(lambda parts: "/".join(parts) + ".ipynb")
+"""Paths that are alike."""
+
+
+def _name(path, folder=ROOT, *others):
+    return NotebookNames([folder, *others]).make(folder / path, folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("sales.ipynb", "sales"),
+        ("first_look.ipynb", "first_look"),
+        ("q1-report.v2.ipynb", "q1-report.v2"),
+        ("reports/sales.ipynb", "reports--sales"),
+        ("a/b/c_d.ipynb", "a--b--c_d"),
+        ("exactly-twenty-four-long.ipynb", "exactly-twenty-four-long"),
+    ],
+)
+def test_a_plain_path_is_the_name(path, name):
+    assert _name(path) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "start"),
+    [
+        ("team_b_quarterly_reports_x/sales.ipynb", "sales"),
+        ("projects/2024/reports/sales.ipynb", "reports--sales"),
+        (f"{'x' * 40}.ipynb", "x" * 16),
+        ("Sales report.ipynb", "Sales_report"),
+        ("Umsätze.ipynb", "Umsatze"),
+        ("売上.ipynb", "notebook"),
+        ("a--b.ipynb", "a--b"),
+        ("a-/b.ipynb", "a---b"),
+        ("_private.ipynb", "private"),
+        ("sales.IPYNB", "sales"),
+        ("sales-0a1b2c3.ipynb", "sales-0a1b2c3"),
+    ],
+)
+def test_any_other_ends_in_a_hash(path, start):
+    name = _name(path)
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,24}", name)
+    found = re.fullmatch(r"(.+)-[0-9a-f]{7}", name)
+    assert found
+    assert found[1] == start
+
+
+@example([f"team_{team}_quarterly_reports_x/sales.ipynb" for team in "ab"])
+@example(["a/b.ipynb", "a_b.ipynb", "a--b.ipynb", "a b.ipynb", "a-b.ipynb", "a/b.IPYNB"])
+@given(st.lists(_PATHS, unique=True, max_size=8))
+def test_no_two_paths_have_the_same_name_and_the_catalogue_changes_none(paths):
+    catalog = Catalog()
+    tool = ToolInfo(name="top", input_schema={})
+    for path in paths:
+        catalog.set_kernel(path, notebook=_name(path), tools=[tool])
+    served = {entry.kernel_id: entry.notebook for entry in catalog.entries()}
+    assert served == {path: _name(path) for path in paths}
+
+
+def test_of_several_folders_the_names_begin_with_theirs():
+    other = Path("/elsewhere/other")
+    assert _name("a/b.ipynb", ROOT, other) == "nb--a--b"
+    assert _name("a/b.ipynb", other, ROOT) == "other--a--b"
+
+
+def test_folders_of_the_same_name_are_told_apart_by_their_places():
+    other = Path("/elsewhere/nb")
+    names = [_name("a.ipynb", ROOT, other), _name("a.ipynb", other, ROOT)]
+    assert all(re.fullmatch("nb--a-[0-9a-f]{7}", name) for name in names)
+    assert len(set(names)) == 2
+
+
+def test_a_folder_may_be_moved():
+    path = "projects/2024/reports/sales.ipynb"
+    assert _name(path) == _name(path, Path("/elsewhere"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text elsewhere")
+def test_a_name_may_be_any_bytes():
+    names = {_name(os.fsdecode(raw)) for raw in (b"\xff.ipynb", b"\xfe.ipynb")}
+    assert len(names) == 2
+    assert all(re.fullmatch("notebook-[0-9a-f]{7}", name) for name in names)
