@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 STOP_LIMIT = 1.0
 """Seconds that code has to stop before its call is answered anyway."""
+_LONGEST_PAUSE = 60.0
+"""Maximum seconds between two interrupts of code that does not react."""
 FORK_LIMIT = 600.0
 """Seconds that a call in a copy of the kernel may run if nothing else limits it: a lock that
 another thread held at the fork is never released in the copy."""
@@ -119,11 +121,22 @@ class Stopper:
 
     def _answer_unresponsive(self, call: ActiveCall) -> None:
         """Answer a call whose code does not react, and interrupt it again."""
-        interrupt = call.interrupt
-        if not call.has_ended and interrupt is not None:
+        if not call.has_ended:
             self.answer_early(call)
-            interrupt()
-            call.capture.steps.interrupt()
+            self._insist(call, STOP_LIMIT)
+
+    def _insist(self, call: ActiveCall, pause: float) -> None:
+        """Interrupt a call's code until it ends, after longer and longer pauses.
+
+        One interrupt can be missed: see `interrupter`. The pauses leave the code time to clean up.
+        """
+        interrupt = call.interrupt
+        if interrupt is None:  # the code has ended
+            return
+        interrupt()
+        call.capture.steps.interrupt()
+        longer = min(2 * pause, _LONGEST_PAUSE)
+        self._schedule(call, pause, lambda call: self._insist(call, longer))
 
     def _schedule(
         self, call: ActiveCall, seconds: float, function: Callable[[ActiveCall], None]

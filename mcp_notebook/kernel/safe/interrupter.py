@@ -18,7 +18,8 @@ Our own code that acquires something (a descriptor, a file, a process, a handler
 `Shield`, which holds back all interrupts of the thread until it is released.
 
 A signal that arrives just before a wait in C begins does not end that wait, and Python handles it
-only afterwards: `interrupt` may have to be called again.
+only afterwards. An exception that is raised in a finalizer is lost. So `interrupt` may have to be
+called again.
 """
 
 import ctypes

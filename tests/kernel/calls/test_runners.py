@@ -359,6 +359,15 @@ def test_code_that_does_not_come_back_to_python_is_answered_and_shown_as_still_s
     kernel.ok("released.set()")
 
 
+def test_code_that_missed_two_interrupts_is_interrupted_once_more(kernel, link):
+    kernel.ok(MISSES)
+    call = link.start("misses")
+    until_call(link, "misses")
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    assert text_of(link.call("asleep", seconds=0)) == "woke up"
+
+
 def test_who_waits_behind_code_that_does_not_react_is_told_so(link, tmp_path):
     release = tmp_path / "release"
     call = link.start("stubborn", until=str(release))
@@ -495,6 +504,19 @@ def _without_layout(result: Result) -> str:
     text = "".join(block.text for block in result.content if isinstance(block, Text))
     return text.replace("\n", "").replace("Done: the tool returned nothing.", "")
 
+
+MISSES = """
+import signal
+
+@mcp_tool
+def misses() -> None:
+    "Wait in C; two signals come at moments at which nothing hears them."
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    for _ in range(2):
+        signal.sigwait({signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    time.sleep(600)
+"""
 
 HELD = """
 import signal

@@ -113,7 +113,8 @@ def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper, mo
     stopper.stop(call, UNWANTED)
     assert caller.replied.wait(LIMIT)
     assert call.is_stopping
-    assert all(asked.acquire(timeout=LIMIT) for _ in range(2))
+    assert all(asked.acquire(timeout=LIMIT) for _ in range(4))
+    queue.finish(call)
 
 
 def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeypatch):
