@@ -35,6 +35,7 @@ clients stop waiting."""
 END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that, calls are answered without the reason."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
+_NOT_STARTED = "The bridge was stopped before the notebook's cells had run, and nothing was called."
 _NOT_READ = "The bridge was stopped before the resource was read."
 _LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
@@ -267,8 +268,12 @@ class Links:
         self.expect([kernel])
 
     def forget(self, kernel_id: str, why: MissingTool) -> None:
-        """Remove an expected kernel, and its tools."""
-        self._note_arrival(kernel_id)
+        """Remove an expected kernel and its tools, and tell the calls that wait for it."""
+        text = (
+            f"The notebook {why.notebook!r} has not run to its end, and nothing was called. "
+            f"{why.reason} {why.next_step}"
+        )
+        self._note_arrival(kernel_id, StartFailure(text, text))
         if self._catalog.remove_kernel(kernel_id, why):
             self._on_change()
 
@@ -279,7 +284,7 @@ class Links:
     def end_calls(self) -> None:
         """Cancel and answer all open calls and requests, because the bridge is stopping."""
         for kernel_id in tuple(self._expected):
-            self._note_arrival(kernel_id)
+            self._note_arrival(kernel_id, StartFailure(_NOT_STARTED, _NOT_STARTED))
         for link in self.open_links:
             link.end_calls(_BRIDGE_ENDED)
             link.requests.end_reads(_NOT_READ)

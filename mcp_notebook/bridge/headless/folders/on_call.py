@@ -5,7 +5,8 @@ Runs on the bridge's event loop, one task per notebook. Its states, each in `OnC
 1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
 2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
    notebook is asleep again; until its file changes, or a minute has passed, later calls get the
-   same reason at once. If there is no room for a kernel, later calls try again.
+   same reason at once. If there is no room for a kernel, later calls try again. If the file is
+   deleted, the start ends.
 3. Awake: the kernel is linked, and its own list replaces the last one.
 4. Ending: it has not been used for a while, another notebook needs its room, its code has changed,
    its file is gone, or its process has died. It is asleep again before the link is closed, so calls
@@ -91,6 +92,8 @@ class OnCallNotebook:
         """What it offered when it last ran."""
         self._wanted = anyio.Event()
         """Set when a call needs the kernel."""
+        self._start: anyio.CancelScope | None = None
+        """Cancelled if the notebook is retired before its cells have run."""
         self._link: Link | None = None
         """The link to its kernel; None until the cells of the last one have run."""
         self._makes_way = anyio.Event()
@@ -125,6 +128,8 @@ class OnCallNotebook:
         """Stop serving the notebook, whose file is gone; its running calls end first."""
         self._is_retired = True
         self._wanted.set()
+        if self._start is not None and self.is_starting:
+            self._start.cancel()
         self._forget()
 
     @property
@@ -170,7 +175,8 @@ class OnCallNotebook:
                 break
             look = look_at(self.path)
             try:
-                await self._serve()
+                with anyio.CancelScope() as self._start:
+                    await self._serve()
             except OffersNothing as error:
                 drop_offer(self._settings.home, self.path)
                 self._ran, self._tools = None, ()

@@ -81,6 +81,31 @@ async def test_a_run_counts_as_a_running_call_and_its_client_may_cancel_it(folde
     assert (end.start, end.outcome) == (start, "cancelled")
 
 
+@pytest.mark.parametrize("what", ["deleted", "stopped"])
+async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
+    path = write(folder / "sums.ipynb", LOAD, WAIT, PID)
+    notes, said = Notes(), []
+    async with (
+        _served(folder, home, era, observers=[notes]) as (client, server, here),
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def run():
+            said.append(await client.call_tool("run_notebook", {"name": "sums"}))
+
+        tasks.start_soon(run)
+        await here.until(lambda: notes)
+        if what == "deleted":
+            path.unlink()
+        else:
+            server.close()
+    (result,) = said
+    assert result.is_error
+    start = "The notebook 'sums' has not run to its end, and nothing was called. Its file was moved"
+    assert text_of(result).startswith(start if what == "deleted" else "The bridge was stopped")
+    assert notes[-1].outcome == "error"
+
+
 @pytest.mark.parametrize("through", [None, "call_notebook_tool"])
 async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, through):
     write(folder / "sums.ipynb", LOAD, PID)

@@ -291,6 +291,34 @@ async def test_a_running_call_of_a_deleted_notebook_ends_as_usual(folder, home):
             await here.call("wait")
 
 
+async def test_a_notebook_that_is_deleted_while_its_cells_run_is_stopped_and_its_calls_are_told(
+    folder, home
+):
+    path = write(folder / "sums.ipynb", LOAD, PID, "import time\ntime.sleep(600)")
+    offer(home, path, "pid")
+    said = []
+    async with served_folder(folder, home) as here:
+        async with anyio.create_task_group() as tasks:
+
+            async def call():
+                said.append(await _refusal(here, "pid"))
+
+            tasks.start_soon(call)
+            await here.until(lambda: psutil.Process().children())
+            path.unlink()
+        await here.until(lambda: not psutil.Process().children())
+        assert here.list_names() == []
+        with pytest.raises(ToolGone):
+            await here.call("pid")
+        write(path, LOAD, PID)
+        await here.until(lambda: here.list_names("notebook") == ["sums"])
+    (text,) = said
+    assert text.startswith(
+        "The notebook 'sums' has not run to its end, and nothing was called. Its"
+    )
+    assert " Its file was moved or deleted, or declares nothing any more, at " in text
+
+
 @pytest.mark.slow
 async def test_an_untrusted_notebook_is_not_run_if_the_settings_say_so(folder, home):
     path = write(folder / "sums.ipynb", LOAD, PID)

@@ -18,7 +18,7 @@ from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.calls.gates import SizeGate, StartGate, ToolCall
 from mcp_notebook.bridge.server.protocol import json_spans
-from mcp_notebook.errors import InvalidArguments, KernelGone
+from mcp_notebook.errors import InvalidArguments, KernelGone, NotStarted
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire.messages import ToolInfo
 
@@ -109,7 +109,7 @@ async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_st
 
     call = ToolCall(SimpleNamespace(caller=OWNER), None, {}, Listener(progress=note))
     call.found = tools.find(OWNER, "one")
-    with anyio.fail_after(5):
+    with anyio.fail_after(5), pytest.raises(NotStarted, match="The bridge was stopped before"):
         await StartGate(tools, links).admit(call)
     assert said == ["The kernel of 'sums' is starting: the call waits until it is ready."]
     with pytest.raises(KernelGone):
