@@ -1111,7 +1111,7 @@ CHANGES = (
     ),
     Change(
         "kernel/calls/stopping.py",
-        "            call.capture.steps.interrupt()\n",
+        "        call.capture.steps.interrupt()\n",
         "",
         "kernel/calls/test_stopping.py",
     ),
