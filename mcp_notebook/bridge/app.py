@@ -92,13 +92,14 @@ async def run_stdio(
         permissions=Permissions.from_settings(settings),
         errors=settings.errors or "full",
     )
+    folders, files = split_folders(notebooks)
     with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
-            Bridge(settings, observers, caller, has_folders=has_folders(notebooks)).run() as bridge,
+            Bridge(settings, observers, caller, has_folders=bool(folders)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
-            if files := [path for path in notebooks if not path.is_dir()]:
+            if files:
                 tasks.start_soon(
                     anyio.to_thread.run_sync, warn_of_repeated_starts, settings.home, files
                 )
@@ -107,9 +108,10 @@ async def run_stdio(
         bridge.check_end()
 
 
-def has_folders(notebooks: Sequence[Path]) -> bool:
-    """Return whether folders are among what is to be served."""
-    return any(path.expanduser().is_dir() for path in notebooks)
+def split_folders(notebooks: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the folders among what is to be served, and the notebooks."""
+    folders = [path for path in notebooks if path.expanduser().is_dir()]
+    return folders, [path for path in notebooks if path not in folders]
 
 
 class Bridge:
@@ -201,7 +203,8 @@ class Bridge:
         early: "EarlyKernel | None" = None,
     ) -> None:
         """Start serving these notebooks, or the user's live ones if there are none."""
-        self._starts_kernels = any(not path.expanduser().is_dir() for path in notebooks)
+        _, files = split_folders(notebooks)
+        self._starts_kernels = bool(files)
         if notebooks:
             tasks.start_soon(self._serve_until_failure, notebooks, early)
         else:
@@ -245,8 +248,7 @@ class Bridge:
             McpNotebookError: A folder cannot be read, a notebook cannot be run, or the last one
                 cannot be restarted.
         """
-        folders = [path for path in notebooks if path.expanduser().is_dir()]
-        files = [path for path in notebooks if path not in folders]
+        folders, files = split_folders(notebooks)
         self._headless_count = len(notebooks)
         progress = SharedProgress()
         async with anyio.create_task_group() as tasks:

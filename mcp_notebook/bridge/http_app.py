@@ -23,7 +23,7 @@ from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken, list_authenticators
-from mcp_notebook.bridge.app import Bridge, has_folders, unwrap_errors
+from mcp_notebook.bridge.app import Bridge, split_folders, unwrap_errors
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import OnEnd
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
@@ -77,13 +77,14 @@ async def run_http(
     if background and read_bridge(settings.bridge_file) is not None:
         return
     check_encryption(settings)
+    folders, _ = split_folders(notebooks)
     notices: list[str] = []
     token, listener = _open_address(settings, notices)
     with unwrap_errors(), listener, write_audit_log(settings) as observers:
         url = format_url(listener, is_encrypted=settings.certfile is not None)
         authenticators, publish = list_authenticators(settings, token, url)
         async with (
-            Bridge(settings, observers, has_folders=has_folders(notebooks)).run() as bridge,
+            Bridge(settings, observers, has_folders=bool(folders)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)

@@ -29,7 +29,7 @@ async def start_http(
     settings: Settings, notebooks: Sequence[Path] = (), *, background: bool = False
 ) -> None:
     """Serve as `http_app.run_http`."""
-    if notebooks and notebooks[0].is_file():
+    if notebooks and notebooks[0].expanduser().is_file():
         print_note(f"Starting the kernel of {notebooks[0].name}")
     async with _launch_first(settings, notebooks) as early:
         with frozen_heap():

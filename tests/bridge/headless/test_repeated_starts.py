@@ -63,13 +63,24 @@ def test_sessions_one_after_another_are_told_on_stderr(home):
     path = home / "sums.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[]), path)
     for number in range(3):
-        done = subprocess.run(
-            list_words("stdio", "--allow-errors", str(path)),
-            env=kernel_env(home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        done = _start(home, "--allow-errors", "~/sums.ipynb")
         assert ("run again" in " ".join(done.stderr.split())) == (number == 2), done.stderr
+
+
+@pytest.mark.slow
+def test_folders_do_not_count_whose_kernels_start_on_call(home):
+    (home / "work").mkdir()
+    for _ in range(3):
+        assert "run again" not in _start(home, "~/work").stderr
+
+
+def _start(home, *words):
+    return subprocess.run(
+        list_words("stdio", *words),
+        env=kernel_env(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
