@@ -112,7 +112,7 @@ class Link:
         self.last_use = time.monotonic()
         """When a call or request last sent or received something, on the monotonic clock."""
         self.keeps_results = False
-        """Whether the kernel may hold results of kept calls or tasks, which clients fetch later."""
+        """Whether the kernel may hold results of tasks, or of calls that their clients gave up."""
 
     @property
     def open_calls(self) -> int:
@@ -341,13 +341,20 @@ class Link:
         assert self._connection is not None
         self._connection.send(message, attachments)
         self._calls[call.id] = call
-        self.keeps_results = self.keeps_results or call.is_kept
         self.note_use()
 
     def _send(self, message: messages.AnyMessage) -> None:
         assert self._connection is not None
         self._connection.send(message)
+        self.keeps_results = self.keeps_results or self._gives_up(message)
         self.note_use()
+
+    def _gives_up(self, message: messages.AnyMessage) -> bool:
+        """Return whether a message tells that the client of a kept call does not wait for it."""
+        if isinstance(message, messages.Cancel):
+            call = self._calls.get(message.id)
+            return call is not None and call.is_kept
+        return isinstance(message, messages.LeaveCall)
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_KERNELS):

@@ -133,6 +133,34 @@ async def test_a_kernel_with_results_of_kept_calls_is_kept_as_long_as_they_are(f
             await link.end.wait()
 
 
+async def test_a_kernel_whose_results_were_delivered_is_not_kept_for_them(folder, home):
+    write(folder / "sums.ipynb", LOAD, PID)
+    async with served_folder(folder, home, task_ttl=3600, **SOON) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        await here.links.wait_for_kernel(notebook, errors="full")
+        (link,) = here.links.open_links
+        call = link.start_call("pid", {}, keep=messages.Keep(owner="me", how="give_up"))
+        assert await call.follow(Listener())
+        with anyio.fail_after(10):
+            await link.end.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["cancel", "leave"])
+async def test_a_kernel_with_a_result_that_its_client_gave_up_is_kept(folder, home, how):
+    write(folder / "sums.ipynb", LOAD, LONG)
+    async with served_folder(folder, home, task_ttl=3600, **SOON) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        await here.links.wait_for_kernel(notebook, errors="full")
+        (link,) = here.links.open_links
+        call = link.start_call("wait", {}, keep=messages.Keep(owner="me", how="give_up"))
+        call.cancel("The client left.") if how == "cancel" else call.leave()
+        (folder / "go").touch()
+        with anyio.move_on_after(2):
+            await link.end.wait()
+        assert link.is_open
+
+
 async def test_a_kernel_that_dies_costs_its_calls_and_the_next_one_starts_it(folder, home):
     path = write(folder / "sums.ipynb", LOAD, PID)
     offer(home, path, "pid", "suicide")
