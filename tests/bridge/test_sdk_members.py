@@ -135,7 +135,7 @@ async def test_a_release_that_compares_no_callers_lets_nobody_into_anothers_sess
 def test_so_it_does_over_stdio(home):
     command = renaming("_connection")
     with bridge(home, "stdio", command=command, stdin=subprocess.PIPE) as running:
-        for message in (INITIALIZE, LIST, PING, LIST | {"method": "resources/list"}):
+        for message in (INITIALIZE, LIST, PING, LIST | {"method": "skills/list"}):
             running.send(json.dumps(message).encode())
             assert "result" in running.message()
         running.process.stdin.close()

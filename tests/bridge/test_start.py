@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
     assert f"The file {home / 'gone.ipynb'} does not exist." in running.said
 
 
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list"])
+@pytest.mark.parametrize("method", ["tools/list", "skills/list"])
 def test_a_client_is_told_why_its_notebook_cannot_be_served(home, method):
     with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
         running.send(json.dumps(INITIALIZE).encode())

@@ -1,6 +1,6 @@
 """Requests from a seed, of both eras and transports: valid ones, odd ones and broken ones.
 
-Each is made from one that is plain, a ``tools/call`` or ``tools/list`` as clients send it, by up to
+Each is made from one that is plain, a ``tools/call`` or a list as clients request it, by up to
 three changes: to the message, to its `_meta`, to the headers, to the bytes, to the request itself.
 A change says whether a request of this kind may still be answered on the short way.
 """
@@ -132,6 +132,18 @@ async def ask(ctx: Context) -> str:
 '''
 """A cell with tools whose results depend on nothing but their arguments."""
 
+DECLARED = (
+    """%%mcp_prompt review(name: str, size: int = 3) --title Review
+Review the table {name}.""",
+    "%%mcp_resource data://rate --title Rate --mime-type text/plain\n1.5",
+    '''%%mcp_resource data://tables/{name}
+def table(name: str):
+    """Return a table."""
+    return name''',
+)
+"""Cells with a prompt, a resource and a template."""
+LISTS = ("tools/list", "tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
 FITTING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("add", {"a": 1, "b": 2}),
     ("add", {"a": -5}),
@@ -260,7 +272,7 @@ def _make_plain(random: Random, era: str) -> Request:
     request_id = random.choice((random.randrange(1_000_000), f"r-{random.randrange(1_000_000)}"))
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
     if random.random() < 0.15:
-        message |= {"method": "tools/list", "params": {}}
+        message |= {"method": random.choice(LISTS), "params": {}}
     else:
         name, arguments = random.choice(FITTING)
         message |= {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
@@ -272,7 +284,7 @@ def _make_plain(random: Random, era: str) -> Request:
         if random.random() < 0.7:
             meta[CLIENT] = {"name": random.choice(("test", "codex-mcp-client")), "version": "1"}
         message["params"]["_meta"] = meta
-    elif message["method"] == "tools/list" and random.random() < 0.5:
+    elif message["method"] in LISTS and random.random() < 0.5:
         del message["params"]
     session = None if era == "modern" else random.choice(list(SESSIONS))
     request = Request(era, message, session=session)
@@ -398,9 +410,7 @@ _METHODS = (
     "ping",
     "initialize",
     "server/discover",
-    "resources/list",
-    "resources/templates/list",
-    "prompts/list",
+    "skills/list",
     "logging/setLevel",
     "completion/complete",
     "nobody/knows",
@@ -417,8 +427,8 @@ _METHODS = (
 
 
 def _change_method(random: Random, request: Request) -> str:
-    request.message["method"] = random.choice(_METHODS)
-    return PASSED_ON
+    method = request.message["method"] = random.choice(_METHODS)
+    return EITHER if method in ("ping", "server/discover") else PASSED_ON  # plain over stdio
 
 
 def _break_method(random: Random, request: Request) -> str:

@@ -14,7 +14,7 @@ from random import Random
 
 import anyio
 import pytest
-from generated_requests import TOOLS, make_http_request, make_line
+from generated_requests import DECLARED, TOOLS, make_http_request, make_line
 from live import TIMEOUT, kernel_with, record_of
 from short_way import Comparison, both_sides, opened_pipes
 
@@ -23,8 +23,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pip
 FEW, SEVERAL = 60, 1_000
 
 
-kernel = kernel_with(TOOLS)
-"""A kernel with tools whose results depend on nothing but their arguments."""
+kernel = kernel_with(TOOLS, *DECLARED)
+"""A kernel with tools whose results depend on nothing but their arguments, and all else that can be
+listed."""
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ async def test_a_client_that_begins_in_an_unusual_way_is_the_sdks(kernel, first)
 
 ASK = request(17, "tools/call", name="ask")
 FOR_THE_SDK = [
-    request(10, "resources/list"),
+    request(10, "skills/list"),
     request(11, "logging/setLevel", level="error"),
     request(12, "nobody/knows"),
     request(13, "tools/list", _meta=META),
@@ -153,7 +153,7 @@ async def test_the_sdk_takes_a_session_over(kernel, message, confirms):
 @pytest.mark.parametrize(
     "message",
     [
-        request(10, "resources/list", "modern"),
+        request(10, "skills/list", "modern"),
         request(11, "ping", "modern"),
         request(12, "tools/list"),
         request(13, "nobody/knows", "modern"),
@@ -186,7 +186,7 @@ async def test_a_client_is_notified_of_new_tools_before_and_after_the_sdk_takes_
         client = Client(pipes)
         await client.ask(initialize("2025-11-25"))
         await client.ask(INITIALIZED)
-        for message in (None, request(1, "resources/list")):
+        for message in (None, request(1, "skills/list")):
             if message is not None:
                 await client.ask(message)
             names = [f"new{number}" for number in range(len(short.catalog.entries()))]

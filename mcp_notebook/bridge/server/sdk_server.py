@@ -28,12 +28,16 @@ from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.notification_streams import LIST_NAMES, OpenStreams
+from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
+from mcp_notebook.bridge.server.lists.pages import Page
 from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.skill_requests import SkillRequests
-from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
-from mcp_notebook.bridge.server.protocol.client_request import find_caller, read_request
+from mcp_notebook.bridge.server.protocol.client_request import (
+    ClientRequest,
+    find_caller,
+    read_request,
+)
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
 from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.protocol.result_forms import (
@@ -47,15 +51,14 @@ from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.errors import CallError
-from mcp_notebook.wire import messages
 
-_CACHEABLE: tuple[CacheableMethod, ...] = (
+_LISTS: tuple[CacheableMethod, ...] = (
     "tools/list",
     "prompts/list",
     "resources/list",
     "resources/templates/list",
-    "resources/read",
 )
+_CACHEABLE: tuple[CacheableMethod, ...] = (*_LISTS, "resources/read")
 """Methods whose results tell clients not to cache them."""
 
 
@@ -68,7 +71,6 @@ class Parts(Protocol):
     sessions: ClientSessions
     clients: ConnectedClients
     changes: ChangeNotices
-    lists: ToolLists
     calls: ToolCalls
     resources: ResourceRequests
     completion: Completion
@@ -78,6 +80,11 @@ class Parts(Protocol):
 
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model."""
+
+    async def find_page(
+        self, method: str, request: ClientRequest, cursor: str | None
+    ) -> tuple[str, Page]:
+        """Return a page of the list that a method requests, and the name of its items."""
 
     def find_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the input schema of a tool, or None."""
@@ -96,8 +103,8 @@ def build(server: Parts) -> Server[Any]:
         get_tool_input_schema=server.find_input_schema,
         on_list_tools=handlers.list_tools,
         on_call_tool=cast("Any", handlers.call_tool),  # the SDK has no type for a task
-        on_list_resources=server.resources.list,
-        on_list_resource_templates=server.resources.list_templates,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
         on_subscribe_resource=server.subscriptions.subscribe,
         on_unsubscribe_resource=server.subscriptions.unsubscribe,
@@ -169,6 +176,16 @@ class _Handlers:
     ) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[])
 
+    async def list_resources(
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])
+
+    async def list_templates(
+        self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
     async def get_prompt(
         self, ctx: ServerRequestContext[Any], params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
@@ -188,9 +205,9 @@ class _Handlers:
         return cast("types.GetPromptResult | types.InputRequiredResult", answer)  # never a task
 
     async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Add what the SDK cannot: the list of tools, the instructions, and results that are null.
+        """Add what the SDK cannot: the lists, the instructions, and results that are null.
 
-        The list and the instructions depend on the caller.
+        The lists and the instructions depend on the caller.
         """
         result = await call_next(ctx)
         if isinstance(result, dict):
@@ -199,15 +216,11 @@ class _Handlers:
             if "instructions" in result:
                 caller = find_caller(ctx, self._server.default_caller)
                 result["instructions"] = await self._server.write_instructions(caller)
-            elif ctx.method == "tools/list":
-                await self._fill_in_list(ctx, result, "tool")
-            elif ctx.method == "prompts/list":
-                await self._fill_in_list(ctx, result, "prompt")
+            elif ctx.method in _LISTS:
+                await self._fill_in_list(ctx, result)
         return result
 
-    async def _fill_in_list(
-        self, ctx: ServerRequestContext[Any], result: dict[str, Any], kind: messages.Kind
-    ) -> None:
+    async def _fill_in_list(self, ctx: ServerRequestContext[Any], result: dict[str, Any]) -> None:
         """Complete the answer to a request for a list.
 
         The SDK validates the request and builds the answer around an empty list. The items are
@@ -216,8 +229,8 @@ class _Handlers:
         """
         cursor = (ctx.params or {}).get("cursor")
         request = read_request(ctx, self._server.default_caller)
-        page = await self._server.lists.find_page(request, cursor, kind)
-        result[LIST_NAMES[kind]] = list(page.items)
+        name, page = await self._server.find_page(ctx.method, request, cursor)
+        result[name] = list(page.items)
         if page.next_cursor is not None:
             result["nextCursor"] = page.next_cursor
 

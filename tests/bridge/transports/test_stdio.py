@@ -288,7 +288,7 @@ sys.meta_path.insert(0, Holder())
 from mcp_notebook.cli.main import main
 main()
 """
-RESOURCES = {"jsonrpc": "2.0", "id": "resources", "method": "resources/list"}
+SKILLS = {"jsonrpc": "2.0", "id": "skills", "method": "skills/list"}
 
 
 @contextmanager
@@ -328,7 +328,7 @@ async def held_bridge_with_call(home, grace=ANSWER_GRACE):
             running.send(json.dumps(call).encode())
             with anyio.fail_after(LIMIT):
                 await kernel.called.wait()
-            running.send(json.dumps(RESOURCES).encode())
+            running.send(json.dumps(SKILLS).encode())
             await to_thread.run_sync(running.wait_said, "The SDK is held.")
             yield kernel, running, load_sdk
 
@@ -343,21 +343,21 @@ async def test_while_the_sdk_is_loaded_plain_requests_are_answered_and_calls_can
         running.send(json.dumps({"jsonrpc": "2.0"} | cancel).encode())
         with anyio.fail_after(LIMIT):
             await kernel.cancelled.wait()
-        running.send(json.dumps(RESOURCES | {"id": "again"}).encode())
+        running.send(json.dumps(SKILLS | {"id": "again"}).encode())
         load_sdk()
         answers = [await to_thread.run_sync(running.message) for _ in range(2)]
         running.process.stdin.close()
         assert await to_thread.run_sync(running.wait) == 0
         assert running.line() == b""
-    assert {answer["id"] for answer in answers} == {"resources", "again"}
-    assert all(answer["result"]["resources"] is not None for answer in answers)
+    assert {answer["id"] for answer in answers} == {"skills", "again"}
+    assert all(answer["result"]["skills"] is not None for answer in answers)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
 def test_requests_for_an_sdk_that_is_not_loaded_in_time_are_answered_when_the_bridge_stops(home):
     with held_bridge(home, grace=0.1) as (running, load_sdk):
         for number in range(2):
-            running.send(json.dumps(RESOURCES | {"id": number}).encode())
+            running.send(json.dumps(SKILLS | {"id": number}).encode())
         running.wait_said("The SDK is held.")
         running.process.terminate()
         errors = [running.message() for _ in range(2)]
@@ -379,8 +379,8 @@ async def test_a_request_for_an_sdk_that_is_loaded_while_the_bridge_stops_is_ans
         assert await to_thread.run_sync(running.wait) == 0
         assert running.line() == b""
     assert stopped["id"] == "call"
-    assert answer["id"] == RESOURCES["id"]
-    assert answer["result"]["resources"] == []
+    assert answer["id"] == SKILLS["id"]
+    assert answer["result"]["skills"] == []
 
 
 @pytest.mark.anyio

@@ -16,7 +16,11 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
-from mcp_notebook.bridge.server.protocol.tool_form import has_feature
+from mcp_notebook.bridge.server.protocol.tool_form import (
+    DeclaredKind,
+    has_feature,
+    make_declared_form,
+)
 from mcp_notebook.errors import CallError, KernelGone, ToolGone, UnknownResource
 from mcp_notebook.text.wording import shorten, suggest
 from mcp_notebook.wire import messages
@@ -215,7 +219,8 @@ def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:
         "icons": info.icons if has_feature(version, "icons") else None,
         "_meta": info.meta if has_feature(version, "_meta") else None,
     }
-    return {name: value for name, value in fields.items() if value}
+    kind: DeclaredKind = "ResourceTemplate" if is_template(entry.uri) else "Resource"
+    return make_declared_form(kind, {name: value or None for name, value in fields.items()})
 
 
 def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str) -> dict[str, Any]:
@@ -226,7 +231,7 @@ def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str
         "mimeType": entry.tool.mime_type,
         "_meta": item.meta if has_feature(version, "_meta") else None,
     }
-    return {name: value for name, value in fields.items() if value}
+    return make_declared_form("Resource", {name: value or None for name, value in fields.items()})
 
 
 def _expand(template: str, item: messages.ListedItem) -> str:

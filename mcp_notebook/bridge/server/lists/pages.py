@@ -1,4 +1,4 @@
-"""Divides lists that are made anew for each request into pages.
+"""Pages of lists, and how a list that is made anew for each request is divided into them.
 
 Runs on the bridge's event loop; pure. A cursor is a hash of the whole list and a position in it: it
 is valid as long as the list stays the same, so that no client ever combines pages of different
@@ -7,11 +7,28 @@ lists. Cursors are compared and never parsed.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a list."""
+
+    items: tuple[dict[str, Any], ...]
+    """The items in MCP's form; shared by all requests, so never changed."""
+    next_cursor: str | None
+    """Identifies the next page; None on the last one."""
+
+    @cached_property
+    def text(self) -> bytes:
+        """The items as JSON."""
+        return to_json(self.items)
 
 
 def divide(

@@ -40,7 +40,7 @@ from mcp_notebook.bridge.server.lists.declared_resources import (
     format_moment,
 )
 from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage
-from mcp_notebook.bridge.server.lists.pages import divide
+from mcp_notebook.bridge.server.lists.pages import Page, divide
 from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.protocol.client_request import (
     ClientRequest,
@@ -194,50 +194,42 @@ class ResourceRequests:
             for_user=MAX_READS,
         )
 
-    async def list(
-        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Answer ``resources/list``."""
-        cursor = None if params is None else params.cursor
+    async def find_page(self, request: ClientRequest, cursor: str | None) -> Page:
+        """Return a page of the list of resources.
+
+        Args:
+            request: The request.
+            cursor: From the previous page; None for the first page.
+
+        Raises:
+            ProtocolError: There is no such page.
+        """
         place = None if cursor is None else self._read_cursor(cursor)
         if self.ready is not None:
             await self.ready()
-        caller = find_caller(ctx, self._default_caller)
+        caller, version = request.caller, request.protocol_version
         declared: Sequence[dict[str, Any]] = ()
         if place is None:  # the declared ones come first
-            forms = self.declared.list_forms(caller, ctx.protocol_version)
+            forms = self.declared.list_forms(caller, version)
             declared, next_cursor = divide(forms, self.page_size, cursor)
             if next_cursor is not None:
-                return types.ListResourcesResult.model_validate(
-                    {"resources": declared, "nextCursor": next_cursor}
-                )
+                return Page(tuple(declared), next_cursor)
         resources = await self._list_after(caller, *(place or (0, 0)))
         page = resources[: self.page_size]
         next_cursor = None
         if len(resources) > len(page):
             last_place, last = page[-1]
             next_cursor = self._make_cursor(last_place, last.number)
-        return types.ListResourcesResult(
-            resources=[
-                *map(types.Resource.model_validate, declared),
-                *(_make_resource(info, ctx.protocol_version) for _, info in page),
-            ],
-            next_cursor=next_cursor,
-        )
+        kept = (_make_form(info, version) for _, info in page)
+        return Page((*declared, *kept), next_cursor)
 
-    async def list_templates(
-        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``."""
+    async def find_template_page(self, request: ClientRequest, cursor: str | None) -> Page:
+        """Return a page of the list of templates; as `find_page`."""
         if self.ready is not None:
             await self.ready()
-        caller = find_caller(ctx, self._default_caller)
-        forms = self.declared.list_template_forms(caller, ctx.protocol_version)
-        cursor = None if params is None else params.cursor
+        forms = self.declared.list_template_forms(request.caller, request.protocol_version)
         page, next_cursor = divide(forms, self.page_size, cursor)
-        return types.ListResourceTemplatesResult.model_validate(
-            {"resourceTemplates": page, "nextCursor": next_cursor}
-        )
+        return Page(tuple(page), next_cursor)
 
     async def find_declared(self, ctx: ServerRequestContext[Any], uri: str) -> FoundResource | None:
         """Return the declared resource of a URI, to be read by a call; None if `read` reads it.
@@ -584,16 +576,16 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _make_resource(info: messages.ResourceInfo, version: str) -> types.Resource:
+def _make_form(info: messages.ResourceInfo, version: str) -> dict[str, Any]:
     has_title = has_feature(version, "title")
-    return types.Resource(
-        uri=info.uri,
-        name=info.name,
-        title=info.title if has_title else None,
-        description=info.description if has_title else info.description or info.title,
-        mime_type=info.mime_type,
-        size=info.size,
-        annotations=types.Annotations(last_modified=format_moment(info.modified))
-        if info.modified is not None and has_feature(version, "lastModified")
-        else None,
-    )
+    modified = info.modified if has_feature(version, "lastModified") else None
+    fields = {
+        "uri": info.uri,
+        "name": info.name,
+        "title": info.title if has_title else None,
+        "description": info.description if has_title else info.description or info.title,
+        "mimeType": info.mime_type,
+        "size": info.size,
+        "annotations": None if modified is None else {"lastModified": format_moment(modified)},
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -13,15 +13,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
-
-from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.server.lists.meta_tools import READER, describe_run
+from mcp_notebook.bridge.server.lists.pages import Page
 from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter, find_accommodation
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
@@ -60,21 +58,6 @@ class ListVariant:
     """The caller's."""
     shows_views: bool = False
     """Whether the client shows live views of results."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page of the list."""
-
-    items: tuple[dict[str, Any], ...]
-    """The tools or prompts in MCP's form; shared by all requests, so never changed."""
-    next_cursor: str | None
-    """Identifies the next page; None on the last one."""
-
-    @cached_property
-    def text(self) -> bytes:
-        """The items as JSON."""
-        return to_json(self.items)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""The form of a tool or a prompt in each version of MCP, and whether that version accepts it.
+"""The forms of tools, prompts and resources in each version of MCP, and whether it accepts them.
 
-Runs on the bridge's event loop, and in ``mcp-notebook list``. Nearly all tools have a simple form,
-which is accepted without the SDK; its types validate all others.
+Runs on the bridge's event loop, and in ``mcp-notebook list``. Nearly all have a simple form, which
+is accepted without the SDK; its types validate all others.
 """
 
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import mcp_types as types
 from mcp_types.version import (
@@ -36,6 +36,9 @@ SINCE = {
 """The versions of MCP that introduced kinds of content and fields of tools, resources and results.
 
 They are removed for earlier versions here, because the SDK does not."""
+DeclaredKind: TypeAlias = Literal["Prompt", "Resource", "ResourceTemplate"]
+"""The name of the SDK's type."""
+_TEXTS = ("name", "title", "description", "mimeType", "uri", "uriTemplate")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -170,9 +173,36 @@ def make_prompt_form(
         "icons": info.icons if has_feature(protocol_version, "icons") else None,
         "_meta": info.meta if has_feature(protocol_version, "_meta") else None,
     }
+    return make_declared_form("Prompt", fields)
+
+
+def make_declared_form(kind: DeclaredKind, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a prompt, resource or template, as the SDK makes it.
+
+    Args:
+        kind: What it is.
+        fields: Its members; those that are None are left out.
+
+    Raises:
+        ValueError: MCP does not accept it.
+    """
     given = {name: value for name, value in fields.items() if value is not None}
-    prompt = types.Prompt.model_validate(given)
-    return prompt.model_dump(mode="json", by_alias=True, exclude_none=True)
+    is_simple = (
+        _has_texts(given)
+        and all(map(_is_simple_icon, given.get("icons", [])))
+        and all(map(_has_texts, given.get("arguments", [])))
+    )
+    try:
+        if is_simple:
+            return cast("dict[str, Any]", from_json(to_json(given, inf_nan_mode="null")))
+    except RecursionError:
+        pass
+    form = getattr(types, kind).model_validate(given)
+    return cast("dict[str, Any]", form.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _has_texts(fields: dict[str, Any]) -> bool:
+    return all(type(fields.get(name, "")) is str for name in _TEXTS)
 
 
 def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[dict[str, Any]]:
@@ -184,13 +214,10 @@ def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[d
     required, arguments = schema.get("required", ()), []
     for name, item in schema.get("properties", {}).items():
         keywords = item if isinstance(item, dict) else {}
-        argument = {
-            "name": name,
-            "description": keywords.get("description"),
-            "required": name in required,
-        }
-        if has_title:
-            argument["title"] = keywords.get("title")
+        argument = {"name": name, "required": name in required}
+        for keyword in ("title", "description") if has_title else ("description",):
+            if keywords.get(keyword) is not None:
+                argument[keyword] = keywords[keyword]
         arguments.append(argument)
     return arguments
 

@@ -1,4 +1,4 @@
-"""The short way: plain calls and lists of tools, answered without the SDK.
+"""The short way: plain calls of tools and plain lists, answered without the SDK.
 
 Face: `plain_requests` recognises them, and `plain_answers` answers them; `plain_http` and
 `plain_stdio` do so on each transport, in front of the SDK. Everything else goes on to the SDK

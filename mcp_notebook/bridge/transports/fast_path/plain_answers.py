@@ -38,7 +38,7 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     DISCOVER,
     INITIALIZE,
-    LIST,
+    LISTS,
     PlainRequest,
 )
 from mcp_notebook.content import Result
@@ -156,7 +156,7 @@ class PlainAnswers:
         """Return the result of a request, as JSON in pieces."""
         if plain.method == CALL:
             return await self._call(plain, request)
-        if plain.method == LIST:
+        if plain.method in LISTS:
             return await self._list(plain, request)
         if plain.method == INITIALIZE:
             return [to_json(await self._initialize(request))]
@@ -187,13 +187,14 @@ class PlainAnswers:
         }
 
     async def _list(self, plain: PlainRequest, request: ClientRequest) -> list[bytes]:
-        page = await self._server.lists.find_page(request, plain.params.get("cursor"))
+        cursor = plain.params.get("cursor")
+        name, page = await self._server.find_page(plain.method, request, cursor)
         rest: dict[str, Any] = {}
         if page.next_cursor is not None:
             rest["nextCursor"] = page.next_cursor
         if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
             rest |= _COMPLETE
-        return [b'{"tools":', page.text, b"," if rest else b"", to_json(rest)[1:]]
+        return [b'{"%b":' % name.encode(), page.text, b"," if rest else b"", to_json(rest)[1:]]
 
     def write_result(
         self, result: Result, protocol_version: str, *, takes_structured: bool = True

@@ -26,12 +26,13 @@ from mcp_notebook.bridge.server.protocol.client_profile import (
     read_profile,
 )
 
-CALL, LIST = "tools/call", "tools/list"
+CALL = "tools/call"
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 INITIALIZE, DISCOVER, PING = "initialize", "server/discover", "ping"
 _MEMBERS = {"jsonrpc", "id", "method", "params"}
 _PARAMS = {
     CALL: {"_meta", "name", "arguments"},
-    LIST: {"_meta", "cursor"},
+    **{method: {"_meta", "cursor"} for method in LISTS},
     INITIALIZE: {"protocolVersion", "capabilities", "clientInfo"},
     DISCOVER: {"_meta"},
     PING: {"_meta"},
@@ -67,7 +68,9 @@ class PlainRequest:
         return self.text if len(self.text) >= LONG else None
 
 
-def read_plain_request(text: bytes, methods: Collection[str] = (CALL, LIST)) -> PlainRequest | None:
+def read_plain_request(
+    text: bytes, methods: Collection[str] = (CALL, *LISTS)
+) -> PlainRequest | None:
     """Return the plain request in a JSON text, or None for any other message.
 
     Args:

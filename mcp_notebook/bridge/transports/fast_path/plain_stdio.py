@@ -43,7 +43,7 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     DISCOVER,
     INITIALIZE,
-    LIST,
+    LISTS,
     PING,
     PlainRequest,
     has_envelope,
@@ -61,14 +61,14 @@ _CLOSE_LIMIT = 1.0
 """Seconds that a client has to take the answers to what still runs when it closes stdin."""
 _INITIALIZED, _CANCELLED = "notifications/initialized", "notifications/cancelled"
 _METHODS = {
-    True: {CALL, LIST, DISCOVER},
-    False: {CALL, LIST, PING},
-    None: {CALL, LIST, DISCOVER, INITIALIZE},
+    True: {CALL, *LISTS, DISCOVER},
+    False: {CALL, *LISTS, PING},
+    None: {CALL, *LISTS, DISCOVER, INITIALIZE},
 }
 """The methods of plain requests of a client of 2026-07-28, of the handshake era, and before the
 first request."""
 _WORDS = (
-    *(f'"{method}"'.encode() for method in (CALL, LIST, INITIALIZE, DISCOVER, PING)),
+    *(f'"{method}"'.encode() for method in (CALL, *LISTS, INITIALIZE, DISCOVER, PING)),
     b'"notifications/',
 )
 """Every plain message contains one of these."""

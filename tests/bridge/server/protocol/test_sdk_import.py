@@ -45,8 +45,8 @@ def test_a_stdio_bridge_loads_no_web_server_no_client_and_nothing_of_headless_no
         assert running.message()["id"] == "hello"
         running.send(json.dumps(LIST).encode())
         assert running.message()["result"]["tools"] == []
-        running.send(json.dumps(LIST | {"method": "resources/list"}).encode())
-        assert running.message()["result"]["resources"] == []
+        running.send(json.dumps(LIST | {"method": "skills/list"}).encode())
+        assert running.message()["result"]["skills"] == []
         running.process.stdin.close()
         assert running.wait() == 0
     loaded = _read_loaded(running)
@@ -57,8 +57,12 @@ def test_a_stdio_bridge_loads_no_web_server_no_client_and_nothing_of_headless_no
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 def test_a_stdio_bridge_lists_and_calls_without_the_sdk_and_pydantic(kernel, era):
     kernel.ok("%%mcp_tool\ndef add(a: int, b: int) -> int:\n    return a + b")
+    kernel.ok("%%mcp_prompt ask(topic: str) --title Ask\nAsk about {topic}.")
+    kernel.ok("%%mcp_resource data://rate\n1.5")
+    kernel.ok("%%mcp_resource data://{name}\ndef look(name: str):\n    return name")
     call = {"name": "add", "arguments": {"a": 1, "b": 2}}
     requests = [("tools/list", {}), ("tools/call", call)]
+    requests += [(f"{items}/list", {}) for items in ("prompts", "resources", "resources/templates")]
     with bridge(kernel.home, "stdio", command=COMMAND, stdin=-1) as running:
         if era == "handshake":
             running.send(json.dumps(INITIALIZE).encode())
@@ -73,8 +77,10 @@ def test_a_stdio_bridge_lists_and_calls_without_the_sdk_and_pydantic(kernel, era
                 message, _ = modern(message)
             running.send(json.dumps(message).encode())
             while "id" not in (answer := running.message()):
-                assert answer["method"] == "notifications/tools/list_changed"
+                assert answer["method"].endswith("/list_changed")
             assert "result" in answer, answer
+            if method.endswith("/list"):
+                assert any(answer["result"].values()), answer
             if method == "tools/call":
                 assert answer["result"]["structuredContent"] == (
                     3 if era == "modern" else {"result": 3}

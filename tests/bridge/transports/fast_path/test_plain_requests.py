@@ -38,6 +38,9 @@ def with_params(**params):
         changed(id="a"),
         changed(params={"name": "top"}),
         changed(method="tools/list", params={}),
+        changed(method="prompts/list", params={"cursor": "c"}),
+        changed(method="resources/list", params={}),
+        changed(method="resources/templates/list", params={}),
         changed(method="tools/list", params={"cursor": "c", "_meta": {"progressToken": 1}}),
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode(),
         b" " + changed() + b"\n",
@@ -92,6 +95,8 @@ def test_a_call_or_list_with_nothing_unusual_is_plain(text):
         changed(method="tools/list"),
         changed(method="tools/list", params={"cursor": 1}),
         changed(method="tools/list", params={"cursor": None}),
+        changed(method="prompts/list"),
+        changed(method="skills/list", params={}),
     ],
 )
 def test_anything_else_is_not(text):
