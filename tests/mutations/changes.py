@@ -686,6 +686,30 @@ CHANGES = (
         "bridge/headless/folders/test_kernel_room.py",
     ),
     Change(
+        "bridge/headless/folders/on_call.py",
+        "            self._start.cancel()\n",
+        "            pass\n",
+        _ON_CALL,
+    ),
+    Change(
+        "bridge/headless/folders/folder.py",
+        "if path not in self.last and not found.may_have(path)",
+        "if path not in self.last and path not in found.files",
+        "bridge/headless/folders/test_folder.py",
+    ),
+    Change(
+        "bridge/headless/folders/names.py",
+        "            and not _HASHED.fullmatch(name)\n",
+        "",
+        "bridge/headless/folders/test_names.py",
+    ),
+    Change(
+        "bridge/server/calls/gates.py",
+        "        if call.notebook is not None:\n            return\n",
+        "",
+        "bridge/headless/folders/test_notebook_runs.py",
+    ),
+    Change(
         "bridge/headless/folders/kernel_room.py",
         "find_free_memory() - starting * LEAST_MEMORY",
         "find_free_memory()",

@@ -6,6 +6,7 @@ folders below a large one. A change counts when two looks in a row are the same,
 is not read, and a file that is replaced is not taken for deleted.
 """
 
+import math
 import os
 import time
 from collections.abc import Collection, Sequence
@@ -127,10 +128,13 @@ class NotebookFolders:
         async with anyio.create_task_group() as tasks:
             self._start_new(tasks)
             task_status.started()
+            previous = math.inf
             while True:
                 seconds = await self._follow()
                 self._start_new(tasks)
-                await anyio.sleep(max(LOOK_INTERVAL, _SHARE * seconds))
+                # One look may take long because of something else: the imports of the first call.
+                await anyio.sleep(max(LOOK_INTERVAL, _SHARE * min(seconds, previous)))
+                previous = seconds
 
     async def list_all(self) -> None:
         """Look at the folders for the first time, and list what they offer.

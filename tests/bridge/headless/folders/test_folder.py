@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 def soon(monkeypatch):
     """Look often."""
     monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+    monkeypatch.setattr(folder_module, "_SHARE", 0)
 
 
 @pytest.fixture

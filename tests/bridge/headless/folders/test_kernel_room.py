@@ -32,6 +32,7 @@ async def {0}() -> int:
 def soon(monkeypatch):
     """Look often."""
     monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+    monkeypatch.setattr(folder_module, "_SHARE", 0)
 
 
 @pytest.fixture(autouse=True)

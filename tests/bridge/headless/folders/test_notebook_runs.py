@@ -13,6 +13,7 @@ from mcp import Client
 from mcp_types import ElicitResult
 from served_folder import LOAD, PID, served_folder, write
 
+from mcp_notebook.bridge.headless.folders import folder as folder_module
 from mcp_notebook.bridge.server.consent.ask_consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION, DENY
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
 from mcp_notebook.bridge.server.server import NotebookServer
@@ -26,6 +27,13 @@ pytestmark = [
 ]
 WAIT = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"
 ASKS = {"consent": ConsentPolicy(confirm_destructive=True)}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Look often."""
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+    monkeypatch.setattr(folder_module, "_SHARE", 0)
 
 
 @asynccontextmanager

@@ -38,6 +38,7 @@ async def wait() -> str:
 def soon(monkeypatch):
     """Look often."""
     monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
+    monkeypatch.setattr(folder_module, "_SHARE", 0)
 
 
 async def _refusal(here, name):
