@@ -64,6 +64,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["", "gc.disable();"])
 def test_loading_the_extension_leaves_the_garbage_collector_as_it_was(change):
     code = f"import gc, mcp_notebook; {change} was = gc.isenabled();"

@@ -120,6 +120,7 @@ def test_a_notebook_is_valid(path):
     assert notebook.metadata.kernelspec.name == "python3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [pytest.param(path, marks=MARKS.get(path.name, ()), id=path.name) for path in NOTEBOOKS]
 )
@@ -158,6 +159,7 @@ def test_the_quickstart_has_five_cells_and_its_tool_answers(home):
     assert "120" in answer.text
 
 
+@pytest.mark.slow
 def test_the_first_notebook_plays_a_conversation_back_whose_calls_have_the_recorded_results(home):
     shutil.copy(RECORDING, home)
     notebook = _read("first_look.ipynb")
@@ -221,6 +223,7 @@ def test_the_coroutine_tool_answers(weather):
     assert "14 or more dry days in a row" in weather["call-dry-spell"].stdout
 
 
+@pytest.mark.slow
 def test_a_tool_sees_a_variable_that_the_reader_changed(home):
     code = _code(_read("weather.ipynb"))
     with live_kernel(home) as kernel:

@@ -67,6 +67,7 @@ def kernel(module_home):
         yield kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("platform", "expected"),
     [

@@ -110,6 +110,7 @@ async def attempt(client, url):
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "host"), HERE)
 async def test_this_machine_is_never_asked_through_a_proxy(client, host, proxy, environment):
     asked = []

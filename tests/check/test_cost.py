@@ -69,6 +69,7 @@ def test_many_tools_can_be_searched_instead():
     assert (tool, rule) == (None, "costly-list")
 
 
+@pytest.mark.slow
 def test_without_a_tokenizer_the_report_says_that_it_estimates(home):
     shown = run_check(home, write_notebook(home, ADD)).stdout
     assert "of entries in each turn (" in shown

@@ -85,6 +85,7 @@ pool = ThreadPoolExecutor()
     assert "`add` and `subtract` could not be called in a copy of the kernel" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [[], ["1 / 0"]], ids=["no tools", "only a cell that fails"])
 def test_a_notebook_that_cannot_be_checked_ends_with_2(home, cells):
     done = run_check(home, write_notebook(home, *cells))
@@ -93,12 +94,14 @@ def test_a_notebook_that_cannot_be_checked_ends_with_2(home, cells):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_rule_can_be_switched_off_where_its_author_knows_better(home):
     _, _, *cells = FAULTS["differs from call to call"]
     cells[-1] += "    # mcp-check: ignore changing-answer\n"
     assert ("tell_id", "changing-answer") not in find(home, write_notebook(home, *cells))
 
 
+@pytest.mark.slow
 def test_tools_that_are_not_read_only_are_called_on_request_only(home):
     cell = FAULTS["writes a file"][-1].replace(" --read-only", "")
     notebook = write_notebook(home, cell)
@@ -120,6 +123,7 @@ def test_examples_on_the_line_of_the_magic_are_called(home):
     assert asked[2:] == [(each, era) for each in examples for era in ("modern", "legacy")]
 
 
+@pytest.mark.slow
 def test_recorded_answers_are_compared_with_later_ones(home):
     notebook = write_notebook(home, ADD.replace("a: int,", "a: int = 1,"))
     assert find(home, notebook, "--record") == set()

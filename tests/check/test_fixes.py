@@ -92,6 +92,7 @@ def test_a_corrected_notebook_keeps_its_permissions_and_a_link_stays_one(tmp_pat
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.slow
 def test_the_command_adds_what_is_missing_and_finds_it_no_more(home):
     path = home / "tools.ipynb"
     tool = (

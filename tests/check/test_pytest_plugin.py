@@ -45,6 +45,7 @@ def test_each_tool_of_a_notebook_and_each_example_is_a_test(home):
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_notebook_that_cannot_be_run_is_an_error(home):
     (home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     write_notebook(home)

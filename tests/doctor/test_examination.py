@@ -333,6 +333,7 @@ def test_a_client_that_is_not_installed_or_not_connected_is_told_what_to_do(user
 # -- over HTTP -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_address_is_asked_with_the_token_that_the_client_sends(user, open_home):
     with http_bridge(open_home.home) as served:
         install("cursor", "--http")

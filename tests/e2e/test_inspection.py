@@ -239,6 +239,7 @@ async def test_subscribers_are_told_of_their_variable_only(home):
     assert updates == ["variable://rate"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_notebook_without_tools_can_be_inspected_headless(home, era):
     path = home / "sums.ipynb"

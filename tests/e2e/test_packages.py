@@ -77,6 +77,7 @@ async def test_its_tools_are_served_from_the_folder_of_the_command(home, site, e
         assert text_of(await client.call_tool("where", {})) == str(site)
 
 
+@pytest.mark.slow
 async def test_a_notebook_beside_it_may_have_a_tool_of_the_same_name(home, site):
     cells = [LOAD, "%%mcp_tool\ndef vat() -> str:\n    'Mine.'\n    return 'mine'"]
     code = [nbformat.v4.new_code_cell(cell) for cell in cells]
@@ -106,6 +107,7 @@ async def served(home, site, way):
             yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["headless", "live"])
 async def test_its_prompts_resources_and_skills_are_served_too(home, site, way):
     async with served(home, site, way) as client:
@@ -139,6 +141,7 @@ def test_some_of_them_can_be_named(home, site):
         assert "vat" not in listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [

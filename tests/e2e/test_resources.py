@@ -225,6 +225,7 @@ async def test_pages_are_of_one_content_until_the_first_is_read_again(
         assert set(again.splitlines()[2:]) == {" 2,"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
 async def test_a_client_is_told_when_a_kernel_leaves_with_its_originals(
     sales, connect, era, transport

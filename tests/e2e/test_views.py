@@ -199,6 +199,7 @@ async def test_a_plot_of_matplotlib_is_a_picture_with_its_numbers_beside_it(
         assert [row[1:] for row in answer["rows"]] == [["Seattle", "1", "3"], ["Seattle", "2", "4"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
 async def test_a_table_above_the_limit_has_a_view_while_the_notebook_has_it(
     notebook, host, era, transport

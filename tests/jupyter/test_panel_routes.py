@@ -331,6 +331,7 @@ async def test_a_call_can_be_asked_for_as_a_cell_with_its_result(server, kernel,
     assert page.get(f"{API}/calls/{kernel}/999999/cell").status_code == 404
 
 
+@pytest.mark.slow
 async def test_a_restart_takes_a_notebook_away_at_once_and_loading_brings_it_back(server):
     kernel = server.start_kernel("%load_ext mcp_notebook", path="again.ipynb")
     async with watch(server) as changes:

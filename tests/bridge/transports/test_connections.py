@@ -360,6 +360,7 @@ class Guest:
         return client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", HELD)
 def test_the_user_is_served_however_many_connections_guests_try_to_keep(running, module_home, way):
     store = TokenStore(module_home / ".mcp-notebook" / "tokens.json")

@@ -31,6 +31,7 @@ def test_a_name_that_leads_nowhere_is_not_ours():
 ADDRESSES = ["127.0.0.1", "0.0.0.0", "::1", "::"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_list", [True, False])
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_a_listener_is_found_at_whatever_address_takes_the_connection(
@@ -47,6 +48,7 @@ def test_a_listener_is_found_at_whatever_address_takes_the_connection(
         assert not port_owner._is_connection_only(host, port)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_list", [True, False])
 def test_the_local_end_of_a_connection_is_not_a_listener_unless_one_exists(monkeypatch, has_list):
     if not has_list:
@@ -69,6 +71,7 @@ def test_a_list_of_sockets_in_another_form_is_none(monkeypatch, tmp_path):
         assert find_port_use("127.0.0.1", port) == "connection"
 
 
+@pytest.mark.slow
 @NEEDS_TWO_USERS
 @pytest.mark.parametrize("has_list", [True, False])
 def test_another_user_who_listens_is_told_from_one_with_a_connection(monkeypatch, has_list):

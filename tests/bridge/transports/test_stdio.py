@@ -333,6 +333,7 @@ async def held_bridge_with_call(home, grace=ANSWER_GRACE):
             yield kernel, running, load_sdk
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
 async def test_while_the_sdk_is_loaded_plain_requests_are_answered_and_calls_cancelled(home):
@@ -353,6 +354,7 @@ async def test_while_the_sdk_is_loaded_plain_requests_are_answered_and_calls_can
     assert all(answer["result"]["skills"] is not None for answer in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
 def test_requests_for_an_sdk_that_is_not_loaded_in_time_are_answered_when_the_bridge_stops(home):
     with held_bridge(home, grace=0.1) as (running, load_sdk):

@@ -59,6 +59,7 @@ async def _call(here, name):
     return pid
 
 
+@pytest.mark.slow
 async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(folder, home, capsys):
     _write(folder, home, "one", "two", "three")
     async with served_folder(folder, home) as here:

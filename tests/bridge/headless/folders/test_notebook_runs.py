@@ -50,6 +50,7 @@ async def _run(client, name="sums"):
     return text_of(await client.call_tool("run_notebook", {"name": name}))
 
 
+@pytest.mark.slow
 async def test_a_run_has_a_start_and_one_end(folder, home, era):
     write(folder / "sums.ipynb", LOAD, PID)
     write(folder / "fails.ipynb", LOAD, PID, "1 / 0")
@@ -89,6 +90,7 @@ async def test_a_run_counts_as_a_running_call_and_its_client_may_cancel_it(folde
     assert (end.start, end.outcome) == (start, "cancelled")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["deleted", "stopped"])
 async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
     path = write(folder / "sums.ipynb", LOAD, WAIT, PID)
@@ -140,6 +142,7 @@ async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, th
     assert [type(note) for note in notes] == [CallRefusal, CallStart, CallEnd]
 
 
+@pytest.mark.slow
 async def test_a_grant_is_for_one_notebook(folder, home, era):
     for name in ("sums", "other"):
         write(folder / f"{name}.ipynb", LOAD, PID)

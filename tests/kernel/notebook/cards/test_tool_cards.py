@@ -104,6 +104,7 @@ CELLS = (
 )
 
 
+@pytest.mark.slow
 def test_running_all_cells_again_in_another_kernel_gives_the_same_bytes(home):
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
