@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from live import kernel_env
 from planted_faults import ADD, FAULTS, write_notebook
 
