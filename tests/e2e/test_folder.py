@@ -9,7 +9,7 @@ from clients import ERAS, TOKEN, TRANSPORTS, Changes, connected, http_bridge, ov
 from forked_command import list_words
 from listing import list_tools
 from live import TIMEOUT, kernel_env
-from mcp_types import PromptReference
+from mcp_types import ElicitResult, PromptReference
 from served_folder import LOAD, write
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +91,29 @@ async def test_a_folder_is_served_and_its_notebooks_run_when_they_are_called(
         result = await client.call_tool("top", {"n": 1}, progress_callback=note)
         assert text_of(result) == '["ada"]'
         assert said[0] == "The kernel of 'sales' is starting: the call waits until it is ready."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("era", "transport"), [("auto", "stdio"), ("legacy", "http")])
+async def test_a_run_is_asked_about_and_is_in_the_audit_log(home, folder, era, transport):
+    answers = ["Allow once", "Allow once", "Deny"]
+
+    async def answer(_context, _params):
+        return ElicitResult(action="accept", content={"answer": answers.pop()})
+
+    way = (home, era, transport, str(folder), "--confirm-destructive")
+    async with connected(*way, elicitation_callback=answer) as client:
+        for name in ("sales", "sales", "fails"):
+            await _call(client, "run_notebook", name=name)
+    lines = (home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
+    calls = [json.loads(line) for line in lines]
+    assert [(call["tool"], call["notebook"], call["outcome"]) for call in calls] == [
+        ("run_notebook", "sales", "refused"),
+        ("run_notebook", "sales", "ok"),
+        ("run_notebook", "fails", "error"),
+    ]
+    assert "did not allow it" in calls[0]["error"]
+    assert "fails.ipynb failed" in calls[2]["error"]
 
 
 @pytest.mark.slow

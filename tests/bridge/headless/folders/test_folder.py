@@ -174,6 +174,10 @@ async def test_what_cannot_be_looked_at_for_a_while_is_not_taken_for_deleted(
     path.unlink()
     await here.folders._follow()
     assert here.list_names() == ["top"]  # it may just be replaced
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        await here.folders._follow()
+    assert here.list_names() == ["top"]
     await here.folders._follow()
     assert here.list_names() == []
 
