@@ -35,8 +35,9 @@ from tornado.ioloop import PeriodicCallback
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
-from mcp_notebook.discovery.records import list_live_records
-from mcp_notebook.errors import KernelDied, NotebookError
+from mcp_notebook.discovery.greeting import greet
+from mcp_notebook.discovery.records import Record, list_live_records
+from mcp_notebook.errors import KernelDied, LinkError, NotebookError
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 from mcp_notebook.settings.settings import Settings
 
@@ -103,7 +104,7 @@ class NotebookRuns:
         async with turn:
             notebook = await self._read(path)
             kernel_id = await self._find_kernel(path, notebook, tell)
-            if run and not await self._has_tools(kernel_id):
+            if run and await self._find_record(kernel_id) is None:
                 await self._run(path, kernel_id, _list_cells(notebook), tell)
 
     async def _read(self, path: str) -> Mapping[str, Any]:
@@ -141,11 +142,11 @@ class NotebookRuns:
             ) from error
         return cast("str", session["kernel"]["id"])
 
-    async def _has_tools(self, kernel_id: str) -> bool:
-        """Return whether a kernel has loaded the extension."""
+    async def _find_record(self, kernel_id: str) -> Record | None:
+        """Return the record of a kernel that has loaded the extension; None for any other."""
         folder: Path = self._settings.records_folder
         records = await anyio.to_thread.run_sync(list_live_records, folder)
-        return any(record.jupyter_id == kernel_id for record in records)
+        return next((record for record in records if record.jupyter_id == kernel_id), None)
 
     async def _run(self, path: str, kernel_id: str, cells: Sequence[str], tell: Tell) -> None:
         kernel = self._kernels.get_kernel(kernel_id)
@@ -178,11 +179,17 @@ class NotebookRuns:
                 raise
 
     async def _check_tools(self, path: str, kernel_id: str) -> None:
-        if not await self._has_tools(kernel_id):
+        """Check that a notebook that has run offers tools, and that bridges know them."""
+        record = await self._find_record(kernel_id)
+        if record is None:
             raise NotebookError(
                 f"{path} has run, but offers no tools: none of its cells has run `%load_ext "
                 "mcp_notebook`. Add it to the first cell."
             )
+        # Before it welcomes anyone, the kernel tells those that it has welcomed of new tools.
+        with contextlib.suppress(LinkError):
+            greeting = await greet(record)
+            greeting.connection.transport.close()
 
     async def _may_be_in_use(self, runner: "_Runner", path: str, kernel_id: str) -> bool:
         """Return whether somebody else may be computing in a kernel in which a run has failed."""

@@ -1426,14 +1426,14 @@ CHANGES = (
     # -- what `connect` starts --------------------------------------------------------------------
     Change(
         "jupyter/notebook_runs.py",
-        "if run and not await self._has_tools(kernel_id):",
+        "if run and await self._find_record(kernel_id) is None:",
         "if run:",
         "jupyter/test_notebook_runs.py",
     ),
     Change(
         "jupyter/notebook_runs.py",
-        "if run and not await",
-        "if not await",
+        "if run and await",
+        "if await",
         "jupyter/test_notebook_runs.py",
     ),
     Change(

@@ -283,6 +283,7 @@ class Endpoint:
             return
         conversation.hears_changes = hello.hears_changes
         conversation.inspects = hello.inspects
+        self._changes.send()  # the other bridges know the same tools from now on
         self._last_refusal = None
         conversation.send(self._build_welcome(hello.inspects))
         await conversation.listen()

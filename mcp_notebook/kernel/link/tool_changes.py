@@ -14,7 +14,7 @@ CHANGE_DELAY_MAX = 0.5
 
 
 class ToolChanges:
-    """Unsent changes of the tools; sent before the next result, otherwise after a moment.
+    """Unsent changes of the tools; sent before the next result or welcome, or after a moment.
 
     Args:
         send: Sends the current tools to all bridges; called on the endpoint's thread.

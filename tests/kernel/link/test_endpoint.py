@@ -65,6 +65,18 @@ def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeyp
         assert text_of(two.call("echo")) == "echo {}"
 
 
+def test_a_change_goes_out_before_another_bridge_is_welcomed(listening, monkeypatch):
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 600)
+    monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 600)
+    endpoint, record, echo = listening
+    with Link(record) as one:
+        echo.tools = []
+        endpoint.announce_tools()
+        with Link(record) as two:
+            assert two.welcome.tools == []
+            assert one.receive() == messages.Tools(tools=[])
+
+
 def test_a_change_waits_for_others_that_follow_but_not_for_long(listening, monkeypatch):
     monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 600)
     monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 0.01)
