@@ -258,7 +258,11 @@ class Bridge:
                     NotebookFolders,
                 )
 
-                served = NotebookFolders(folders, self._settings, self.links, progress, files)
+                labels = self._catalog.labels
+                besides = {
+                    labels[keeper.id]: path for keeper, path in zip(keepers, files, strict=True)
+                }
+                served = NotebookFolders(folders, self._settings, self.links, progress, besides)
                 await tasks.start(served.run)
             if all(self.links.is_expected(keeper.id) for keeper in keepers):
                 self._can_list.set()

@@ -1,8 +1,9 @@
 """A folder that is served in the test's own process, with real kernels."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -55,7 +56,11 @@ class ServedFolder:
     """A folder that is served, and waits for what is seen of it."""
 
     def __init__(
-        self, folders: list[Path], home: Path, besides: Sequence[Path] = (), **options: Any
+        self,
+        folders: list[Path],
+        home: Path,
+        besides: Mapping[str, Path] = MappingProxyType({}),
+        **options: Any,
     ) -> None:
         self.catalog = WatchedCatalog()
         self.links = Links(self.catalog, on_change=self.catalog.note_change)

@@ -699,7 +699,7 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/folders/names.py",
-        "            and not _HASHED.fullmatch(name)\n",
+        "        and not _HASHED.fullmatch(name)\n",
         "",
         "bridge/headless/folders/test_names.py",
     ),

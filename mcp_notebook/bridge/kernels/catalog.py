@@ -7,9 +7,10 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
    ``<notebook>_<tool>``, and a call to the bare name is an error that names them all.
 3. The long name can always be called, even while the tool is served under its own name, so that a
    client with an old list still reaches the right tool.
-4. A kernel's notebook name is shortened and restricted to letters, digits and ``_ . -``. It never
-   changes while the kernel lives: the second of two notebooks called ``sales`` is ``sales-2`` even
-   after the first has gone.
+4. A kernel's notebook name is shortened and restricted to letters, digits and ``_ -``. It has no
+   dots, so that a permission for ``sales.*`` does not reach the tools of ``sales.private.ipynb``.
+   It never changes while the kernel lives: the second of two notebooks called ``sales`` is
+   ``sales-2`` even after the first has gone.
 5. No name that clients have seen moves to another tool while the kernel lives: once a long name
    was listed, a tool whose own name equals it is served under its own long name.
 6. Names that would still collide get the suffixes ``-2``, ``-3``...
@@ -76,7 +77,6 @@ MAX_NOTEBOOK = 24
 """Characters of the notebook's part of a name, to leave room for the tool's part."""
 MIN_NOTEBOOK = 8
 """Characters of the notebook's part of a long name if the tool's part is long."""
-_NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -271,6 +271,11 @@ class Catalog:
             kind: Return prompts or resources instead.
         """
         return self._views[kind].entries
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The notebooks' parts of full names, by kernel id."""
+        return {kernel.id: kernel.label for kernel in self._kernels.values()}
 
     @property
     def all_entries(self) -> Iterator[CatalogEntry]:
@@ -567,7 +572,7 @@ def _list_bare_names(tools: Sequence[messages.ToolInfo]) -> list[str]:
 def make_label(notebook: str) -> str:
     """Return a notebook's name without accents and restricted to valid characters."""
     plain = "".join(c for c in normalize("NFKD", notebook) if not combining(c))
-    return _NOT_IN_LABEL.sub("_", plain).strip("_") or "notebook"
+    return _make_safe(plain).strip("_") or "notebook"
 
 
 def _make_safe(text: str) -> str:
@@ -578,7 +583,7 @@ def _compose(label: str, name: str) -> str:
     """Return the long name of a notebook's tool, before it is made unique."""
     name = _make_safe(name)
     room = max(MAX_LONG_NAME - 1 - len(name), MIN_NOTEBOOK)
-    notebook = re.sub("__+", "_", _make_safe(label))[:room].strip("_-") or "notebook"
+    notebook = re.sub("__+", "_", label)[:room].strip("_-") or "notebook"
     return f"{notebook}_{name}"[:MAX_NAME]
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, NOTHING, Permissions
-from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.meta_keys import TAGS
 from mcp_notebook.wire.messages import ToolInfo
 
@@ -25,6 +25,16 @@ from mcp_notebook.wire.messages import ToolInfo
 )
 def test_a_pattern_matches_whole_names_with_their_case(pattern, name, allowed):
     assert Permissions(tools=(pattern,)).allow_name(name) is allowed
+
+
+def test_a_pattern_for_a_notebook_allows_no_tool_of_one_whose_name_goes_on_after_a_dot():
+    catalog = Catalog()
+    for name in ("sales", "sales.private", "sales.", "sales.top"):
+        catalog.set_kernel(name, notebook=name, tools=[ToolInfo(name="top", input_schema={})])
+    permissions = Permissions(tools=("sales.*",))
+    allowed = [entry.kernel_id for entry in catalog.entries() if permissions.allow(entry)]
+    assert allowed == ["sales"]
+    assert [entry.notebook for entry in catalog.entries()][1] == "sales_private"
 
 
 def test_the_default_allows_everything():

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcp_notebook.bridge.headless.folders.names import NotebookNames
 from mcp_notebook.errors import NotebookError
 
 MAX_NOTEBOOKS = 1_000
@@ -36,8 +35,8 @@ class NotebookFile:
     """A notebook's file."""
 
     path: Path
-    name: str
-    """Its name for clients: see `names`."""
+    folder: Path
+    """The served folder in which it was found."""
     look: Look
 
 
@@ -45,8 +44,6 @@ class NotebookFile:
 class Findings:
     """What was found in folders."""
 
-    names: NotebookNames
-    """Names the notebooks."""
     files: dict[Path, NotebookFile] = field(default_factory=dict)
     """The notebooks, in the order of their paths."""
     skipped: dict[Path, str] = field(default_factory=dict)
@@ -66,7 +63,7 @@ class Findings:
 
 
 def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Findings:
-    """Find and name the notebooks in folders, which are absolute paths.
+    """Find the notebooks in folders, which are absolute paths.
 
     Args:
         folders: The folders.
@@ -75,7 +72,7 @@ def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Fin
     Raises:
         NotebookError: One of the folders cannot be read.
     """
-    found = Findings(NotebookNames(folders), known=frozenset(known))
+    found = Findings(known=frozenset(known))
     for folder in folders:
         try:
             _search(folder, folder, found)
@@ -153,8 +150,7 @@ def _take(path: Path, root: Path, found: Findings) -> None:
             found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
             return
         found.new += is_new
-        name = found.names.make(path, root)
-        found.files[path] = NotebookFile(path, name, _describe(status))
+        found.files[path] = NotebookFile(path, root, _describe(status))
 
 
 def _explain_link(path: Path, root: Path) -> str | None:

@@ -9,9 +9,10 @@ is not read, and a file that is replaced is not taken for deleted.
 import math
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 import anyio.abc
@@ -25,6 +26,7 @@ from mcp_notebook.bridge.headless.folders.files import (
     find_notebooks,
 )
 from mcp_notebook.bridge.headless.folders.kernel_room import KernelRoom
+from mcp_notebook.bridge.headless.folders.names import make_name
 from mcp_notebook.bridge.headless.folders.on_call import OnCallNotebook
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
@@ -88,7 +90,7 @@ class NotebookFolders:
         settings: All options.
         links: List the notebooks' tools, and open the links to their kernels.
         progress: Shows the progress of their cells.
-        besides: Notebooks that are served anyway, and not here.
+        besides: Notebooks that are served anyway, and not here, by their names.
     """
 
     def __init__(
@@ -97,14 +99,15 @@ class NotebookFolders:
         settings: Settings,
         links: Links,
         progress: SharedProgress,
-        besides: Collection[Path] = (),
+        besides: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self._folders = [_make_absolute(folder) for folder in folders]
         self._settings = settings
         self._links = links
         self._progress = progress
         self._room = KernelRoom()
-        self._besides = {_make_absolute(path) for path in besides}
+        self._besides = {_make_absolute(path) for path in besides.values()}
+        self._taken = frozenset(besides)
         self._notebooks: dict[Path, OnCallNotebook] = {}
         """The notebooks that are served, by their paths."""
         self.skipped: dict[Path, str] = {}
@@ -198,8 +201,9 @@ class NotebookFolders:
         """Read a file, and what it last offered if it is new; in a worker thread."""
         notebook, code, problem = self._notebooks.get(file.path), None, ""
         if notebook is None:
+            name = make_name(file.path, file.folder, self._folders, self._taken)
             notebook = OnCallNotebook(
-                file.path, file.name, self._settings, self._links, self._progress, self._room
+                file.path, name, self._settings, self._links, self._progress, self._room
             )
             notebook.take_offer()
         try:

@@ -1,4 +1,4 @@
-"""Which notebooks of a folder are found, how they are called, and why others are left out."""
+"""Which notebooks of a folder are found, and why others are left out."""
 
 import os
 import sys
@@ -17,14 +17,14 @@ def _touch(folder, *names):
         path.touch()
 
 
-def _names(folder):
-    return [file.name for file in find_notebooks([folder]).files.values()]
+def _list_paths(found, folder):
+    return [path.relative_to(folder).as_posix() for path in found.files]
 
 
-def test_notebooks_are_called_as_their_paths_below_the_folder(tmp_path):
-    _touch(tmp_path, "b.ipynb", "A.ipynb", "reports/b.ipynb", "reports/old/c.IPYNB", "notes.txt")
-    assert _names(tmp_path)[:3] == ["A", "b", "reports--b"]
-    assert _names(tmp_path)[3].startswith("reports--old--c-")
+def test_notebooks_in_a_folder_and_below_it_are_found(tmp_path):
+    paths = ["A.ipynb", "b.ipynb", "reports/b.ipynb", "reports/old/c.IPYNB"]
+    _touch(tmp_path, *reversed(paths), "notes.txt")
+    assert _list_paths(find_notebooks([tmp_path]), tmp_path) == paths
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ def test_an_environment_is_left_out_unless_it_is_named(tmp_path, mark):
     found = find_notebooks([tmp_path])
     assert found.files == {}
     assert found.skipped == {tmp_path / "env": "it is an environment with installed packages"}
-    assert _names(tmp_path / "env") == ["share--a"]
+    inside = tmp_path / "env"
+    assert _list_paths(find_notebooks([inside]), inside) == ["share/a.ipynb"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -64,11 +65,14 @@ def test_links_are_not_followed(tmp_path):
     (served / "outer").symlink_to(elsewhere)
     (served / "gone.ipynb").symlink_to(elsewhere / "gone.ipynb")
     found = find_notebooks([served])
-    assert [file.name for file in found.files.values()] == ["a", "sub--b"]
+    assert _list_paths(found, served) == ["a.ipynb", "sub/b.ipynb"]
     assert {path.name for path in found.skipped} == {"out.ipynb", "outer", "gone.ipynb"}
     assert set(found.skipped.values()) == {"it is a link to a place outside the folder"}
     (tmp_path / "link").symlink_to(served)
-    assert _names(tmp_path / "link") == ["a", "sub--b"]
+    assert _list_paths(find_notebooks([tmp_path / "link"]), tmp_path / "link") == [
+        "a.ipynb",
+        "sub/b.ipynb",
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
@@ -82,7 +86,7 @@ def test_the_search_has_bounds_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
     monkeypatch.setattr(files, "MAX_DEPTH", 1)
     found = find_notebooks([tmp_path])
-    assert [file.name for file in found.files.values()] == ["a", "b"]
+    assert _list_paths(found, tmp_path) == ["a.ipynb", "b.ipynb"]
     assert found.skipped == {
         tmp_path / "c.ipynb": "only 2 notebooks are served",
         tmp_path / "one" / "two": "it is more than 1 levels deep",
@@ -105,7 +109,7 @@ def test_a_folder_that_is_gone_or_unreadable_is_an_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", refuse)
     found = find_notebooks([tmp_path])
-    assert [file.name for file in found.files.values()] == ["b"]
+    assert _list_paths(found, tmp_path) == ["b.ipynb"]
     assert found.skipped == {tmp_path / "sub": "it cannot be read: Permission denied"}
 
 

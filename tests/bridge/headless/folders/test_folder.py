@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 
 import anyio
 import pytest
@@ -218,9 +219,22 @@ async def test_a_folder_that_cannot_be_read_is_an_error(tmp_path):
 async def test_a_notebook_that_is_served_anyway_is_not_served_twice(folder, tmp_path):
     path = write(folder / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
-    here = ServedFolder([folder], tmp_path, besides=[path])
+    here = ServedFolder([folder], tmp_path, besides={"sales": path})
     await here.folders.list_all()
     assert here.list_names() == []
+
+
+async def test_a_notebook_has_its_name_whatever_is_beside_the_folder_and_in_it(folder, tmp_path):
+    async def list_notebooks():
+        here = ServedFolder([folder], tmp_path, besides={"sales": tmp_path / "sales.ipynb"})
+        await here.folders.list_all()
+        return {entry.name for entry in here.catalog.entries("notebook")}
+
+    write(folder / "sales.ipynb", LOAD, PID)
+    (name,) = await list_notebooks()
+    assert re.fullmatch("sales-[0-9a-f]{10}", name)
+    write(folder / "sales-2.ipynb", LOAD, PID)
+    assert await list_notebooks() == {name, "sales-2"}
 
 
 async def test_a_thousand_tools_of_fifty_notebooks_are_listed_at_once(folder, tmp_path):

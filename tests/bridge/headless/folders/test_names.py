@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.headless.folders.names import NotebookNames
+from mcp_notebook.bridge.headless.folders.names import make_name
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.wire.messages import ToolInfo
 
@@ -21,8 +21,8 @@ _PATHS = st.lists(_PARTS, min_size=1, max_size=8).map(lambda parts: "/".join(par
 """Paths that are alike."""
 
 
-def _name(path, folder=ROOT, *others):
-    return NotebookNames([folder, *others]).make(folder / path, folder)
+def _name(path, folder=ROOT, *others, taken=()):
+    return make_name(folder / path, folder, [folder, *others], taken)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def _name(path, folder=ROOT, *others):
     [
         ("sales.ipynb", "sales"),
         ("first_look.ipynb", "first_look"),
-        ("q1-report.v2.ipynb", "q1-report.v2"),
+        ("q1-report_v2.ipynb", "q1-report_v2"),
         ("reports/sales.ipynb", "reports--sales"),
         ("a/b/c_d.ipynb", "a--b--c_d"),
         ("exactly-twenty-four-long.ipynb", "exactly-twenty-four-long"),
@@ -44,22 +44,25 @@ def test_a_plain_path_is_the_name(path, name):
     ("path", "start"),
     [
         ("team_b_quarterly_reports_x/sales.ipynb", "sales"),
-        ("projects/2024/reports/sales.ipynb", "reports--sales"),
-        (f"{'x' * 40}.ipynb", "x" * 16),
+        ("projects/2024/reports/sales.ipynb", "sales"),
+        ("projects/2024/q1/sales.ipynb", "q1--sales"),
+        (f"{'x' * 40}.ipynb", "x" * 13),
         ("Sales report.ipynb", "Sales_report"),
         ("Umsätze.ipynb", "Umsatze"),
         ("売上.ipynb", "notebook"),
+        ("sales.private.ipynb", "sales_private"),
+        ("sales.d/top.ipynb", "sales_d--top"),
         ("a--b.ipynb", "a--b"),
         ("a-/b.ipynb", "a---b"),
         ("_private.ipynb", "private"),
         ("sales.IPYNB", "sales"),
-        ("sales-0a1b2c3.ipynb", "sales-0a1b2c3"),
+        ("sales-0a1b2c3d4e.ipynb", "sales-0a1b2c3"),
     ],
 )
 def test_any_other_ends_in_a_hash(path, start):
     name = _name(path)
-    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,24}", name)
-    found = re.fullmatch(r"(.+)-[0-9a-f]{7}", name)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,24}", name)
+    found = re.fullmatch(r"(.+)-[0-9a-f]{10}", name)
     assert found
     assert found[1] == start
 
@@ -85,8 +88,16 @@ def test_of_several_folders_the_names_begin_with_theirs():
 def test_folders_of_the_same_name_are_told_apart_by_their_places():
     other = Path("/elsewhere/nb")
     names = [_name("a.ipynb", ROOT, other), _name("a.ipynb", other, ROOT)]
-    assert all(re.fullmatch("nb--a-[0-9a-f]{7}", name) for name in names)
+    assert all(re.fullmatch("nb--a-[0-9a-f]{10}", name) for name in names)
     assert len(set(names)) == 2
+
+
+def test_a_name_of_a_notebook_beside_the_folders_gets_a_hash_wherever_that_one_is():
+    taken = ["sales", "sales-2"]
+    for path in ("sales.ipynb", "sales-2.ipynb"):
+        start = path.removesuffix(".ipynb")
+        assert re.fullmatch(f"{start}-[0-9a-f]{{10}}", _name(path, taken=taken))
+    assert _name("sales-3.ipynb", taken=taken) == "sales-3"
 
 
 def test_a_folder_may_be_moved():
@@ -98,4 +109,4 @@ def test_a_folder_may_be_moved():
 def test_a_name_may_be_any_bytes():
     names = {_name(os.fsdecode(raw)) for raw in (b"\xff.ipynb", b"\xfe.ipynb")}
     assert len(names) == 2
-    assert all(re.fullmatch("notebook-[0-9a-f]{7}", name) for name in names)
+    assert all(re.fullmatch("notebook-[0-9a-f]{10}", name) for name in names)
