@@ -136,8 +136,7 @@ async def _describe_tools(
         if name not in RESERVED_NAMES or name == RUN_NOTEBOOK  # which stands for a folder's tools
     ]
     findings = [_approve_tools(answer)] if tools else []
-    folder = server.find_folder(machine)
-    if any(word.endswith(".ipynb") or (folder / word).is_dir() for word in server.arguments[1:]):
+    if _names_notebooks(server, server.find_folder(machine)):
         return findings or [_complain_about_nothing(server, "The notebooks that it runs declare")]
     home = server.find_home(machine)
     if not _is_same(home, settings.home) and list_open_records(settings.home):
@@ -164,6 +163,14 @@ async def _describe_tools(
         text = f"It has no tools now, because the open notebooks have none: {names}."
         return [starts, note(text, DECLARE_ONE)]
     return [_complain_about_nothing(server, "The entry's options allow")]
+
+
+def _names_notebooks(server: ConfiguredServer, folder: Path) -> bool:
+    """Return whether a command that starts in this folder runs notebooks or serves folders."""
+    words = server.arguments[1:]
+    return any(
+        word.endswith(".ipynb") or (folder / Path(word).expanduser()).is_dir() for word in words
+    )
 
 
 def _approve_tools(answer: Answer) -> Finding:

@@ -278,7 +278,10 @@ def test_a_folder_is_checked_by_what_its_notebooks_offer(user):
     folder = user / "work"
     write(folder / "plain.ipynb", "1 + 1")
     install("cursor", str(folder))
-    assert "It starts but has no tools. The notebooks that it runs declare none." in check("cursor")
+    reason = "It starts but has no tools. The notebooks that it runs declare none."
+    assert reason in check("cursor")
+    edit(user, args=["-P", "-m", "mcp_notebook", "stdio", "~/work"])
+    assert reason in check("cursor")
     write(folder / "new.ipynb", LOAD, PID)
     said = check_well("cursor")
     assert "Its command starts and lists 1 tool" in said
