@@ -13,6 +13,7 @@ from mcp_notebook.check.answers import normalize_text
 from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.subject import Answer, Subject
 from mcp_notebook.errors import NotebookError
+from mcp_notebook.settings.shared_files import replace_file
 
 
 def find_place(notebook: Path) -> Path:
@@ -50,12 +51,11 @@ def write_recorded(subject: Subject) -> Path:
     for answer in _list_answers(subject):
         recorded.setdefault(answer.tool, {})[answer.example] = _list_lines(answer)
     try:
-        place.write_text(
-            json.dumps(recorded, indent=2, ensure_ascii=False, sort_keys=True) + "\n",
-            encoding="utf-8",
+        replace_file(
+            place, json.dumps(recorded, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
         )
     except OSError as error:
-        raise NotebookError(f"{place} cannot be written: {error.strerror}.") from None
+        raise NotebookError(f"{error.filename} cannot be written: {error.strerror}.") from None
     return place
 
 
