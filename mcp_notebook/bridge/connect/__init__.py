@@ -1,8 +1,7 @@
 """``mcp-notebook connect``: stdio in, a remote MCP server over Streamable HTTP out.
 
-Face: `command` (`connect`), `credentials` (`TokenSource`), `addresses` (`read_address`) for
-`install`, which checks an address before it writes it, and `headers` (`RUNS_HEADER`) for the bridge
-behind a Jupyter Server.
+Face: `command` (`connect`), `credentials` (`TokenSource`), and `addresses` (`read_address`) for
+`install`, which checks an address before it writes it.
 
 Threads: everything runs on the event loop of the command's process, except two threads that read
 stdin and write stdout (`client_lines`).

@@ -1,4 +1,4 @@
-"""The HTTP headers of a message that repeat parts of its body, and our own header.
+"""The HTTP headers of a message that repeat parts of its body.
 
 Pure. Since 2026-07-28, headers repeat the protocol version, the method, the tool's name, and any
 argument marked ``x-mcp-header``. The SDK implements the rules.
@@ -17,9 +17,6 @@ from mcp.shared.inbound import (
 
 from mcp_notebook.bridge.connect.messages import Message
 
-RUNS_HEADER = "Mcp-Notebook-Runs"
-"""Sent by a client that runs the notebook of its address if its kernel has ended. The bridge behind
-a Jupyter Server then answers as for a notebook that was never open."""
 _NAMES = {
     **NAME_BEARING_METHODS,
     "tasks/get": "taskId",

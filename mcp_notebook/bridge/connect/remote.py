@@ -20,7 +20,6 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
-from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
 from mcp_notebook.errors import (
     ConnectionLost,
@@ -29,6 +28,7 @@ from mcp_notebook.errors import (
     SessionLost,
     Unreachable,
 )
+from mcp_notebook.http_headers import RUNS_HEADER
 from mcp_notebook.outgoing_http import open_http_client
 from mcp_notebook.text.terminal import print_note
 

@@ -38,7 +38,6 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
-from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -51,6 +50,7 @@ from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.http import serve_http
 from mcp_notebook.discovery.records import Record
+from mcp_notebook.http_headers import RUNS_HEADER
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.terminal import print_output

@@ -18,10 +18,10 @@ from kernel_stand_ins import peer, welcome
 from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
-from mcp_notebook.bridge.connect.headers import RUNS_HEADER
 from mcp_notebook.bridge.jupyter import server_bridge
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels
 from mcp_notebook.discovery.records import remove_record, write_record
+from mcp_notebook.http_headers import RUNS_HEADER
 from mcp_notebook.settings.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
