@@ -669,8 +669,8 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/folders/on_call.py",
-        "self._is_asleep, self._wanted, self._failure = False, anyio.Event(), None\n",
-        "self._is_asleep, self._failure = False, None\n",
+        "self.state, self._wanted = KernelState.AWAKE, anyio.Event()\n",
+        "self.state = KernelState.AWAKE\n",
         _ON_CALL,
     ),
     Change(
@@ -681,8 +681,8 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/folders/on_call.py",
-        "        if link is None or self._is_asleep or link.is_in_use:\n",
-        "        if link is None or self._is_asleep:\n",
+        " or self.state is not KernelState.AWAKE or link.is_in_use:\n",
+        " or self.state is not KernelState.AWAKE:\n",
         "bridge/headless/folders/test_kernel_room.py",
     ),
     Change(
@@ -711,8 +711,8 @@ CHANGES = (
     ),
     Change(
         "bridge/headless/folders/kernel_room.py",
-        "find_free_memory() - starting * LEAST_MEMORY",
-        "find_free_memory()",
+        "find_free_memory() + freed - promised",
+        "find_free_memory() + freed",
         "bridge/headless/folders/test_kernel_room.py",
     ),
     Change(

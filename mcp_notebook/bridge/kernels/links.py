@@ -230,10 +230,16 @@ class Links:
             NotStarted: The kernel cannot be started.
         """
         arrival = self._expected.get(entry.kernel_id)
-        if arrival is None:
-            if (link := self.find_own_link(entry)) is not None:
-                link.note_use()
-            return False
+        if arrival is not None:
+            await self._wait_for_arrival(arrival, entry, listener, errors)
+        if (link := self.find_own_link(entry)) is not None:
+            link.note_use()  # it must not be stopped before the call is sent
+        return arrival is not None
+
+    @staticmethod
+    async def _wait_for_arrival(
+        arrival: Arrival, entry: CatalogEntry, listener: Listener, errors: ErrorDetail
+    ) -> None:
         arrival.start()
         text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_over:
@@ -246,7 +252,6 @@ class Links:
         if failure is not None:
             text = failure.text if errors == "full" else failure.short
             raise NotStarted(text, details=failure.text)
-        return True
 
     def is_expected(self, kernel_id: str) -> bool:
         """Return whether a kernel's tools are listed although it is not linked."""

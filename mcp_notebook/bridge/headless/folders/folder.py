@@ -177,8 +177,8 @@ class NotebookFolders:
         Raises:
             NotebookError: A folder cannot be read.
         """
-        known = frozenset(self._known.handled)
-        found = await anyio.to_thread.run_sync(find_notebooks, self._folders, known)
+        served = frozenset(self._notebooks)
+        found = await anyio.to_thread.run_sync(find_notebooks, self._folders, served)
         for path in self._besides & found.files.keys():
             del found.files[path]
         changed = self._known.list_changed(found, is_first=is_first)

@@ -1,6 +1,7 @@
 """One notebook whose kernel starts when a call needs it, and ends when it is no longer used.
 
-Runs on the bridge's event loop, one task per notebook. Its states, each in `OnCallNotebook.run`:
+Runs on the bridge's event loop, one task per notebook. Its states (`KernelState`), each in
+`OnCallNotebook.run`:
 
 1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
 2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
@@ -28,7 +29,7 @@ from msgspec import structs
 
 from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
-from mcp_notebook.bridge.headless.folders.kernel_room import KernelRoom
+from mcp_notebook.bridge.headless.folders.kernel_room import SPARED, KernelRoom, KernelState
 from mcp_notebook.bridge.headless.machine_limits import measure_kernel
 from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
 from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer
@@ -95,12 +96,12 @@ class OnCallNotebook:
         self._start: anyio.CancelScope | None = None
         """Cancelled if the notebook is retired before its cells have run."""
         self._link: Link | None = None
-        """The link to its kernel; None until the cells of the last one have run."""
+        """The link to its last kernel."""
         self._makes_way = anyio.Event()
         """Set when another notebook needs the kernel's room."""
         self._memory = 0
         """Bytes that its kernel needed for the cells when it last ran; 0 if that is unknown."""
-        self._is_asleep = True
+        self.state = KernelState.ASLEEP
         self._is_retired = False
         self._tells_distrust = True
         """Whether to warn if the notebook is not trusted: only before the first time."""
@@ -122,13 +123,13 @@ class OnCallNotebook:
             What to list while it is asleep; None if it is not.
         """
         self._code = code
-        return self.expect() if self._is_asleep else None
+        return None if self.state is KernelState.AWAKE else self.expect()
 
     def retire(self) -> None:
         """Stop serving the notebook, whose file is gone; its running calls end first."""
         self._is_retired = True
         self._wanted.set()
-        if self._start is not None and self.is_starting:
+        if self._start is not None and self.state is KernelState.STARTING:
             self._start.cancel()
         self._forget()
 
@@ -173,10 +174,12 @@ class OnCallNotebook:
             await self._wanted.wait()
             if self._is_retired:
                 break
+            self.state = KernelState.STARTING
             look = look_at(self.path)
             try:
                 with anyio.CancelScope() as self._start:
                     await self._serve()
+                self.state = KernelState.ASLEEP
             except OffersNothing as error:
                 drop_offer(self._settings.home, self.path)
                 self._ran, self._tools = None, ()
@@ -198,7 +201,7 @@ class OnCallNotebook:
             LinkError: Its kernel cannot be linked.
         """
         code = self._code = _read_code(self.path)
-        self._link, self._makes_way = None, anyio.Event()
+        self._makes_way = anyio.Event()
         memory = 0 if self._is_stale else self._memory
         async with self._room.take(self, memory):
             print_note(f"{self.name}: a call starts its kernel")
@@ -231,9 +234,11 @@ class OnCallNotebook:
 
                 record = structs.replace(notebook.record, name=self.name)
                 async with self._links.open_link(record, describe_end) as link:
-                    self._is_asleep, self._wanted, self._failure = False, anyio.Event(), None
+                    self.state, self._wanted = KernelState.AWAKE, anyio.Event()
+                    self._failure = None
                     self._ran, self._tools, self._link = code.digest, link.initial_tools, link
                     self._memory = measure_kernel(record.pid)
+                    link.note_use()  # it is to be kept for the call that has started it
                     end = await _wait_for_first(
                         lambda: _wait_for_link(link),
                         notebook.wait_for_end,
@@ -247,9 +252,10 @@ class OnCallNotebook:
 
     def _sleep(self) -> None:
         """List what the notebook offered when its cells had run; the next call wakes it."""
-        if not self._is_asleep and not self._is_retired:
-            self._is_asleep = True
-            self._links.expect([self.expect()])
+        if self.state is KernelState.AWAKE:
+            self.state = KernelState.ENDING
+            if not self._is_retired:
+                self._links.expect([self.expect()])
 
     async def _wait_for_rest(self, link: Link) -> str:
         """Wait until the kernel can be ended, and return why."""
@@ -275,18 +281,17 @@ class OnCallNotebook:
         return f"was stopped, because it was not used for {format_seconds(limit)}"
 
     @property
-    def is_starting(self) -> bool:
-        """Whether its cells have not run yet; see `kernel_room.Tenant`."""
-        return self._link is None
-
-    @property
     def idle_since(self) -> float | None:
         """When its kernel was last used; None if it must be kept, or is ending."""
         link = self._link
-        if link is None or self._is_asleep or link.is_in_use:
+        if link is None or self.state is not KernelState.AWAKE or link.is_in_use:
             return None
-        is_idle = time.monotonic() > link.last_use + self._find_least_idle(link)
-        return link.last_use if is_idle else None
+        least = max(SPARED, self._find_least_idle(link))
+        return link.last_use if time.monotonic() > link.last_use + least else None
+
+    def measure(self) -> int:
+        """Return the bytes that the end of its kernel would free."""
+        return 0 if self._link is None else measure_kernel(self._link.record.pid)
 
     def make_way(self) -> None:
         """End the kernel, whose room another notebook needs."""
@@ -301,7 +306,7 @@ class OnCallNotebook:
         """Tell the calls that there is no room for the kernel; the next one may have it."""
         refusal = f"The notebook {self.name!r} could not be run, so nothing was called"
         failure = StartFailure(
-            f"{refusal}: {lack}", f"{refusal}: other notebooks take all the room. Call again later."
+            f"{refusal}: {lack}", f"{refusal}: there is no room for its kernel. Call again later."
         )
         self._end_start(failure)
         print_note(f"{self.name} could not be run: {lack}")
@@ -321,7 +326,7 @@ class OnCallNotebook:
         print_note(f"{self.name} could not be run. {problem}")
 
     def _end_start(self, failure: StartFailure) -> None:
-        self._is_asleep, self._wanted = True, anyio.Event()
+        self.state, self._wanted = KernelState.ASLEEP, anyio.Event()
         if not self._is_retired:
             self._links.note_failure(self.expect(), failure)
 

@@ -200,6 +200,18 @@ async def test_a_notebook_keeps_its_place_when_there_are_too_many(folder, tmp_pa
     assert here.list_names() == ["tool_c", "tool_a"]
 
 
+async def test_a_notebook_that_is_not_served_keeps_no_place(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
+    write(folder / "b.ipynb", "1 + 1")
+    offer(tmp_path, write(folder / "c.ipynb", LOAD, PID), "tool_c")
+    here = ServedFolder([folder], tmp_path)
+    await here.folders.list_all()
+    offer(tmp_path, write(folder / "a.ipynb", LOAD, PID), "tool_a")
+    for _ in range(3):
+        await here.folders._follow()
+    assert here.list_names() == ["tool_c", "tool_a"]
+
+
 async def test_what_is_left_out_for_a_reason_of_its_own_is_gone(folder, tmp_path):
     offer(tmp_path, write(folder / "env" / "sales.ipynb", LOAD, PID), "top")
     here = ServedFolder([folder], tmp_path)

@@ -9,8 +9,9 @@ import pytest
 from served_folder import LOAD, offer, served_folder, write
 
 from mcp_notebook.bridge.headless.folders import folder as folder_module
-from mcp_notebook.bridge.headless.folders import kernel_room
+from mcp_notebook.bridge.headless.folders import kernel_room, on_call
 from mcp_notebook.bridge.headless.folders.kernel_room import LEAST_MEMORY
+from mcp_notebook.bridge.headless.machine_limits import measure_kernel
 from mcp_notebook.errors import NotStarted
 
 pytestmark = [
@@ -43,6 +44,13 @@ def small(monkeypatch):
         return (2 - len(psutil.Process().children())) * LEAST_MEMORY
 
     monkeypatch.setattr(kernel_room, "find_free_memory", find_free_memory)
+    monkeypatch.setattr(on_call, "measure_kernel", lambda _pid: LEAST_MEMORY)
+
+
+@pytest.fixture
+def unspared(monkeypatch):
+    """A kernel can be stopped soon after its last use."""
+    monkeypatch.setattr(on_call, "SPARED", 0.2)
 
 
 def _write(folder, home, *names):
@@ -60,6 +68,7 @@ async def _call(here, name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unspared")
 async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(folder, home, capsys):
     _write(folder, home, "one", "two", "three")
     async with served_folder(folder, home) as here:
@@ -78,6 +87,7 @@ async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(fo
     ]
 
 
+@pytest.mark.usefixtures("unspared")
 async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, home):
     _write(folder, home, "one", "two", "three")
     waits = [folder / f"{name}-waits" for name in ("one", "two")]
@@ -93,7 +103,8 @@ async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, 
         assert caught.value.details == (
             "The notebook 'three' could not be run, so nothing was called: its kernel needs about "
             "200 MB of memory, and 0 MB is free. Free some, or call again later: other notebooks "
-            "have calls, or results that clients still fetch."
+            "have calls, were used in the last 30 seconds, or have results that clients still "
+            "fetch."
         )
         waits[0].unlink()
         await here.until(lambda: sum(link.open_calls for link in here.links.open_links) == 1)
@@ -102,6 +113,7 @@ async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, 
         waits[1].unlink()
 
 
+@pytest.mark.usefixtures("unspared")
 async def test_a_kernel_with_results_is_kept(folder, home):
     _write(folder, home, "one", "two", "three")
     async with served_folder(folder, home) as here:
@@ -111,6 +123,58 @@ async def test_a_kernel_with_results_is_kept(folder, home):
             link.keeps_results = True
         with pytest.raises(NotStarted, match="results that clients still fetch"):
             await here.call("three")
+
+
+async def test_a_kernel_that_was_just_used_is_kept(folder, home):
+    _write(folder, home, "one", "two", "three")
+    async with served_folder(folder, home) as here:
+        pids = [await _call(here, name) for name in ("one", "two")]
+        with pytest.raises(NotStarted, match="were used in the last 30 seconds"):
+            await here.call("three")
+        assert [await here.call(name) for name in ("one", "two")] == pids
+
+
+@pytest.mark.usefixtures("unspared")
+async def test_no_kernel_is_stopped_if_that_would_not_make_enough_room(folder, home, monkeypatch):
+    _write(folder, home, "one", "two", "three")
+    async with served_folder(folder, home) as here:
+        pids = [await _call(here, name) for name in ("one", "two")]
+        monkeypatch.setattr(on_call, "measure_kernel", lambda _pid: LEAST_MEMORY // 3)
+        with pytest.raises(NotStarted, match=r"0 MB is free\. Free some, and call again\.$"):
+            await here.call("three")
+        assert [await here.call(name) for name in ("one", "two")] == pids
+
+
+async def test_a_call_waits_for_a_kernel_that_is_ending_anyway(folder, home, monkeypatch):
+    def find_free_memory():
+        return (1 - len(psutil.Process().children())) * LEAST_MEMORY
+
+    monkeypatch.setattr(kernel_room, "find_free_memory", find_free_memory)
+    _write(folder, home, "one", "two")
+    async with served_folder(folder, home, idle_minutes=0.5 / 60) as here:
+        await here.call("one")
+        entry = here.catalog.find("one")
+        await here.until(lambda: here.links.is_expected(entry.kernel_id))
+        assert psutil.Process().children()
+        assert (await here.call("two")).isdecimal()
+
+
+async def test_what_a_starting_kernel_needs_is_not_promised_to_another(folder, home, monkeypatch):
+    monkeypatch.setattr(kernel_room, "find_free_memory", lambda: 450_000_000)
+    monkeypatch.setattr(on_call, "measure_kernel", lambda _pid: 300_000_000)
+    _write(folder, home, "two")
+    wait = "import pathlib, time\nwhile pathlib.Path('hold').exists():\n    time.sleep(0.01)"
+    offer(home, write(folder / "one.ipynb", LOAD, wait, TOOL.format("one")), "one")
+    async with served_folder(folder, home, idle_minutes=0.1 / 60) as here:
+        await here.call("one")
+        await here.until(lambda: not psutil.Process().children())
+        (folder / "hold").touch()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(here.call, "one")
+            await here.until(lambda: psutil.Process().children())
+            with pytest.raises(NotStarted, match="200 MB of memory, and 150 MB is free"):
+                await here.call("two")
+            (folder / "hold").unlink()
 
 
 async def test_many_calls_at_once_start_no_more_kernels_than_there_is_room_for(folder, home):
@@ -139,6 +203,7 @@ async def test_what_its_kernel_took_after_its_cells_has_to_be_free_for_the_next_
     folder, home, monkeypatch
 ):
     monkeypatch.setattr(kernel_room, "find_free_memory", lambda: LEAST_MEMORY)
+    monkeypatch.setattr(on_call, "measure_kernel", measure_kernel)
     large = f"data = bytes(b'x' * {LEAST_MEMORY + 20_000_000})"
     path = write(folder / "one.ipynb", LOAD, TOOL.format("one"), large)
     offer(home, path, "one")
@@ -156,7 +221,11 @@ async def test_without_open_files_it_says_which_limit_to_raise(folder, home, mon
     monkeypatch.setattr(kernel_room, "allow_open_files", lambda kernels: kernels - 1)
     async with served_folder(folder, home) as here:
         with pytest.raises(NotStarted) as caught:
-            await here.call("one")
+            await here.links.wait_for_kernel(here.catalog.find("one"), errors="short")
+    assert str(caught.value) == (
+        "The notebook 'one' could not be run, so nothing was called: there is no room for its "
+        "kernel. Call again later."
+    )
     assert caught.value.details == (
         "The notebook 'one' could not be run, so nothing was called: its kernel needs more open "
         "files than this process may have. Raise the limit (`ulimit -Hn`), and call again."

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 
 import anyio
 import psutil
@@ -91,6 +92,25 @@ async def test_a_kernel_that_is_not_used_is_stopped_and_its_tools_stay(folder, h
     said = capsys.readouterr().err
     assert "sums: its kernel was stopped, because it was not used for 200 ms" in said
     assert said.count("is not trusted") == 1
+
+
+async def test_a_kernel_counts_as_used_when_the_call_that_has_started_it_can_be_sent(
+    folder, home, monkeypatch
+):
+    measured = []
+
+    def measure(pid):
+        measured.append(time.monotonic())
+        return pid
+
+    monkeypatch.setattr(on_call, "measure_kernel", measure)
+    write(folder / "sums.ipynb", LOAD, PID)
+    async with served_folder(folder, home) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        assert await here.links.wait_for_kernel(notebook, errors="full")
+        (link,) = here.links.open_links
+        await here.until(lambda: measured)
+        assert link.last_use >= measured[0]
 
 
 async def test_a_kernel_is_not_stopped_while_a_call_runs_or_is_being_prepared(folder, home):
