@@ -20,6 +20,8 @@ CACHE = f"{PREFIX}cache"
 """Of a tool: the number of seconds that its results are cached, or "ephemeral"."""
 CONFIRM = f"{PREFIX}confirm"
 """Of a tool: true if a person is asked before each call."""
+CODE = f"{PREFIX}code"
+"""Of a notebook that has to run: a hash of its code, so that a person's consent is for no other."""
 CACHED = f"{PREFIX}cached"
 """Of a result from the cache: its age, and the caching time of the tool, in seconds."""
 

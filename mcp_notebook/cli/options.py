@@ -129,7 +129,8 @@ OFFERING: Mapping[str, Any] = {
         typer.Option(
             "--confirm-destructive",
             help="Ask a person before each call of a tool that may delete or overwrite something, "
-            "that is, of any tool not marked --read-only or --non-destructive.",
+            "that is, of any tool not marked --read-only or --non-destructive, and before "
+            "run_notebook runs a notebook of a folder.",
         ),
     ],
 }

@@ -101,7 +101,8 @@ class Settings(Limits):
         default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
     )
     """Whether a person is asked before each call of a tool that may delete or overwrite something,
-    that is, of any tool not marked `--read-only` or `--non-destructive`."""
+    that is, of any tool not marked `--read-only` or `--non-destructive`, and before `run_notebook`
+    runs a notebook of a folder."""
     panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
     """Whether `%load_ext mcp_notebook` opens the side panel, as `%mcp panel` does."""
     tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))

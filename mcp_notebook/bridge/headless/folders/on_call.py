@@ -27,6 +27,7 @@ import anyio
 import anyio.to_thread
 from msgspec import structs
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgress
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
 from mcp_notebook.bridge.headless.folders.kernel_room import SPARED, KernelRoom, KernelState
@@ -154,7 +155,7 @@ class OnCallNotebook:
             assert self._code is not None
             state = "Its code has changed since it last ran." if self.has_run else ""
             text = " ".join(filter(None, (self._code.summarize(), state)))
-            tools = (*tools, _make_declaration(self.name, text))
+            tools = (*tools, _make_declaration(self.name, text, self._code.digest))
         return ExpectedKernel(self.id, self.name, tools, self._wake)
 
     # -- the kernel --------------------------------------------------------------------------------
@@ -355,10 +356,14 @@ def _read_code(path: Path) -> NotebookCode:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _make_declaration(name: str, text: str) -> messages.ToolInfo:
+def _make_declaration(name: str, text: str, digest: str) -> messages.ToolInfo:
     """Return the entry of a notebook that has to run before its tools are known."""
     return messages.ToolInfo(
-        name=name, description=text, input_schema={"type": "object"}, kind="notebook"
+        name=name,
+        description=text,
+        input_schema={"type": "object"},
+        meta={meta_keys.CODE: digest},
+        kind="notebook",
     )
 
 

@@ -279,7 +279,8 @@ def describe_run(notebooks: Sequence[CatalogEntry]) -> messages.ToolInfo:
 
 def make_run(notebook: CatalogEntry) -> CatalogEntry:
     """Return `RUN` as a tool of the notebook that it runs: what people allow, and logs record."""
-    tool = structs.replace(_RUN, description=notebook.tool.description)
+    of = notebook.tool
+    tool = structs.replace(_RUN, description=of.description, meta=of.meta)
     return CatalogEntry(RUN, notebook.kernel_id, notebook.notebook, tool, RUN)
 
 

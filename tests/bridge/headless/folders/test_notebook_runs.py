@@ -143,7 +143,7 @@ async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, th
 
 
 @pytest.mark.slow
-async def test_a_grant_is_for_one_notebook(folder, home, era):
+async def test_a_grant_is_for_one_notebook_and_its_code(folder, home, era):
     for name in ("sums", "other"):
         write(folder / f"{name}.ipynb", LOAD, PID)
     asked = []
@@ -155,12 +155,13 @@ async def test_a_grant_is_for_one_notebook(folder, home, era):
 
     async with _served(folder, home, era, answer, **ASKS) as (client, _, here):
         await _run(client)
-        write(folder / "sums.ipynb", LOAD, PID, "1 + 1")
-        await here.until(lambda: "sums" in here.list_names("notebook"))
-        await _run(client)
-        assert len(asked) == 2  # other code
+        for number, code in enumerate(["1 + 1", "2 + 2"], start=2):
+            write(folder / "sums.ipynb", LOAD, PID, code)
+            await here.until(lambda: "sums" in here.list_names("notebook"))
+            await _run(client)
+            assert len(asked) == number
         await _run(client, "other")
-    assert len(asked) == 3
+    assert len(asked) == 4
 
 
 async def test_where_nobody_can_be_asked_nothing_runs(folder, home, era):
