@@ -1,6 +1,7 @@
 """A folder of notebooks that start on call: real bridges, kernels and clients."""
 
 import json
+import re
 import time
 
 import anyio
@@ -222,6 +223,15 @@ async def test_a_file_and_a_folder_are_served_together(home, folder):
         assert "- sub--costs: " in tools["run_notebook"].description
         assert "- sales: " not in tools["run_notebook"].description
         assert await _ask(client, "total") == "12.5"
+
+
+async def test_a_notebook_of_a_folder_never_has_the_name_of_one_beside_it(home, folder, tmp_path):
+    beside = write(tmp_path / "beside" / "sales.ipynb", LOAD, SALES)
+    async with connected(home, "auto", "stdio", str(beside), str(folder)) as client:
+        with anyio.fail_after(TIMEOUT):
+            tools = {tool.name: tool for tool in await list_tools(client)}
+        names = [line.split(": ")[0] for line in tools["run_notebook"].description.splitlines()]
+        assert any(re.fullmatch("- sales-[0-9a-f]{10}", name) for name in names)
 
 
 @pytest.mark.slow
