@@ -126,6 +126,8 @@ class Relay:
         self._session = Session(remote, lines.send)
         self._parameters = ParameterHeaders()
         self._open: dict[RequestId, _OpenRequest] = {}
+        self._next_answer = anyio.Event()
+        """Set when the server has answered another request."""
 
     async def run(self) -> None:
         """Forward messages."""
@@ -185,7 +187,7 @@ class Relay:
     async def _persist(self, message: Message, request: _OpenRequest) -> None:
         """Forward a request, and retry it if that is useful and safe."""
         limit = anyio.current_time() + RETRY_LIMIT
-        subscription = _Subscription(message, self._lines.send)
+        subscription = _Subscription(message, self._lines.send, self._wait_for_answer)
         may_restart = self._restart is not None
         for pause in list_pauses():
             number, restarts = self._session.number, self._restarts
@@ -214,8 +216,13 @@ class Relay:
                     stopped = await find_stop(self._remote)
                     raise error if stopped is None else self._explain_stop(stopped) from error
             else:
+                self._next_answer.set()
+                self._next_answer = anyio.Event()
                 return
             await anyio.sleep(pause)
+
+    async def _wait_for_answer(self) -> None:
+        await self._next_answer.wait()
 
     async def _start_again(self, message: Message, before: int) -> None:
         """Start the server again, unless another request has done so meanwhile.
@@ -253,7 +260,7 @@ class Relay:
         asking keeps an idle server alive.
         """
         remote = self._remote
-        if find_hub(remote.url) is None and not remote.credentials.is_from_binder:
+        if not remote.ends_when_idle:
             await self._exchange(message, request)
             return
         failure: RemoteError | None = None
@@ -357,11 +364,18 @@ class _Subscription:
     Args:
         request: The client's request.
         send: Sends a message to the client.
+        wait_for_answer: Waits until the server has answered another request of the client.
     """
 
-    def __init__(self, request: Message, send: Callable[[Message], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        request: Message,
+        send: Callable[[Message], Awaitable[None]],
+        wait_for_answer: Callable[[], Awaitable[None]],
+    ) -> None:
         self._request = request
         self._send = send
+        self._wait_for_answer = wait_for_answer
         self._stops = StopNotes()
         self.is_open = False
         """Whether a server has acknowledged it."""
@@ -378,10 +392,13 @@ class _Subscription:
             try:
                 if await self._hear(remote, headers):
                     return
-            except (ConnectionLost, ServerStopped, Unreachable) as error:
+            except (ConnectionLost, NotebookNotOpen, ServerStopped, Unreachable) as error:
                 if not self.is_open:
                     raise
                 self._stops.note(error)
+                if isinstance(error, NotebookNotOpen) and remote.ends_when_idle:
+                    # The client's next request opens it. Asking would keep the server alive.
+                    await self._wait_for_answer()
             if anyio.current_time() - began > STEADY:
                 pauses = list_pauses()
             await anyio.sleep(next(pauses))

@@ -161,6 +161,11 @@ class Remote:
         self.credentials = credentials
         """Sent with each request."""
 
+    @property
+    def ends_when_idle(self) -> bool:
+        """Whether a JupyterHub or Binder ends the server when nobody asks it anything."""
+        return find_hub(self.url) is not None or self.credentials.is_from_binder
+
     def move(self, other: "Remote") -> None:
         """Use another endpoint from now on: a server on Binder is started at a new address."""
         self.url, self.credentials = other.url, other.credentials
@@ -344,6 +349,8 @@ async def find_stop(remote: Remote) -> ServerStopped | None:
     with anyio.move_on_after(_STOP_LIMIT), contextlib.suppress(RemoteError):
         async with remote.listen({"Accept": "*/*"}) as page:
             if page.status not in _RUNS:
+                async for _ in page.read():  # its words
+                    pass
                 error = await explain_reply(remote, page)
                 return error if isinstance(error, ServerStopped) else None
     return None

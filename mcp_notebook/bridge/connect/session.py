@@ -24,7 +24,7 @@ from mcp_notebook.bridge.connect.remote import (
     explain_reply,
     list_pauses,
 )
-from mcp_notebook.errors import RemoteError, SessionLost
+from mcp_notebook.errors import NotebookNotOpen, RemoteError, SessionLost
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ class Session:
         self._repeated: dict[str, Message] = {}
         """Requests to repeat in a new session: the log level, the subscribed resources."""
         self._renewing = anyio.Lock()
+        self._next = anyio.Event()
+        """Set when there is another session."""
         self.number = 0
         """The number of the session; a renewed session has another one."""
         self.is_lost = False
@@ -141,9 +143,18 @@ class Session:
             except RemoteError as error:
                 stops.note(error)
                 logger.debug("no stream: %s", error)
+                await self._wait_if_closed(error)
             if anyio.current_time() - began > STEADY:
                 pauses = list_pauses()
             await anyio.sleep(next(pauses))
+
+    async def _wait_if_closed(self, error: RemoteError) -> None:
+        """Wait for another session if the notebook is closed: the client's next request opens it.
+
+        Asking again would keep an idle server alive.
+        """
+        if isinstance(error, NotebookNotOpen) and self._remote.ends_when_idle:
+            await self._next.wait()
 
     async def _has_stream(self, reply: Reply) -> bool:
         """Return whether a reply is a stream; False if the server supports none.
@@ -170,6 +181,8 @@ class Session:
         self._version = str(answer.result.get("protocolVersion", ""))
         self._capabilities = as_object(answer.result.get("capabilities"))
         self.number += 1
+        self._next.set()
+        self._next = anyio.Event()
 
     async def _announce_changes(self) -> None:
         for kind in _KINDS:

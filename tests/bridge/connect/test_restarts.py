@@ -45,10 +45,16 @@ class Server:
         """The sessions that it knows."""
         self.progresses = []
         """The progress of each call."""
+        self.closed = []
+        """The requests while Jupyter had ended its kernel, if `is_closed`."""
+        self.is_closed = False
 
     def answer(self, request):
         if not self.runs:
             return self.answer_stopped(request)
+        if self.is_closed:
+            self.closed.append(json.loads(request.body)["method"] if request.body else "")
+            return 404, JSON, json.dumps({"error": "No open notebook is called 'rain'."})
         if request.method == "GET":
             self.looks += 1
             return 405, {}, ""
@@ -143,7 +149,7 @@ class Talk:
         await anyio.sleep(self.start_takes)
         if self.failure is not None:
             raise self.failure
-        self.server.runs = True
+        self.server.runs, self.server.is_closed = True, False
         self.remote.move(Remote(self.remote.http, self.url + self.path, self.remote.credentials))
 
 
@@ -318,6 +324,41 @@ async def test_an_idle_client_is_told_once_within_seconds_and_nothing_is_started
             said += capsys.readouterr().err
     assert said.count("is not running") == 1
     assert not talk.restarts
+
+
+async def test_an_idle_client_whose_notebook_was_closed_asks_for_it_with_its_next_request(talk):
+    """Asking in between would run the notebook unasked, or keep its server from being stopped."""
+    talk.lines.ask(1, LISTEN)
+    await talk.lines.hear()
+    for number in (2, 3):
+        talk.server.closed, talk.server.is_closed = [], True
+        while not talk.server.closed:  # noqa: ASYNC110 - another thread
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.5)  # several of the usual pauses
+        talk.lines.ask(number)
+        assert "result" in await talk.lines.hear()
+        assert talk.server.closed == [LISTEN, "tools/call"]
+        heard = len(talk.server.heard)
+        while LISTEN not in talk.server.heard[heard:]:  # noqa: ASYNC110 - another thread
+            await anyio.sleep(0.01)
+    assert talk.restarts == ["restart"] * 2
+
+
+async def test_a_server_on_binder_that_has_closed_the_notebook_has_not_ended(talk, monkeypatch):
+    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.01)
+    talk.remote.credentials = Credentials(TOKEN, "Binder", is_from_binder=True)
+    talk.server.hangs.clear()
+    talk.lines.ask(1)
+    while not talk.server.heard:  # noqa: ASYNC110 - another thread
+        await anyio.sleep(0.01)
+    talk.server.is_closed = True
+    try:
+        with anyio.fail_after(TIMEOUT):
+            while len(talk.server.closed) < 3:  # noqa: ASYNC110 - another thread
+                await anyio.sleep(0.01)
+    finally:
+        talk.server.hangs.set()
+    assert "result" in await talk.lines.hear()
 
 
 async def test_a_server_on_binder_is_used_at_its_new_address(talk):

@@ -35,6 +35,8 @@ class Server:
         self.streams = []
         """What the streams outside of requests bring, one after the other."""
         self.resumed = []
+        self.is_closed = False
+        """Whether Jupyter has ended the kernel of its notebook."""
 
     def answer(self, request):
         if request.method == "GET":
@@ -45,14 +47,19 @@ class Server:
         content = json.loads(request.body)
         self.heard.append(content["method"])
         if content["method"] == "initialize":
-            result = {"protocolVersion": self.version, "capabilities": {"tools": {}}}
-            answer = {"jsonrpc": "2.0", "id": content["id"], "result": result}
-            return 200, JSON | {"Mcp-Session-Id": self.session}, json.dumps(answer)
+            return self.open_session(content)
         if request.headers["Mcp-Session-Id"] != self.session:
             return 404, {}, ""
         if "id" not in content:
             return 202, {}, ""
         return 200, JSON, json.dumps({"jsonrpc": "2.0", "id": content["id"], "result": {}})
+
+    def open_session(self, content):
+        if self.is_closed:
+            return 404, JSON, json.dumps({"error": "No open notebook is called 'rain'."})
+        result = {"protocolVersion": self.version, "capabilities": {"tools": {}}}
+        answer = {"jsonrpc": "2.0", "id": content["id"], "result": result}
+        return 200, JSON | {"Mcp-Session-Id": self.session}, json.dumps(answer)
 
 
 class Link:
@@ -165,6 +172,24 @@ async def test_a_stream_notices_that_the_session_is_lost(server, link):
         tasks.cancel_scope.cancel()
     assert link.got[0] == CHANGED
     assert link.session.headers["Mcp-Session-Id"] == "s2"
+
+
+async def test_a_stream_of_a_closed_notebook_waits_until_a_request_has_opened_it(server, link):
+    """On a JupyterHub, asking in between would keep the server from being stopped."""
+    link.remote.url = link.remote.url.replace("/mcp", "/user/ada/mcp")
+    server.session, server.is_closed = "s2", True
+    server.heard.clear()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.session.hear)
+        while not server.heard:  # noqa: ASYNC110 - another thread
+            await anyio.sleep(0.01)
+        await anyio.sleep(0.5)  # several of the usual pauses
+        assert server.heard == ["initialize"]
+        server.streams, server.is_closed = [event({"method": "notifications/a"})], False
+        await link.session.renew()
+        await link.wait(2)
+        tasks.cancel_scope.cancel()
+    assert link.got[:2] == [CHANGED, "notifications/a"]
 
 
 async def test_an_answer_comes_from_a_resumed_stream():
