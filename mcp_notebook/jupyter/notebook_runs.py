@@ -228,7 +228,7 @@ class _Runner:
         self._kernel = kernel
         self._client = client
         self._count = 0
-        """How many cells have run here."""
+        """How many cells have run here, or will when their turn comes."""
 
     async def run(self, where: str, source: str, limit: float | None) -> Mapping[str, Any]:
         """Run a cell, and return the content of the reply.
@@ -242,8 +242,9 @@ class _Runner:
             KernelDied: The kernel ended.
             TimeoutError: The limit was exceeded.
         """
+        self._count += 1  # a cell that exceeds the limit may still end
         reply = await self._execute(where, source, limit)
-        self._count += reply["status"] != _DROPPED
+        self._count -= reply["status"] == _DROPPED
         return reply
 
     async def is_used_by_others(self, where: str, limit: float) -> bool:

@@ -276,6 +276,16 @@ async def test_a_kernel_whose_cell_takes_too_long_is_restarted_unless_a_browser_
         page.close()
 
 
+@pytest.mark.slow
+def test_a_cell_that_ends_soon_after_its_limit_is_not_taken_for_a_users(hasty_server):
+    server = hasty_server
+    path = write(server, "late.ipynb", "import time\ntime.sleep(3)")
+    error = send_order(server, path)[-1]["error"]
+    assert error == "Code cell 1 of 1 of late.ipynb took longer than 2 s."
+    write(server, path, LOAD, TOOL)
+    assert send_order(server, path)[-1] == {"done": True}, "its kernel was restarted"
+
+
 # -- what cannot be run ----------------------------------------------------------------------------
 
 
