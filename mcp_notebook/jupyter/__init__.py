@@ -6,7 +6,8 @@ It is enabled wherever the package is installed beside Jupyter Server, which rea
 Face: `extension`, which Jupyter Server loads by name.
 
 Everything runs on the server's event loop (tornado on asyncio), which also serves the user's
-notebooks. Nothing here may block it.
+notebooks. Nothing here may block it. Threads come from `asyncio.to_thread`: a thread of AnyIO's
+whose task has not ended when the loop stops would keep the server from ending.
 
 This room is the one door to ``jupyter_server`` and ``tornado``. It never imports `kernel`, `bridge`
 or MCP, which run in processes of their own.

@@ -1,7 +1,8 @@
 """The server's own bridge: a process that is started on the first request, and again if it dies.
 
-Runs on the event loop of Jupyter Server; blocking calls run in threads. The bridge ends when the
-pipe to its stdin is closed, which the operating system does when the server ends for any reason.
+Runs on the event loop of Jupyter Server; threads read from and write to the bridge's pipes. The
+bridge ends when the pipe to its stdin is closed, which the operating system does when the server
+ends for any reason.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-import anyio.to_thread
+import anyio
 from tornado.ioloop import PeriodicCallback
 from tornado.web import HTTPError
 
@@ -82,7 +83,7 @@ class BridgeProcess:
             self._connections = None
         token = secrets.token_urlsafe(32)
         self._reported = None
-        self._process = await anyio.to_thread.run_sync(_spawn, token)
+        self._process = _spawn(token)
         await self._tell_kernels()
         address = await self._read_address(self._process)
         self._connections = BridgeConnections(address, token)
@@ -103,7 +104,7 @@ class BridgeProcess:
         assert process.stdout is not None
         line = b""
         with anyio.move_on_after(self.settings.start_timeout):
-            line = await anyio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
+            line = await asyncio.to_thread(process.stdout.readline)
         if not line:
             process.kill()
             raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, _NOT_STARTED)
@@ -126,7 +127,7 @@ class BridgeProcess:
         assert self._process.stdin is not None
         line = json.dumps(kernels).encode() + b"\n"
         try:
-            await anyio.to_thread.run_sync(self._process.stdin.write, line)
+            await asyncio.to_thread(self._process.stdin.write, line)
         except OSError:  # it has ended; the next request restarts it
             return
         self._reported = kernels

@@ -8,6 +8,7 @@ another machine, so the panel shows the lines to run there. A browser behind a p
 forwarded to this machine looks as if it were here: the panel names the machine.
 """
 
+import asyncio
 import ipaddress
 import os
 import platform
@@ -16,7 +17,6 @@ from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mcp_notebook.clients.client import Client, Machine
@@ -65,7 +65,7 @@ class ClientsHandler(AuthorizedHandler):
     async def get(self) -> None:
         """Answer with the clients that are found and missing, and whether this may connect them."""
         place = self._find_place()
-        clients = await anyio.to_thread.run_sync(_list_clients, place)
+        clients = await asyncio.to_thread(_list_clients, place)
         answer = {"place": place, "machine": platform.node(), "clients": clients}
         if place == "local":
             answer["lines"] = _write_lines()
@@ -84,7 +84,7 @@ class ClientsHandler(AuthorizedHandler):
         if self._find_place() != "local":
             return self._refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
         try:
-            message = await anyio.to_thread.run_sync(_connect, order)
+            message = await asyncio.to_thread(_connect, order)
         except McpNotebookError as error:
             return self._refuse(HTTPStatus.CONFLICT, str(error))
         self.finish({"message": message})

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import anyio
-import anyio.to_thread
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 from msgspec import Struct, structs
 
@@ -239,7 +238,7 @@ class NotebookLinks:
 
     async def _find_notebooks(self) -> None:
         self._observe()
-        records = await anyio.to_thread.run_sync(list_live_records, self._folder)
+        records = await asyncio.to_thread(list_live_records, self._folder)
         ids = set(self._kernels.list_kernel_ids())
         # The newest record of a kernel is the one of the extension that is loaded now.
         newest = {record.jupyter_id: record for record in records if record.jupyter_id in ids}

@@ -23,7 +23,6 @@ from queue import Empty
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-import anyio.to_thread
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_async
@@ -145,7 +144,7 @@ class NotebookRuns:
     async def _find_record(self, kernel_id: str) -> Record | None:
         """Return the record of a kernel that has loaded the extension; None for any other."""
         folder: Path = self._settings.records_folder
-        records = await anyio.to_thread.run_sync(list_live_records, folder)
+        records = await asyncio.to_thread(list_live_records, folder)
         return next((record for record in records if record.jupyter_id == kernel_id), None)
 
     async def _run(self, path: str, kernel_id: str, cells: Sequence[str], tell: Tell) -> None:

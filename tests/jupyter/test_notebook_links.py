@@ -1,6 +1,8 @@
 """Links of a Jupyter server to kernels, some of which it does not understand."""
 
 import logging
+import subprocess
+import sys
 
 import anyio
 import pytest
@@ -132,3 +134,34 @@ async def test_a_kernel_whose_process_is_ending_is_restarting_until_jupyter_says
     *_, gone, restarting, again = events
     assert gone is again is None
     assert (restarting["name"], restarting["trouble_kind"]) == ("sales", "restarting")
+
+
+STOPPED_WHILE_IT_LOOKS = """
+import asyncio, logging, pathlib, sys, threading
+from mcp_notebook.jupyter.notebook_links import NotebookLinks
+
+class Kernels:
+    def list_kernel_ids(self):
+        return []
+
+async def look():
+    links = NotebookLinks(Kernels(), pathlib.Path(sys.argv[1]), None, logging.getLogger())
+    await links.add(print)
+
+def stop():
+    if threading.active_count() > 1:
+        loop.stop()
+    else:
+        loop.call_soon(stop)
+
+loop = asyncio.new_event_loop()
+task = loop.create_task(look())
+loop.call_soon(stop)
+loop.run_forever()
+"""
+
+
+def test_a_server_that_is_stopped_while_it_looks_for_notebooks_ends(home):
+    words = [sys.executable, "-c", STOPPED_WHILE_IT_LOOKS, str(home / "records")]
+    ended = subprocess.run(words, timeout=60, check=False, capture_output=True)
+    assert ended.returncode == 0
