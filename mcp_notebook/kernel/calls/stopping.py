@@ -2,7 +2,8 @@
 
 Runs in the user's kernel, on any thread. The call's code is asked to stop. A call on the main
 thread is answered when its code has stopped, or after `STOP_LIMIT` if it does not react. Any other
-call is answered at once, because no other call waits for it. `interrupts` interrupts the code.
+call is answered at once, because no other call waits for it. `interrupts` interrupts the code. Code
+that has not ended after twice `STOP_LIMIT` is interrupted again and again.
 """
 
 import logging
@@ -69,6 +70,8 @@ class Stopper:
             return  # the conversation's goodbye gives the reason
         if call.run != "main":
             self.answer_early(call)
+            if call.interrupt is not None:  # its code has not ended
+                self._schedule(call, 2 * STOP_LIMIT, lambda call: self._insist(call, STOP_LIMIT))
         else:
             self._schedule(call, STOP_LIMIT, self._interrupt_step)
 

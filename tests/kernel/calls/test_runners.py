@@ -82,6 +82,37 @@ def stubborn(until: str) -> str:
             pass
     return "went on"
 
+@mcp_tool(run="thread")
+def distracted() -> None:
+    """Lose one interrupt, as in a finalizer."""
+    try:
+        wait("/none")
+    except KeyboardInterrupt:
+        pass
+    try:
+        wait("/none")
+    finally:
+        stopped.set()
+
+stopped = threading.Event()
+
+def clean_up(file: str) -> None:
+    """Wait, then clean up for a second; begin anew when it is interrupted."""
+    try:
+        wait("/none")
+    finally:
+        while not pathlib.Path(file).exists():
+            try:
+                end = time.monotonic() + 1
+                while time.monotonic() < end:
+                    time.sleep(0.01)
+                pathlib.Path(file).touch()
+            except KeyboardInterrupt:
+                pass
+
+mcp_tool(clean_up, name="tidy")
+mcp_tool(clean_up, name="tidy_thread", run="thread")
+
 @mcp_tool(run="thread", max_concurrency=2)
 def few(number: int) -> int:
     """How many run with this one."""
@@ -366,6 +397,26 @@ def test_code_that_missed_two_interrupts_is_interrupted_once_more(kernel, link):
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     assert "No longer wanted" in text_of(link.result())
     assert text_of(link.call("asleep", seconds=0)) == "woke up"
+
+
+def test_a_thread_that_missed_an_interrupt_is_interrupted_once_more(kernel, link):
+    call = link.start("distracted")
+    until_call(link, "distracted")
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    until(lambda: kernel.ok("print(stopped.is_set())").stdout == "True\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["tidy", "tidy_thread"])
+def test_code_that_is_interrupted_while_it_cleans_up_has_longer_and_longer_for_it(
+    kernel, link, tool, tmp_path
+):
+    call = link.start(tool, file=str(tmp_path / "tidied"))
+    until_call(link, tool)
+    link.send(messages.Cancel(id=call, reason="No longer wanted."))
+    assert "No longer wanted" in text_of(link.result())
+    until((tmp_path / "tidied").exists)
 
 
 def test_who_waits_behind_code_that_does_not_react_is_told_so(link, tmp_path):

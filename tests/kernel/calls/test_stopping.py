@@ -117,6 +117,29 @@ def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper, mo
     queue.finish(call)
 
 
+def test_a_thread_that_does_not_react_is_asked_again_after_longer_and_longer_pauses(
+    queue, stopper, monkeypatch
+):
+    """So code that cleans up, and begins anew when it is interrupted, comes to its end."""
+    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
+    call, caller = add(queue, run="thread")
+    asked = threading.Semaphore(0)
+    call.begin(asked.release)
+    stopper.stop(call, UNWANTED)
+    assert caller.replied.is_set(), "at once"
+    assert all(asked.acquire(timeout=LIMIT) for _ in range(5))
+    queue.finish(call)
+    pauses = [timer.interval for timer in call.timers]
+    assert pauses[1:4] == [0.01, 0.02, 0.04]
+
+
+def test_a_thread_that_has_ended_meanwhile_is_not_watched(queue, stopper):
+    call, _ = add(queue, run="thread")
+    call.begin(lambda: queue.finish(call))
+    stopper.stop(call, UNWANTED)
+    assert not call.timers
+
+
 def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeypatch):
     monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
     interrupted = threading.Semaphore(0)
