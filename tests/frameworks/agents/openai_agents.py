@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from agents import Agent, OpenAIResponsesModel, Runner, set_tracing_disabled
+from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, set_tracing_disabled
 from agents.mcp import MCPServerStreamableHttp
 from openai import AsyncOpenAI
 
@@ -18,7 +18,9 @@ async def main() -> None:
     ) as server:
         model = OpenAIResponsesModel("stand-in", client)
         agent = Agent("a", model=model, mcp_servers=[server])
-        run = Runner.run_streamed(agent, "Go", max_turns=1000)
+        # Else the agent ends if the model calls a tool that left the list in the turn before.
+        config = RunConfig(tool_not_found_behavior="return_error_to_model")
+        run = Runner.run_streamed(agent, "Go", max_turns=1000, run_config=config)
         async for _ in run.stream_events():
             pass
 
