@@ -83,7 +83,7 @@ class BridgeProcess:
             self._connections = None
         token = secrets.token_urlsafe(32)
         self._reported = None
-        self._process = _spawn(token)
+        self._process = _spawn(token)  # takes milliseconds; a cancelled wait would lose it
         await self._tell_kernels()
         address = await self._read_address(self._process)
         self._connections = BridgeConnections(address, token)

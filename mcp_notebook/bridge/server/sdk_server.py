@@ -29,7 +29,7 @@ from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
-from mcp_notebook.bridge.server.lists.pages import Page
+from mcp_notebook.bridge.server.lists.pages import LIST_METHODS, Page
 from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.lists.resources import ResourceRequests
 from mcp_notebook.bridge.server.lists.skill_requests import SkillRequests
@@ -52,13 +52,7 @@ from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.errors import CallError
 
-_LISTS: tuple[CacheableMethod, ...] = (
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-)
-_CACHEABLE: tuple[CacheableMethod, ...] = (*_LISTS, "resources/read")
+_CACHEABLE: tuple[CacheableMethod, ...] = (*LIST_METHODS, "resources/read")
 """Methods whose results tell clients not to cache them."""
 
 
@@ -216,7 +210,7 @@ class _Handlers:
             if "instructions" in result:
                 caller = find_caller(ctx, self._server.default_caller)
                 result["instructions"] = await self._server.write_instructions(caller)
-            elif ctx.method in _LISTS:
+            elif ctx.method in LIST_METHODS:
                 await self._fill_in_list(ctx, result)
         return result
 

@@ -9,11 +9,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
+
+LIST_METHODS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+"""The methods that request a page of a list."""
 
 
 @dataclass(frozen=True)

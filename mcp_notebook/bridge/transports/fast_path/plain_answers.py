@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
+from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
 from mcp_notebook.bridge.server.protocol.client_profile import SERVER_INFO_META_KEY
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
@@ -38,7 +39,6 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     DISCOVER,
     INITIALIZE,
-    LISTS,
     PlainRequest,
 )
 from mcp_notebook.content import Result
@@ -156,7 +156,7 @@ class PlainAnswers:
         """Return the result of a request, as JSON in pieces."""
         if plain.method == CALL:
             return await self._call(plain, request)
-        if plain.method in LISTS:
+        if plain.method in LIST_METHODS:
             return await self._list(plain, request)
         if plain.method == INITIALIZE:
             return [to_json(await self._initialize(request))]

@@ -16,6 +16,7 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import from_json, to_json
 
+from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
 from mcp_notebook.bridge.server.protocol.client_profile import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -27,12 +28,11 @@ from mcp_notebook.bridge.server.protocol.client_profile import (
 )
 
 CALL = "tools/call"
-LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 INITIALIZE, DISCOVER, PING = "initialize", "server/discover", "ping"
 _MEMBERS = {"jsonrpc", "id", "method", "params"}
 _PARAMS = {
     CALL: {"_meta", "name", "arguments"},
-    **{method: {"_meta", "cursor"} for method in LISTS},
+    **{method: {"_meta", "cursor"} for method in LIST_METHODS},
     INITIALIZE: {"protocolVersion", "capabilities", "clientInfo"},
     DISCOVER: {"_meta"},
     PING: {"_meta"},
@@ -69,7 +69,7 @@ class PlainRequest:
 
 
 def read_plain_request(
-    text: bytes, methods: Collection[str] = (CALL, *LISTS)
+    text: bytes, methods: Collection[str] = (CALL, *LIST_METHODS)
 ) -> PlainRequest | None:
     """Return the plain request in a JSON text, or None for any other message.
 

@@ -19,6 +19,7 @@ from mcp_types import jsonrpc
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic_core import to_json
 
+from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
 from mcp_notebook.bridge.server.protocol.client_profile import read_profile
 from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
 from mcp_notebook.bridge.server.protocol.client_sessions import (
@@ -43,7 +44,6 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
     DISCOVER,
     INITIALIZE,
-    LISTS,
     PING,
     PlainRequest,
     has_envelope,
@@ -61,14 +61,14 @@ _CLOSE_LIMIT = 1.0
 """Seconds that a client has to take the answers to what still runs when it closes stdin."""
 _INITIALIZED, _CANCELLED = "notifications/initialized", "notifications/cancelled"
 _METHODS = {
-    True: {CALL, *LISTS, DISCOVER},
-    False: {CALL, *LISTS, PING},
-    None: {CALL, *LISTS, DISCOVER, INITIALIZE},
+    True: {CALL, *LIST_METHODS, DISCOVER},
+    False: {CALL, *LIST_METHODS, PING},
+    None: {CALL, *LIST_METHODS, DISCOVER, INITIALIZE},
 }
 """The methods of plain requests of a client of 2026-07-28, of the handshake era, and before the
 first request."""
 _WORDS = (
-    *(f'"{method}"'.encode() for method in (CALL, *LISTS, INITIALIZE, DISCOVER, PING)),
+    *(f'"{method}"'.encode() for method in (CALL, *LIST_METHODS, INITIALIZE, DISCOVER, PING)),
     b'"notifications/',
 )
 """Every plain message contains one of these."""
