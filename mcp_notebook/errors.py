@@ -437,6 +437,10 @@ class NoRoom(NotebookError):
     """The machine has no room for a notebook's kernel now. The message begins as a clause."""
 
 
+class CodeChanged(NotebookError):
+    """A notebook was saved after a person had agreed to run it. The message begins as a clause."""
+
+
 class OffersNothing(NotebookError):
     """All cells of a notebook have run, and it declares nothing that can be served."""
 

@@ -14,6 +14,7 @@ import anyio
 import anyio.abc
 from msgspec import structs
 
+from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.replicas import Replicas
@@ -72,8 +73,9 @@ class ExpectedKernel:
     """The name of its notebook."""
     tools: Sequence[messages.ToolInfo]
     """What it offered when it last ran."""
-    start: Callable[[], None] | None = None
-    """Starts it when a call needs it; None: it is starting already."""
+    start: Callable[[str | None], None] | None = None
+    """Starts it when a call needs it; None: it is starting already. It is given the digest of the
+    code that the call may run, or None for any."""
 
 
 class Arrival:
@@ -83,7 +85,7 @@ class Arrival:
         start: Starts the kernel, unless it is starting; None: it is.
     """
 
-    def __init__(self, start: Callable[[], None] | None = None) -> None:
+    def __init__(self, start: Callable[[str | None], None] | None = None) -> None:
         self._start = start
         self._end = anyio.Event()
         self.failure: StartFailure | None = None
@@ -96,10 +98,14 @@ class Arrival:
         """Whether the kernel is linked, or has failed to start."""
         return self._end.is_set()
 
-    def start(self) -> None:
-        """Start the kernel, unless it is starting."""
+    def start(self, code: str | None) -> None:
+        """Start the kernel, unless it is starting.
+
+        Args:
+            code: The digest of the code that may run; None: whatever its notebook has.
+        """
         if self._start is not None:
-            self._start()
+            self._start(code)
 
     async def wait(self) -> None:
         """Wait until it is over."""
@@ -240,7 +246,9 @@ class Links:
     async def _wait_for_arrival(
         arrival: Arrival, entry: CatalogEntry, listener: Listener, errors: ErrorDetail
     ) -> None:
-        arrival.start()
+        # Whoever runs a notebook has agreed to its code as it was listed.
+        meta = (entry.tool.meta if entry.tool.kind == "notebook" else None) or {}
+        arrival.start(meta.get(meta_keys.CODE))
         text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_over:
             if listener.progress is not None:

@@ -6,8 +6,8 @@ Runs on the bridge's event loop, one task per notebook. Its states (`KernelState
 1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
 2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
    notebook is asleep again; until its file changes, or a minute has passed, later calls get the
-   same reason at once. If there is no room for a kernel, later calls try again. If the file is
-   deleted, the start ends.
+   same reason at once. If there is no room for a kernel, or other code was agreed to than the file
+   has by now, later calls try again. If the file is deleted, the start ends.
 3. Awake: the kernel is linked, and its own list replaces the last one.
 4. Ending: it has not been used for a while, another notebook needs its room, its code has changed,
    its file is gone, or its process has died. It is asleep again before the link is closed, so calls
@@ -32,12 +32,12 @@ from mcp_notebook.bridge.headless.cell_progress import CellProgress, SharedProgr
 from mcp_notebook.bridge.headless.folders.files import Look, look_at
 from mcp_notebook.bridge.headless.folders.kernel_room import SPARED, KernelRoom, KernelState
 from mcp_notebook.bridge.headless.machine_limits import measure_kernel
-from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
+from mcp_notebook.bridge.headless.notebook_code import NotebookCode, hash_code, read_code
 from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
 from mcp_notebook.discovery.record_ids import make_id
-from mcp_notebook.errors import LinkError, NoRoom, NotebookError, OffersNothing
+from mcp_notebook.errors import CodeChanged, LinkError, NoRoom, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import explain_deleted_notebook
 from mcp_notebook.text.terminal import print_note
@@ -45,7 +45,7 @@ from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
-    from mcp_notebook.bridge.headless.notebook import RunningNotebook
+    from mcp_notebook.bridge.headless.notebook import RunningNotebook, Version
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,8 @@ class OnCallNotebook:
         """What it offered when it last ran."""
         self._wanted = anyio.Event()
         """Set when a call needs the kernel."""
+        self._agreed: str | None = None
+        """The digest of the code that this call may run; None: whatever the file has."""
         self._start: anyio.CancelScope | None = None
         """Cancelled if the notebook is retired before its cells have run."""
         self._link: Link | None = None
@@ -160,13 +162,15 @@ class OnCallNotebook:
 
     # -- the kernel --------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
+    def _wake(self, agreed: str | None) -> None:
         """Start the kernel, unless that has just failed for a reason that has not changed."""
         if self._failure is not None:
             failure, look, at = self._failure
             if time.monotonic() - at < RETRY_AFTER and look_at(self.path) == look:
                 self._links.note_failure(self.expect(), failure)
                 return
+        if not self._wanted.is_set():
+            self._agreed = agreed
         self._wanted.set()
 
     async def run(self) -> None:
@@ -186,7 +190,11 @@ class OnCallNotebook:
                 self._ran, self._tools = None, ()
                 self._note_failure(str(error), look)
             except NoRoom as error:
-                self._note_lack(str(error))
+                self._note_hindrance(
+                    str(error), "there is no room for its kernel. Call again later."
+                )
+            except CodeChanged as error:
+                self._note_hindrance(str(error), str(error))
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._note_failure(str(error), look)
             except Exception as error:  # one notebook must not end all others
@@ -201,15 +209,18 @@ class OnCallNotebook:
             NotebookError: The notebook cannot be run, or offers nothing.
             LinkError: Its kernel cannot be linked.
         """
-        code = self._code = _read_code(self.path)
+        self._code = _read_code(self.path)
         self._makes_way = anyio.Event()
         memory = 0 if self._is_stale else self._memory
         async with self._room.take(self, memory):
             print_note(f"{self.name}: a call starts its kernel")
-            await self._run_kernel(code)
+            await self._run_kernel()
 
-    async def _run_kernel(self, code: NotebookCode) -> None:
+    async def _run_kernel(self) -> None:
         run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
+        version, digest = await anyio.to_thread.run_sync(_read_version, self.path)
+        if self._agreed not in {None, digest}:
+            raise CodeChanged("its file was changed after a person was asked. Call again.")
         with ExitStack() as display:
             show = display.enter_context(self._progress.show())
 
@@ -224,6 +235,7 @@ class OnCallNotebook:
                 self._settings,
                 progress=progress,
                 kernel_id=self.id,
+                version=version,
                 tells_distrust=self._tells_distrust,
             ) as notebook:
                 display.close()
@@ -237,7 +249,7 @@ class OnCallNotebook:
                 async with self._links.open_link(record, describe_end) as link:
                     self.state, self._wanted = KernelState.AWAKE, anyio.Event()
                     self._failure = None
-                    self._ran, self._tools, self._link = code.digest, link.initial_tools, link
+                    self._ran, self._tools, self._link = digest, link.initial_tools, link
                     self._memory = measure_kernel(record.pid)
                     link.note_use()  # it is to be kept for the call that has started it
                     end = await _wait_for_first(
@@ -303,14 +315,11 @@ class OnCallNotebook:
         await self._makes_way.wait()
         return "was stopped, because another notebook needed its room"
 
-    def _note_lack(self, lack: str) -> None:
-        """Tell the calls that there is no room for the kernel; the next one may have it."""
+    def _note_hindrance(self, reason: str, short: str) -> None:
+        """Tell the calls why the kernel was not started; the next one tries again."""
         refusal = f"The notebook {self.name!r} could not be run, so nothing was called"
-        failure = StartFailure(
-            f"{refusal}: {lack}", f"{refusal}: there is no room for its kernel. Call again later."
-        )
-        self._end_start(failure)
-        print_note(f"{self.name} could not be run: {lack}")
+        self._end_start(StartFailure(f"{refusal}: {reason}", f"{refusal}: {short}"))
+        print_note(f"{self.name} could not be run: {reason}")
 
     def _note_failure(self, problem: str, look: Look | None) -> None:
         short = (
@@ -354,6 +363,21 @@ def _read_code(path: Path) -> NotebookCode:
         raise NotebookError(f"{path}: {error}.") from None
     except OSError as error:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _read_version(path: Path) -> "tuple[Version, str]":
+    """Return a file's content, and the digest of its code; in a worker thread.
+
+    Raises:
+        NotebookError: It cannot be read as a notebook.
+    """
+    from mcp_notebook.bridge.headless.notebook_reader import (  # noqa: PLC0415 - imports nbformat
+        describe_code,
+        read_notebook,
+    )
+
+    version = read_notebook(path)
+    return version, hash_code(describe_code(version[1]))
 
 
 def _make_declaration(name: str, text: str, digest: str) -> messages.ToolInfo:

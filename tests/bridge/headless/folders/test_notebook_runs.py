@@ -164,6 +164,28 @@ async def test_a_grant_is_for_one_notebook_and_its_code(folder, home, era):
     assert len(asked) == 4
 
 
+async def test_code_that_is_saved_while_a_person_is_asked_does_not_run(
+    folder, home, era, monkeypatch
+):
+    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 60)  # nobody has seen that it was saved
+    write(folder / "sums.ipynb", LOAD, PID)
+    asked = []
+
+    async def answer(_context, params):
+        asked.append(params.message)
+        if len(asked) == 1:
+            write(folder / "sums.ipynb", LOAD, PID, "open('ran', 'w').close()")
+        return ElicitResult(action="accept", content={"answer": ALLOW_HOUR})
+
+    async with _served(folder, home, era, answer, **ASKS) as (client, _, _):
+        said = await _run(client)
+        assert said.endswith("its file was changed after a person was asked. Call again.")
+        assert not (folder / "ran").exists()
+        assert "sums has run" in await _run(client)
+    assert len(asked) == 2
+    assert (folder / "ran").exists()
+
+
 async def test_where_nobody_can_be_asked_nothing_runs(folder, home, era):
     write(folder / "sums.ipynb", LOAD, PID)
     async with _served(folder, home, era, **ASKS) as (client, _, _):
