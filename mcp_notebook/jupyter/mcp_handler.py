@@ -70,6 +70,15 @@ class McpHandler(AuthorizedHandler):
             raise HTTPError(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
         self.update_api_activity()
 
+    def update_api_activity(self) -> None:
+        """Count a message as activity, but not a stream.
+
+        Its client opens it again whenever it ends, and an idle server may stop all the same
+        (``ServerApp.shutdown_no_activity_timeout``).
+        """
+        if self.request.method == "POST":
+            super().update_api_activity()
+
     def set_signed_cookie(self, *args: Any, **kwargs: Any) -> None:
         """Set no cookie: Jupyter would sign one for each call, and none is accepted here."""
 

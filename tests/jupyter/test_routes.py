@@ -76,6 +76,23 @@ def test_the_head_of_a_stream_is_sent_before_its_first_event(server):
             assert stream.headers["Content-Type"].startswith("text/event-stream")
 
 
+def test_a_message_is_activity_of_the_server_and_a_stream_that_is_opened_again_is_none(server):
+    accept = {"Accept": "application/json, text/event-stream"}
+    with httpx2.Client(headers=HEADERS | accept, timeout=TIMEOUT, trust_env=False) as http:
+
+        def read_last_activity():
+            return http.get(f"{server.url}api/status").json()["last_activity"]
+
+        before = read_last_activity()
+        answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+        after = read_last_activity()
+        assert before < after
+        with http.stream("GET", f"{server.url}mcp", headers=session) as stream:
+            assert stream.status_code == 200
+        assert read_last_activity() == after
+
+
 # -- while a call runs -----------------------------------------------------------------------------
 
 
