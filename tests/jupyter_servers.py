@@ -83,6 +83,7 @@ def server_env(home: Path) -> dict[str, str]:
     return kernel_env(home) | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_PREFER_ENV_PATH": "0",  # else the kernelspec of the environment would come first
         "TMPDIR": str(home),  # where a bridge that is killed leaves its socket
     }
 
