@@ -84,7 +84,6 @@ class BridgeProcess:
         token = secrets.token_urlsafe(32)
         self._reported = None
         self._process = _spawn(token)  # takes milliseconds; a cancelled wait would lose it
-        await self._tell_kernels()
         address = await self._read_address(self._process)
         self._connections = BridgeConnections(address, token)
         self._watch.start()
@@ -120,17 +119,32 @@ class BridgeProcess:
                 await self._tell_kernels()
 
     async def _tell_kernels(self) -> None:
-        """Report the server's kernels to the bridge if they have changed."""
+        """Report the server's kernels to the bridge if they have changed, and wait until it knows.
+
+        Otherwise, the next request could overtake the report, and be answered for a kernel that
+        has just ended.
+        """
         kernels = sorted(self._list_kernels())
-        if kernels == self._reported or self._process is None:
+        process = self._process
+        if kernels == self._reported or process is None:
             return
-        assert self._process.stdin is not None
-        line = json.dumps(kernels).encode() + b"\n"
-        try:
-            await asyncio.to_thread(self._process.stdin.write, line)
-        except OSError:  # it has ended; the next request restarts it
-            return
-        self._reported = kernels
+        # Not cancelled with its request: the answer would be taken for that to the next report.
+        with anyio.move_on_after(self.settings.start_timeout, shield=True):
+            if await asyncio.to_thread(_report, process, json.dumps(kernels).encode()):
+                self._reported = kernels
+                return
+        process.kill()  # the next request restarts it
+
+
+def _report(process: subprocess.Popen[bytes], line: bytes) -> bool:
+    """Send the bridge a line, and return whether it has confirmed it; in a worker thread."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line + b"\n")
+    except OSError:  # it has ended
+        return False
+    return bool(process.stdout.readline())
 
 
 def _spawn(token: str) -> subprocess.Popen[bytes]:

@@ -1,15 +1,19 @@
 """The bridge lives as long as its server, however that ends."""
 
+import logging
 import os
 import signal
 
 import anyio
 import anyio.to_thread
+import psutil
 import pytest
 from clients import over_http, text_of
 from file_events import appears
 from jupyter_servers import TOKEN, jupyter_server
 from live import until
+
+from mcp_notebook.jupyter.bridge_process import BridgeProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -52,3 +56,31 @@ async def test_a_server_that_is_killed_leaves_no_bridge(home):
         (bridge,) = server.find_bridges()
         os.kill(server.pid, signal.SIGKILL)
         await anyio.to_thread.run_sync(until, lambda: not bridge.is_running())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes are stopped by signals")
+async def test_no_request_overtakes_the_report_that_a_kernel_has_ended(home, settings, monkeypatch):
+    monkeypatch.setenv("HOME", str(home))
+    kernels = ["first"]
+    bridge = BridgeProcess(lambda: kernels, settings, logging.getLogger())
+    await bridge.connect()
+    bridge._watch.stop()
+    connected = anyio.Event()
+
+    async def connect():
+        await bridge.connect()
+        connected.set()
+
+    with bridge._process as process:
+        try:
+            psutil.Process(process.pid).suspend()
+            kernels.clear()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(connect)
+                with anyio.move_on_after(0.5):
+                    await connected.wait()
+                assert not connected.is_set(), "the bridge has not read it"
+                psutil.Process(process.pid).resume()
+            assert connected.is_set()
+        finally:
+            psutil.Process(process.pid).resume()

@@ -3,8 +3,9 @@
 Runs on the event loop of a process that the server extension (`mcp_notebook.jupyter`) starts. It
 listens where only the user can connect, on a Unix socket in a private folder (on Windows: on
 loopback), and only the server has its token. Its first line on stdout is its address. Each line of
-stdin is the list of the server's kernels; when stdin ends, the server has ended, and the bridge
-ends too.
+stdin is the list of the server's kernels, and the answer is a line on stdout: from then on, all
+requests are answered for these kernels. When stdin ends, the server has ended, and the bridge ends
+too.
 
 Paths: ``/mcp`` has the tools of all notebooks, ``/mcp/NOTEBOOK`` those of one. When Jupyter ends
 that notebook's kernel, its clients stay connected until the notebook is opened again. A client that
@@ -79,11 +80,11 @@ async def run_server_bridge(settings: Settings) -> None:
         kernels = ServerKernels(settings.records_folder)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kernels.watch_folder)
-            _follow_stdin(kernels.take_line, stop)
             views = _Views(settings, observers, kernels, tasks)
             address = listener.getsockname()
             is_socket = isinstance(address, str)
             print_output(json.dumps({"socket": address} if is_socket else {"port": address[1]}))
+            _follow_stdin(kernels.take_line, stop)
             await serve_http(
                 views,
                 listener,
@@ -253,14 +254,18 @@ def _runs_notebooks(scope: Scope) -> bool:
 
 
 def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
-    """Handle each line of stdin, and stop when it ends."""
+    """Handle each line of stdin and confirm it, and stop when it ends."""
     loop = asyncio.get_running_loop()
+
+    def take(line: str) -> None:
+        take_line(line)
+        print_output("taken")
 
     def read() -> None:
         # Not `sys.stdin`: the interpreter would wait for its lock at exit.
         with os.fdopen(os.dup(0), encoding="utf-8") as lines:
             for line in lines:
-                loop.call_soon_threadsafe(take_line, line)
+                loop.call_soon_threadsafe(take, line)
         loop.call_soon_threadsafe(stop.set)
 
     threading.Thread(target=read, name="stdin", daemon=True).start()
