@@ -102,7 +102,7 @@ def jupyter_server(
     words = ["--no-browser", "--allow-root"]
     words += [f"--{name}={value}" for name, value in settings.items()]
     if not (home / "data").exists():
-        _write_kernelspec(home / "data" / "kernels" / "python3")
+        write_kernelspec(home / "data")
     with (home / "server.log").open("wb") as log:
         process = subprocess.Popen(
             list_words(*words, *options, module=SERVER, like=SERVER),
@@ -132,9 +132,14 @@ def _list_processes(process: subprocess.Popen[bytes], home: Path) -> list[int]:
     return pids
 
 
-def _write_kernelspec(folder: Path) -> None:
-    """Have kernels start in a fraction of the time, as those of `live` do."""
+def write_kernelspec(data: Path) -> None:
+    """Have kernels start in a fraction of the time, as those of `live` do.
+
+    Args:
+        data: The folder of the server's data, whose `server_env` puts it before that of Python.
+    """
     argv = list_words("-f", "{connection_file}", module=KERNEL, like=KERNEL)
+    folder = data / "kernels" / "python3"
     folder.mkdir(parents=True)
     spec = {"argv": argv, "display_name": "Python 3", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")

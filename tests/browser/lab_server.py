@@ -12,7 +12,8 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from live import TIMEOUT, kernel_env
+from jupyter_servers import server_env, write_kernelspec
+from live import TIMEOUT
 
 TOKEN = "token-of-the-tests-0123456789abcdef"
 CONFIG = {
@@ -81,15 +82,14 @@ def lab_server(
     _write_json(home / "config" / "jupyter_server_config.json", CONFIG)
     for name, values in SETTINGS.items():
         _write_json(home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings", values)
+    write_kernelspec(home / "data")
     own = {
-        "JUPYTER_CONFIG_DIR": "config",
-        "JUPYTER_DATA_DIR": "data",
         "JUPYTERLAB_SETTINGS_DIR": "settings",
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }
     process = subprocess.Popen(
         [sys.executable, *command],
-        env=kernel_env(home)
+        env=server_env(home)
         | {name: str(home / place) for name, place in own.items()}
         # What its libraries warn of is theirs.
         | {"PYTHONWARNINGS": "ignore"}
