@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import httpx2
 import psutil
 from forked_command import KERNEL, SERVER, find_pid, list_words
 from jupyter_client.blocking import BlockingKernelClient
 from live import TIMEOUT, LiveKernel, Output, find_free_port, kernel_env, until, wait_for_ends
+from tornado.websocket import WebSocketClientConnection
 
 from mcp_notebook.discovery.records import list_live_records
 
@@ -76,6 +78,14 @@ class JupyterServer:
         """Return what the server takes its kernels for."""
         kernels = self.http.get("api/kernels").raise_for_status().json()
         return {kernel["id"]: kernel["execution_state"] for kernel in kernels}
+
+
+async def close_websocket(socket: WebSocketClientConnection) -> None:
+    """Close a page's connection, and wait until the server has."""
+    socket.close()
+    with anyio.fail_after(TIMEOUT), anyio.CancelScope(shield=True):
+        while await socket.read_message() is not None:
+            pass
 
 
 def server_env(home: Path) -> dict[str, str]:

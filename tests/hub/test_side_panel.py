@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from clients import over_http
 from hubs import jupyter_hub
+from jupyter_servers import close_websocket
 from live import TIMEOUT
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -120,10 +121,7 @@ async def test_a_call_is_seen_and_stopped_through_the_proxy(hub, token, kernel, 
             lambda: act(ada, "ada", kernel=kernel, action="stop", call=call["number"])
         )
         assert answer.json()["message"].startswith("Stopped count_for_ever.")
-    socket.close()
-    with anyio.fail_after(TIMEOUT):  # until the server has closed it, too
-        while await socket.read_message() is not None:
-            pass
+    await close_websocket(socket)
 
 
 async def test_another_users_cookie_and_another_origin_are_refused(hub, kernel, ada, bob):

@@ -13,7 +13,7 @@ import nbformat
 import psutil
 import pytest
 from clients import over_http, text_of
-from jupyter_servers import HEADERS, TOKEN, jupyter_server
+from jupyter_servers import HEADERS, TOKEN, close_websocket, jupyter_server
 from listing import list_tools
 from live import TIMEOUT, until
 from tornado.httpclient import HTTPRequest
@@ -273,7 +273,7 @@ async def test_a_kernel_whose_cell_takes_too_long_is_restarted_unless_a_browser_
     (pid,) = (server.home / name).read_text().split()
     assert psutil.pid_exists(int(pid)) == is_open
     if is_open:
-        page.close()
+        await close_websocket(page)
 
 
 @pytest.mark.slow

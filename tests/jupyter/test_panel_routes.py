@@ -10,7 +10,7 @@ import pytest
 from clients import Changes as ListChanges
 from clients import over_http, text_of
 from file_events import appears
-from jupyter_servers import HEADERS, TOKEN
+from jupyter_servers import HEADERS, TOKEN, close_websocket
 from live import TIMEOUT
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -103,15 +103,7 @@ async def watch(server, **headers):
     try:
         yield Changes(socket)
     finally:
-        await close(socket)
-
-
-async def close(socket):
-    """Close a WebSocket, and wait until the server has."""
-    socket.close()
-    with anyio.fail_after(TIMEOUT), anyio.CancelScope(shield=True):
-        while await socket.read_message() is not None:
-            pass
+        await close_websocket(socket)
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +374,7 @@ async def test_the_stream_wants_a_login_and_refuses_pages_of_other_origins(serve
     assert refusal.value.code == 403
     own = server.url.removesuffix("/base/")
     socket = await websocket_connect(HTTPRequest(url, headers={"Cookie": cookies, "Origin": own}))
-    await close(socket)
+    await close_websocket(socket)
 
 
 @pytest.mark.parametrize(

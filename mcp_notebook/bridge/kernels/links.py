@@ -14,7 +14,6 @@ import anyio
 import anyio.abc
 from msgspec import structs
 
-from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.replicas import Replicas
@@ -220,7 +219,12 @@ class Links:
             self._on_change()
 
     async def wait_for_kernel(
-        self, entry: CatalogEntry, listener: Listener = NO_LISTENER, *, errors: ErrorDetail
+        self,
+        entry: CatalogEntry,
+        listener: Listener = NO_LISTENER,
+        *,
+        errors: ErrorDetail,
+        code: str | None = None,
     ) -> bool:
         """Start a tool's kernel if necessary, and wait until it has run the notebook's cells.
 
@@ -228,6 +232,7 @@ class Links:
             entry: The tool, which its caller may call.
             listener: Is told that the call waits.
             errors: What its caller gets of a failure.
+            code: The digest of the code that may run; None: whatever its notebook has.
 
         Returns:
             Whether it had to wait, so that the tool may have changed.
@@ -237,6 +242,7 @@ class Links:
         """
         arrival = self._expected.get(entry.kernel_id)
         if arrival is not None:
+            arrival.start(code)
             await self._wait_for_arrival(arrival, entry, listener, errors)
         if (link := self.find_own_link(entry)) is not None:
             link.note_use()  # it must not be stopped before the call is sent
@@ -246,9 +252,6 @@ class Links:
     async def _wait_for_arrival(
         arrival: Arrival, entry: CatalogEntry, listener: Listener, errors: ErrorDetail
     ) -> None:
-        # Whoever runs a notebook has agreed to its code as it was listed.
-        meta = (entry.tool.meta if entry.tool.kind == "notebook" else None) or {}
-        arrival.start(meta.get(meta_keys.CODE))
         text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_over:
             if listener.progress is not None:

@@ -158,7 +158,9 @@ class CallStarter:
             self._note_start(call.caller, start)
         outcome: Result | BaseException
         try:
-            await self._links.wait_for_kernel(notebook, call.listener, errors=call.caller.errors)
+            await self._links.wait_for_kernel(
+                notebook, call.listener, errors=call.caller.errors, code=call.allowed_code
+            )
             entries = self._tools.list_entries(call.caller)
             own = [each for each in entries if each.kernel_id == notebook.kernel_id]
             outcome = describe_running(notebook.name, own)

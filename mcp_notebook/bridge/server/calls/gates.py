@@ -78,6 +78,8 @@ class ToolCall:
     """The tool, once it is found."""
     notebook: CatalogEntry | None = None
     """The notebook that the call runs, if that is what it is for; the tool is `meta_tools.RUN`."""
+    allowed_code: str | None = None
+    """The digest of the code that a person has allowed to run; None: nobody was asked."""
     keep: messages.Keep | None = None
     """How the call outlives its client; None if it does not."""
 

@@ -116,6 +116,8 @@ class Consent:
             raise make_denial(
                 call.entry.name, "The tool was changed while a person was asked. Call it again."
             )
+        if call.notebook is not None:
+            call.allowed_code = (call.notebook.tool.meta or {}).get(meta_keys.CODE)
         return question
 
     async def _ask(self, call: ToolCall) -> types.InputRequiredResult | None:
