@@ -14,7 +14,13 @@ WARM_UP, CALLS = 2_500, 2_500
 """The first ones fill what is kept on purpose, such as the log of the last 1,000 calls."""
 
 
-@pytest.mark.parametrize("way", Ours.ways(), ids=str)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=pytest.mark.exhaustive if way.era == "legacy" else (), id=str(way))
+        for way in Ours.ways()
+    ],
+)
 def test_calls_leave_no_objects_descriptors_or_threads_behind(way):
     with calling(way) as calls:
         calls.call(WARM_UP)

@@ -7,7 +7,7 @@ from replicas import count_losses
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.slow,
+    pytest.mark.exhaustive,
     pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
 ]
 

@@ -2,7 +2,7 @@
 
 Requests from a seed (`generated_requests`), plain ones, odd ones and broken ones, go to a server
 with the short way and to one without it (`short_way`): status, headers, messages and what the
-observers of calls hear have to be equal. ``pytest -m slow`` makes 5,000 of them, ``pytest -m
+observers of calls hear have to be equal. ``pytest -m slow`` makes 2,000 of them, ``pytest -m
 exhaustive`` 100,000; the report says how many were answered on which way.
 """
 
@@ -20,7 +20,7 @@ from short_way import Comparison, both_sides, opened_pipes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
 
-FEW, SEVERAL = 60, 1_000
+FEW, SEVERAL = 60, 400
 
 
 kernel = kernel_with(TOOLS, *DECLARED)

@@ -368,8 +368,8 @@ print(json.dumps(taken[1:]))  # the first one imports what all need
     ("units", "size", "chars"),
     [
         (FREEZING, 100_000, 25_000),
-        (FREEZING, 1_000_000, 25_000),
-        (
+        pytest.param(FREEZING, 1_000_000, 25_000, marks=pytest.mark.exhaustive),
+        pytest.param(
             [
                 "\t",
                 " ",
@@ -378,6 +378,7 @@ print(json.dumps(taken[1:]))  # the first one imports what all need
                 "<input>x",
             ],
             *(300_000, 100_000),
+            marks=pytest.mark.exhaustive,
         ),
     ],
     ids=["a little", "a megabyte", "spaces and nested tags"],
