@@ -146,7 +146,7 @@ def write_kernelspec(data: Path) -> None:
     """Have kernels start in a fraction of the time, as those of `live` do.
 
     Args:
-        data: The folder of the server's data, whose `server_env` puts it before that of Python.
+        data: The server's data folder, which `server_env` puts before that of the environment.
     """
     argv = list_words("-f", "{connection_file}", module=KERNEL, like=KERNEL)
     folder = data / "kernels" / "python3"

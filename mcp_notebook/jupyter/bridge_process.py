@@ -1,19 +1,23 @@
 """The server's own bridge: a process that is started on the first request, and again if it dies.
 
-Runs on the event loop of Jupyter Server; threads read from and write to the bridge's pipes. The
-bridge ends when the pipe to its stdin is closed, which the operating system does when the server
-ends for any reason.
+Runs on the event loop of Jupyter Server; threads read from and write to the bridge's pipes. They
+are daemons, which the interpreter does not wait for: a bridge that hangs must not keep the server
+from ending. The bridge ends when the pipe to its stdin is closed, which the operating system does
+when the server ends for any reason.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import TypeVar
 
 import anyio
 from tornado.ioloop import PeriodicCallback
@@ -26,6 +30,7 @@ SETTINGS_KEY = "mcp_notebook_bridge"
 """The key of the `BridgeProcess` in the settings of the server's application."""
 _LOOK_EVERY = 500
 """Milliseconds between two checks of the server's kernels."""
+_T = TypeVar("_T")
 _NOT_STARTED = (
     "mcp-notebook's bridge did not start. Its errors are in the log of this Jupyter Server."
 )
@@ -103,7 +108,7 @@ class BridgeProcess:
         assert process.stdout is not None
         line = b""
         with anyio.move_on_after(self.settings.start_timeout):
-            line = await asyncio.to_thread(process.stdout.readline)
+            line = await _run_in_daemon_thread(process.stdout.readline)
         if not line:
             process.kill()
             raise HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, _NOT_STARTED)
@@ -128,23 +133,42 @@ class BridgeProcess:
         process = self._process
         if kernels == self._reported or process is None:
             return
-        # Not cancelled with its request: the answer would be taken for that to the next report.
+        # Not cancelled with its request: its answer would be taken for that to the next report.
         with anyio.move_on_after(self.settings.start_timeout, shield=True):
-            if await asyncio.to_thread(_report, process, json.dumps(kernels).encode()):
+            line = json.dumps(kernels).encode() + b"\n"
+            if await _run_in_daemon_thread(lambda: _report(process, line)):
                 self._reported = kernels
                 return
         process.kill()  # the next request restarts it
 
 
 def _report(process: subprocess.Popen[bytes], line: bytes) -> bool:
-    """Send the bridge a line, and return whether it has confirmed it; in a worker thread."""
+    """Send the bridge a line, and return whether it has confirmed it; in a thread."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(line + b"\n")
+        process.stdin.write(line)
     except OSError:  # it has ended
         return False
     return bool(process.stdout.readline())
+
+
+async def _run_in_daemon_thread(function: Callable[[], _T]) -> _T:
+    """Return what a function returns that may wait for the bridge for ever; it raises nothing."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[_T] = loop.create_future()
+
+    def note(result: _T) -> None:
+        if not outcome.done():
+            outcome.set_result(result)
+
+    def run() -> None:
+        result = function()
+        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+            loop.call_soon_threadsafe(note, result)
+
+    threading.Thread(target=run, name="mcp-notebook bridge", daemon=True).start()
+    return await outcome
 
 
 def _spawn(token: str) -> subprocess.Popen[bytes]:

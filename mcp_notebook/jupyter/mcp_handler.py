@@ -73,10 +73,11 @@ class McpHandler(AuthorizedHandler):
     def update_api_activity(self) -> None:
         """Count a message as activity, but not a stream.
 
-        Its client opens it again whenever it ends, and an idle server may stop all the same
+        Its client opens it again whenever it ends, which must not keep an idle server from stopping
         (``ServerApp.shutdown_no_activity_timeout``).
         """
-        if self.request.method == "POST":
+        is_listening = self.request.headers.get("Mcp-Method") == "subscriptions/listen"
+        if self.request.method == "POST" and not is_listening:
             super().update_api_activity()
 
     def set_signed_cookie(self, *args: Any, **kwargs: Any) -> None:

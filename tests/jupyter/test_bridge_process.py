@@ -3,15 +3,19 @@
 import logging
 import os
 import signal
+import struct
+import sys
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import psutil
 import pytest
+from bridges import INITIALIZE
 from clients import over_http, text_of
 from file_events import appears
-from jupyter_servers import TOKEN, jupyter_server
-from live import until
+from jupyter_servers import LOOK, TOKEN, jupyter_server
+from live import TIMEOUT, until
 
 from mcp_notebook.jupyter.bridge_process import BridgeProcess
 
@@ -56,6 +60,31 @@ async def test_a_server_that_is_killed_leaves_no_bridge(home):
         (bridge,) = server.find_bridges()
         os.kill(server.pid, signal.SIGKILL)
         await anyio.to_thread.run_sync(until, lambda: not bridge.is_running())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into a pipe")
+def test_a_bridge_that_hangs_does_not_keep_its_server_from_ending(home):
+    with jupyter_server(home) as server:
+        accept = {"Accept": "application/json, text/event-stream"}
+        server.http.post("mcp", json=INITIALIZE, headers=accept).raise_for_status()
+        (bridge,) = server.find_bridges()
+        bridge.suspend()
+        try:
+            with Path(f"/proc/{bridge.pid}/fd/0").open("rb", buffering=0) as pipe:
+                server.http.post("api/kernels").raise_for_status()
+                until(lambda: count_unread(pipe), every=LOOK)
+            server.process.terminate()
+            server.process.wait(TIMEOUT)
+        finally:
+            bridge.resume()
+
+
+def count_unread(pipe):
+    """Return how many bytes wait in a pipe."""
+    import fcntl  # noqa: PLC0415 - not on Windows
+    import termios  # noqa: PLC0415
+
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="processes are stopped by signals")

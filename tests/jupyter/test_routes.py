@@ -12,6 +12,7 @@ import psutil
 import pytest
 from bridges import INITIALIZE
 from clients import over_http, text_of
+from endpoints import modern
 from file_events import appears
 from jupyter_servers import HEADERS, LOOK, TOKEN
 from listing import list_tools
@@ -23,6 +24,12 @@ from mcp_notebook.jupyter.mcp_handler import McpHandler
 pytestmark = pytest.mark.anyio
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+LISTEN = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "subscriptions/listen",
+    "params": {"notifications": {"toolsListChanged": True}},
+}
 ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
 
 
@@ -78,6 +85,7 @@ def test_the_head_of_a_stream_is_sent_before_its_first_event(server):
 
 def test_a_message_is_activity_of_the_server_and_a_stream_that_is_opened_again_is_none(server):
     accept = {"Accept": "application/json, text/event-stream"}
+    message, headers = modern(LISTEN)
     with httpx2.Client(headers=HEADERS | accept, timeout=TIMEOUT, trust_env=False) as http:
 
         def read_last_activity():
@@ -90,6 +98,9 @@ def test_a_message_is_activity_of_the_server_and_a_stream_that_is_opened_again_i
         assert before < after
         with http.stream("GET", f"{server.url}mcp", headers=session) as stream:
             assert stream.status_code == 200
+        with http.stream("POST", f"{server.url}mcp", json=message, headers=headers) as stream:
+            assert stream.status_code == 200
+        assert http.get(f"{server.url}mcp", headers={"Accept": "*/*"}).status_code >= 400
         assert read_last_activity() == after
 
 

@@ -21,7 +21,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import AsyncIterable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -259,7 +259,8 @@ def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
 
     def take(line: str) -> None:
         take_line(line)
-        print_output("taken")
+        with suppress(OSError):  # the server has ended: stdin ends, too
+            print_output("taken")
 
     def read() -> None:
         # Not `sys.stdin`: the interpreter would wait for its lock at exit.

@@ -6,8 +6,8 @@ Runs on the bridge's event loop, one task per notebook. Its states (`KernelState
 1. Asleep: there is no kernel. What the notebook last offered is listed; a call wakes it.
 2. Starting: the kernel runs the cells, and calls wait. If that fails, they get the reason, and the
    notebook is asleep again; until its file changes, or a minute has passed, later calls get the
-   same reason at once. If there is no room for a kernel, or other code was agreed to than the file
-   has by now, later calls try again. If the file is deleted, the start ends.
+   same reason at once. If there is no room for a kernel, or the file no longer has the code that a
+   person agreed to, later calls try again. If the file is deleted, the start ends.
 3. Awake: the kernel is linked, and its own list replaces the last one.
 4. Ending: it has not been used for a while, another notebook needs its room, its code has changed,
    its file is gone, or its process has died. It is asleep again before the link is closed, so calls
@@ -95,7 +95,7 @@ class OnCallNotebook:
         self._wanted = anyio.Event()
         """Set when a call needs the kernel."""
         self._agreed: str | None = None
-        """The digest of the code that this call may run; None: whatever the file has."""
+        """The digest of the code that the waking call may run; None: whatever the file has."""
         self._start: anyio.CancelScope | None = None
         """Cancelled if the notebook is retired before its cells have run."""
         self._link: Link | None = None
@@ -169,7 +169,7 @@ class OnCallNotebook:
             if time.monotonic() - at < RETRY_AFTER and look_at(self.path) == look:
                 self._links.note_failure(self.expect(), failure)
                 return
-        if not self._wanted.is_set():
+        if agreed is None or not self._wanted.is_set():
             self._agreed = agreed
         self._wanted.set()
 
@@ -219,6 +219,8 @@ class OnCallNotebook:
     async def _run_kernel(self) -> None:
         run_notebook = await anyio.to_thread.run_sync(_import_run_notebook)
         version, digest = await anyio.to_thread.run_sync(_read_version, self.path)
+        if self._code is None or self._code.digest != digest:  # it has just been saved
+            self._code = await anyio.to_thread.run_sync(_read_code, self.path)
         if self._agreed not in {None, digest}:
             raise CodeChanged("its file was changed after a person was asked. Call again.")
         with ExitStack() as display:

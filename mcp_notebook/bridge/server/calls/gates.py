@@ -79,7 +79,7 @@ class ToolCall:
     notebook: CatalogEntry | None = None
     """The notebook that the call runs, if that is what it is for; the tool is `meta_tools.RUN`."""
     allowed_code: str | None = None
-    """The digest of the code that a person has allowed to run; None: nobody was asked."""
+    """The digest of the code that a person has allowed to run; None: nobody has to be asked."""
     keep: messages.Keep | None = None
     """How the call outlives its client; None if it does not."""
 
