@@ -9,12 +9,11 @@ import re
 import pytest
 from assistants import ASSISTANTS
 from conversation import LATE, MORE_TOOLS, conversation
-from live import TIMEOUT
+from live import TIMEOUT, until
 from npm_packages import LIMIT
 from seen import ROWS, SEEN
 from stand_in import PATIENCE
 from talks import LOAD, PNG, TOOLS, yes
-from watchfiles import watch
 
 from mcp_notebook.clients.known_clients import find_client
 
@@ -173,10 +172,9 @@ def test_restarts(talk, expected):
 
 def test_dead_kernels(talk, expected):
     began = talk.home / "began"
+    talk.wait_for_tool("hang")  # some lists of the tools that come back are a moment old
     talk.start_call("hang", path=str(began))
-    for _ in watch(talk.home, rust_timeout=100, yield_on_timeout=True):
-        if began.exists():
-            break
+    until(began.exists)
     talk.kernel.manager.shutdown_kernel(now=True)
     told = talk.model.wait_for_result()
     assert yes("The kernel of 'rain' died, and the call was lost." in told.text) == expected
