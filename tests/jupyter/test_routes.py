@@ -224,8 +224,10 @@ def test_no_name_of_a_notebook_leads_to_another_path_of_the_bridge(server, path)
 @pytest.mark.parametrize("name", [b"Mcp-Name", b"Mcp-Method", b"MCP-Protocol-Version", b"mcp-x"])
 def test_headers_may_contain_any_bytes(server, name, value):
     headers = [(b"Authorization", f"token {TOKEN}".encode()), (name, value)]
+    # Tornado refuses a control character and closes: a body that it has not read costs the answer.
+    body = {} if value == b"\x7f" else {"json": LIST}
     with httpx2.Client(trust_env=False, timeout=TIMEOUT) as client:
-        answer = client.post(f"{server.url}mcp", json=LIST, headers=headers)
+        answer = client.post(f"{server.url}mcp", headers=headers, **body)
     assert answer.status_code < 500, answer.text
 
 
