@@ -154,7 +154,7 @@ def _report(process: subprocess.Popen[bytes], line: bytes) -> bool:
 
 
 async def _run_in_daemon_thread(function: Callable[[], _T]) -> _T:
-    """Return what a function returns that may wait for the bridge for ever; it raises nothing."""
+    """Return the result of a function that may wait for the bridge forever; it must not raise."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[_T] = loop.create_future()
 
