@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from functools import partial
 
 import anyio
 import psutil
@@ -14,7 +15,7 @@ from mcp_notebook.bridge.headless.folders import folder as folder_module
 from mcp_notebook.bridge.headless.folders import on_call
 from mcp_notebook.bridge.kernels import links
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener
-from mcp_notebook.errors import CallError, KernelGone, ToolGone
+from mcp_notebook.errors import CallError, KernelGone, NotStarted, ToolGone
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
@@ -72,6 +73,19 @@ async def test_the_first_call_starts_a_kernel_and_says_so_and_others_wait_for_th
         assert all(message.startswith(starting) for message in said)
         assert len(said) >= 3
         assert await here.call("pid") == pids[0]
+        assert here.list_names() == ["pid", "suicide"]
+
+
+async def test_a_call_that_may_run_any_code_is_not_refused_with_one_that_may_not(folder, home):
+    write(folder / "sums.ipynb", LOAD, PID)
+    async with served_folder(folder, home) as here:
+        (notebook,) = here.catalog.entries("notebook")
+        with pytest.raises(NotStarted, match=r"changed after a person was asked\. Call again\.$"):
+            await here.links.wait_for_kernel(notebook, errors="short", code="of other code")
+        async with anyio.create_task_group() as tasks:
+            for code in ("of other code", None):
+                wait = partial(here.links.wait_for_kernel, errors="full", code=code)
+                tasks.start_soon(wait, notebook)
         assert here.list_names() == ["pid", "suicide"]
 
 
